@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
-import { type AgentEngine, agentEngine, type EngineApi, type EngineReports } from "../clients/agent-engine.js";
+import { type AgentEngine, agentEngine, type EngineReports } from "../clients/agent-engine.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
 import { commands } from "./memprefix-command.js";
 
@@ -15,8 +15,8 @@ describe("memprefix doctor", () => {
   afterEach(async () => {
     for (const engine of engines.splice(0)) await engine.close();
   });
-  const started = async (api: EngineApi, reports: EngineReports = "all") => {
-    const engine = await agentEngine(api, reports);
+  const started = async (reports?: EngineReports) => {
+    const engine = await agentEngine(reports);
     engines.push(engine);
     return engine;
   };
@@ -36,7 +36,7 @@ describe("memprefix doctor", () => {
   };
 
   it("finds everything in order where Mem0, an engine that reports, and a service with named conversations are there", async () => {
-    const engine = await started("openai");
+    const engine = await started();
     mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
     const parts = { MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url, MEMPREFIX_UPSTREAM_URL: engine.url };
     const { address } = await memprefix.serve(parts);
@@ -118,18 +118,10 @@ describe("memprefix doctor", () => {
     expect(stdout).toContain("1. restore the database from a backup");
   });
 
-  it("speaks Anthropic's API, whose usage is read with its marks", async () => {
-    const { url } = await started("anthropic");
-    const environment = { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_UPSTREAM_URL: url };
-    const { code, states } = await doctor(environment, "--model", "claude-sonnet-4-5");
-    expect(code).toBe(0);
-    expect(states).toMatchObject({ engine: "ok", cache: "ok", report: "ok" });
-  });
-
   it.each(["null_details", "none"] as const)(
     "does not take an engine that reports nothing (%s) for one that caches nothing",
     async (reports) => {
-      const { url } = await started("chats", reports);
+      const { url } = await started(reports);
       const { code, stdout, states } = await doctor({ MEMPREFIX_UPSTREAM_URL: url });
       expect(code).toBe(0);
       expect(states).toMatchObject({ engine: "ok", cache: "unknown", report: "change" });

@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import { CLIENT_VARIABLES, SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import {
   composeTimeoutOf,
-  engineFamilyOf,
   engineModelOf,
   rateOf,
   readSettings,
@@ -54,7 +53,7 @@ describe("the settings", () => {
     // By the family, where nobody says it: time, or a bill.
     expect(of({})).toEqual(ENGINE_MODELS.gpu);
     expect(of({ MEMPREFIX_ENGINE_FAMILY: "openai" })).toEqual(ENGINE_MODELS.hosted);
-    const anthropic = { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_UPSTREAM_URL: "https://api.anthropic.com/v1" };
+    const anthropic = { MEMPREFIX_ENGINE_FAMILY: "anthropic" };
     expect(of(anthropic)).toEqual(ENGINE_MODELS["hosted-writes"]);
     expect(of({ ...anthropic, MEMPREFIX_COST: "gpu" })).toEqual(ENGINE_MODELS.gpu);
   });
@@ -75,13 +74,9 @@ describe("the settings", () => {
     expect(readSettings({ MEMPREFIX_ADAPTIVE_DEPTH: "on" }).adaptiveDepth).toEqual(DEFAULT_DEPTH);
     const some = { MEMPREFIX_ADAPTIVE_DEPTH: '{"firstBlocks":3,"entropyNats":0.5}' };
     expect(readSettings(some).adaptiveDepth).toEqual({ ...DEFAULT_DEPTH, firstBlocks: 3, entropyNats: 0.5 });
-    for (const own of [
-      { MEMPREFIX_ENGINE_FAMILY: "anthropic" },
-      { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_UPSTREAM_URL: "https://api.anthropic.com/v1" },
-    ]) {
-      expect(wrongIn({ ...own, ...some })).toEqual(["MEMPREFIX_ADAPTIVE_DEPTH"]);
-      expect(wrongIn({ ...own, MEMPREFIX_ADAPTIVE_DEPTH: "off" })).toEqual([]);
-    }
+    const own = { MEMPREFIX_ENGINE_FAMILY: "anthropic" };
+    expect(wrongIn({ ...own, ...some })).toEqual(["MEMPREFIX_ADAPTIVE_DEPTH"]);
+    expect(wrongIn({ ...own, MEMPREFIX_ADAPTIVE_DEPTH: "off" })).toEqual([]);
   });
 
   it("let a chat be composed for as long as a search may take and some more", () => {
@@ -150,7 +145,6 @@ describe("the settings", () => {
     ["MEMPREFIX_COST", "{"],
     ["MEMPREFIX_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],
     ["MEMPREFIX_ENGINE_FAMILY", "gpt"],
-    ["MEMPREFIX_UPSTREAM_API", "gemini"],
     ["MEMPREFIX_ADAPTIVE_DEPTH", "yes"],
     ["MEMPREFIX_ADAPTIVE_DEPTH", "{"],
     ["MEMPREFIX_ADAPTIVE_DEPTH", '{"firstBlocks":0}'],
@@ -171,14 +165,6 @@ describe("the settings", () => {
     expect(() => readSettings({ MEMPREFIX_ROUTER: "sglang", MEMPREFIX_WORKERS: "gpu-0,gpu-1" })).toThrow(
       /MEMPREFIX_ROUTER: conflicts with MEMPREFIX_WORKERS/,
     );
-  });
-
-  it("send prompts to Anthropic's own API in Anthropic's form, and to nothing else there", () => {
-    const own = { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_UPSTREAM_URL: "https://api.anthropic.com/v1" };
-    expect(engineFamilyOf(readSettings(own))).toBe("anthropic");
-    expect(engineFamilyOf(readSettings({ ...own, MEMPREFIX_ENGINE_FAMILY: "anthropic" }))).toBe("anthropic");
-    expect(wrongIn({ ...own, MEMPREFIX_ENGINE_FAMILY: "vllm" })).toEqual(["MEMPREFIX_ENGINE_FAMILY"]);
-    expect(wrongIn({ MEMPREFIX_UPSTREAM_API: "anthropic" })).toEqual(["MEMPREFIX_UPSTREAM_API"]);
   });
 
   it("let one API key do as much as it likes until they say how much", () => {

@@ -148,7 +148,7 @@ describe("the client of a service and the library", () => {
     const anthropic = {
       userId: "dee",
       requestId: "f-1",
-      format: "anthropic",
+      format: "messages",
       system,
       messages: [{ role: "user", content: blocks }],
     } as const;

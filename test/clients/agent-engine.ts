@@ -17,10 +17,6 @@ import {
 } from "./responses-wire.js";
 import type { Counted } from "./wire.js";
 
-/** What an engine speaks: OpenAI's two APIs, chat completions alone, or Anthropic's. */
-export const ENGINE_APIS = ["openai", "chats", "anthropic"] as const;
-export type EngineApi = (typeof ENGINE_APIS)[number];
-
 /** One prompt that the engine answered. */
 export interface ServedPrompt {
   readonly path: string;
@@ -29,7 +25,7 @@ export interface ServedPrompt {
   readonly counted: Counted;
 }
 
-/** An engine for agents, with a prefix cache that is exact to the token. */
+/** An engine for agents, which serves all three APIs, with a prefix cache that is exact to the token. */
 export interface AgentEngine {
   readonly url: string;
   readonly served: readonly ServedPrompt[];
@@ -65,7 +61,7 @@ function reported<T>(answer: T, reports: EngineReports): T {
   }) as T;
 }
 
-export async function agentEngine(api: EngineApi, reports: EngineReports = "all"): Promise<AgentEngine> {
+export async function agentEngine(reports: EngineReports = "all"): Promise<AgentEngine> {
   const served: ServedPrompt[] = [];
   const refused: string[] = [];
   const count = countingCache();
@@ -78,7 +74,7 @@ export async function agentEngine(api: EngineApi, reports: EngineReports = "all"
     const { headers, method } = incoming;
     const path = (incoming.url ?? "").replace(/^\/v1\//, "").replace(/\?.*$/, "");
     if (method === "GET" || isLimitRequest(headers)) return sendJson(response, 200, MODELS);
-    const answer = ANSWERS[api][path];
+    const answer = ANSWERS[path];
     if (answer === undefined) return sendJson(response, 404, { detail: "Not Found" });
     try {
       answer(JSON.parse(raw), response, (asked) => {
@@ -123,10 +119,10 @@ export async function agentEngine(api: EngineApi, reports: EngineReports = "all"
     if (!asked.stream) return sendJson(response, 200, messageAnswer(said, served.length, counted));
     return stream(response, eventsText(messageStream(said, served.length, counted)));
   };
-  const ANSWERS: Readonly<Record<EngineApi, Readonly<Record<string, Answer>>>> = {
-    openai: { "chat/completions": chat, responses: respond },
-    chats: { "chat/completions": chat },
-    anthropic: { messages: message },
+  const ANSWERS: Readonly<Record<string, Answer>> = {
+    "chat/completions": chat,
+    responses: respond,
+    messages: message,
   };
 
   server.listen(0, "127.0.0.1");

@@ -11,7 +11,7 @@ import { endOnSignals } from "../ending-children.js";
 import { clientTable, documentedTable, rowOf, writeTable } from "./client-table.js";
 import { HEAVY_ADAPTERS, HEAVY_CLIENTS, installClient } from "./heavy-clients.js";
 import { LIGHT_CLIENTS, lightClient } from "./light-clients.js";
-import { type TriedClient, tryAdapter, tryClient, wrongIn } from "./tried-client.js";
+import { type TriedClient, tryClient, wrongIn } from "./tried-client.js";
 
 endOnSignals();
 const wanted = process.argv.slice(2).filter((argument) => argument !== "-u");
@@ -23,7 +23,7 @@ try {
   for (const name of LIGHT_CLIENTS.filter(isWanted)) tried.push(await tryClient(lightClient(name)));
   for (const name of HEAVY_CLIENTS.filter(isWanted)) tried.push(await tryClient(await installClient(name, folder)));
   for (const name of HEAVY_ADAPTERS.filter(isWanted)) {
-    const adapter = await tryAdapter(await installClient(name, folder));
+    const adapter = await tryClient(await installClient(name, folder));
     adapters.push(adapter);
     console.log(`${name}: ${rowOf(adapter)}`);
   }

@@ -1,5 +1,5 @@
 /*
- * Tries a client's program: a process of its own, a real service on a socket, and behind it engines with a prefix cache that is exact to the
+ * Tries a client's program: a process of its own, a real service on a socket, and behind it an engine with a prefix cache that is exact to the
  * token. Whether a prompt begins with the one before is judged by what the engine was sent, and whether usage is fed back by what is stored.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -9,15 +9,14 @@ import { readSettings } from "../../src/cli/settings.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { startApp } from "../http/server/started-app.js";
-import { type AgentEngine, agentEngine, type EngineApi } from "./agent-engine.js";
+import { type AgentEngine, agentEngine } from "./agent-engine.js";
 import { brokenPrefixes, QUESTIONS, REQUESTS, recordedBy, wrongAnswers } from "./checked-prompts.js";
-import { type ClientProgram, FACTS, type Introduction, type Order, type Outcome, type Use } from "./client-program.js";
+import { FACTS, type Introduction, type Order, type Outcome, type Use } from "./client-program.js";
 import { type ProgramPlace, startProgram } from "./running-program.js";
 
 /** What was found wrong in one conversation; empty where it went as it should. */
 export interface TriedUse {
   readonly use: Use;
-  readonly engine: EngineApi;
   readonly wrong: readonly string[];
 }
 
@@ -28,48 +27,20 @@ export interface TriedClient extends Introduction {
   readonly tried: readonly TriedUse[];
 }
 
-/** Engines that a client is tried with: the one that speaks its API first. */
-const ENGINES: Readonly<Record<ClientProgram["api"], readonly EngineApi[]>> = {
-  "chat completions": ["openai", "anthropic"],
-  Responses: ["openai", "chats", "anthropic"],
-  Messages: ["anthropic", "openai"],
-};
-
-/** The engine that a client of each API is made for. */
-const OWN_ENGINE: Readonly<Record<ClientProgram["api"], EngineApi>> = {
-  "chat completions": "chats",
-  Responses: "openai",
-  Messages: "anthropic",
-};
-
-/** Has a program hold all conversations that it can, with all engines that memprefix puts behind its API. */
-export function tryClient(place: ProgramPlace): Promise<TriedClient> {
-  return tryWith(place, (api) => ENGINES[api]);
-}
-
-/** Has a program that asks the engine itself hold all conversations that it can. */
-export function tryAdapter(place: ProgramPlace): Promise<TriedClient> {
-  return tryWith(place, (api) => [OWN_ENGINE[api]]);
-}
-
-async function tryWith(
-  place: ProgramPlace,
-  enginesOf: (api: ClientProgram["api"]) => readonly EngineApi[],
-): Promise<TriedClient> {
+/** Has a program hold all conversations that it can, with memprefix or by itself. */
+export async function tryClient(place: ProgramPlace): Promise<TriedClient> {
   const program = await startProgram<Introduction, Order, Outcome>(place);
   const tried: TriedUse[] = [];
   try {
     const { introduction } = program;
-    for (const api of enginesOf(introduction.api)) {
-      const engine = await agentEngine(api);
-      try {
-        for (const use of introduction.uses) {
-          const wrong = await tryUse(engine, api, use, program.ask);
-          tried.push({ use, engine: api, wrong });
-        }
-      } finally {
-        await engine.close();
+    const engine = await agentEngine();
+    try {
+      for (const use of introduction.uses) {
+        const wrong = await tryUse(engine, introduction.api, use, program.ask);
+        tried.push({ use, wrong });
       }
+    } finally {
+      await engine.close();
     }
     const versions = introduction.packages.map((name) => versionOf(place.folder, name));
     return { ...introduction, versions, tried };
@@ -80,7 +51,7 @@ async function tryWith(
 
 /** All that was found wrong with a client. */
 export function wrongIn({ tried }: TriedClient): readonly string[] {
-  return tried.flatMap(({ use, engine, wrong }) => wrong.map((what) => `${use}, ${engine}: ${what}`));
+  return tried.flatMap(({ use, wrong }) => wrong.map((what) => `${use}: ${what}`));
 }
 
 /** A search that finds one fact more each time, the newest first. */
@@ -98,14 +69,14 @@ export function growingSource(): MemorySource {
 
 async function tryUse(
   engine: AgentEngine,
-  api: EngineApi,
+  api: Introduction["api"],
   use: Use,
   hold: (order: Order) => Promise<Outcome>,
 ): Promise<readonly string[]> {
   const dataDir = mkdtempSync(join(tmpdir(), "memprefix-clients-"));
   const environment = {
-    MEMPREFIX_UPSTREAM_API: api === "anthropic" ? api : "openai",
     MEMPREFIX_UPSTREAM_URL: engine.url,
+    MEMPREFIX_ENGINE_FAMILY: api === "Messages" ? "anthropic" : "generic",
   };
   // Prompts as short as these are not cached where they are billed, and `auto` then drops what it need not keep.
   const given = { MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none", MEMPREFIX_RETENTION: "keep" };

@@ -46,7 +46,7 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), "memprefix-python-"));
     for (const [name, text] of files) writeFileSync(join(folder, name), text);
-    engine = await agentEngine("chats");
+    engine = await agentEngine();
     const settings = readSettings({ MEMPREFIX_DATA_DIR: join(folder, "data"), MEMPREFIX_SOURCE: "none" });
     app = await startApp(settings, found, { log: [], faults: [] });
   });
@@ -100,7 +100,7 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
   const LESS = [...ENGINE_REPORTS.filter((reports) => reports !== "all"), ...ODD_REPORTS];
   it.each(LESS)("has a program that runs where the engine reports %s", async (reports) => {
     await engine.close();
-    engine = await agentEngine("chats", reports);
+    engine = await agentEngine(reports);
     const { code, stdout, stderr } = await run("trip.py", app.base);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toBe((printed ?? "").replace(/\(.*?\)/g, "(not reported)"));

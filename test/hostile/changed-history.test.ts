@@ -6,14 +6,13 @@
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
-import { toAnthropicMessages } from "../../src/engines/anthropic/anthropic-request.js";
-import { itemsOf } from "../../src/engines/responses/responses-request.js";
 import { createMemprefix } from "../../src/index.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { answersResponses } from "../http/routes/responses-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import { IS_WHOLE } from "../run-length.js";
+import { itemsOf, messagesBodyOf } from "./api-forms.js";
 import { SECTION } from "./section-pattern.js";
 
 type Messages = readonly ChatMessage[];
@@ -201,7 +200,7 @@ const DOORS: Record<string, Send> = {
     return raw;
   },
   messages: (messages, conversation, stream) =>
-    post("/v1/messages", { model: "m", ...toAnthropicMessages({ messages }), stream }, conversation),
+    post("/v1/messages", { model: "m", ...messagesBodyOf(messages), stream }, conversation),
   responses: (messages, conversation, stream) =>
     post("/v1/responses", { model: "m", input: itemsOf(messages), store: false, stream }, conversation),
   "/compose": async (messages, conversation) =>

@@ -8,7 +8,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { anthropicServer } from "../http/routes/anthropic-server.js";
-import { openAiEngine } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import { SECTION } from "./section-pattern.js";
 
@@ -145,21 +144,17 @@ function bare(messages: readonly Json[]): readonly unknown[] {
     .map((message) => ordered(withoutMarks(message)));
 }
 
-describe.each(["openai", "anthropic"])("a client of Messages in front of an engine of the API %s", (api) => {
-  const [openAi, anthropic, source] = [openAiEngine(), anthropicServer(), answeringSource([])];
-  const upstream = {
-    get url() {
-      return api === "openai" ? openAi.url : anthropic.url;
-    },
-  };
-  const app = servedApp({ source: () => source, upstream, environment: { MEMPREFIX_UPSTREAM_API: api } });
+describe("a client of /v1/messages that changes what it said", () => {
+  const source = answeringSource([]);
+  const engine = anthropicServer();
+  const environment = { MEMPREFIX_ENGINE_FAMILY: "anthropic" };
+  const app = servedApp({ source: () => source, upstream: engine, environment });
   let conversations = 0;
 
   const sent = async (path: string, body: object): Promise<readonly Json[]> => {
     const { status, text } = await app.send("POST", path, { model: "m", max_tokens: 50, ...body });
     expect(status, text).toBe(200);
-    const received = api === "openai" ? openAi.requests.at(-1)?.raw : JSON.stringify(anthropic.calls.at(-1)?.body);
-    return (JSON.parse(received ?? "") as { messages: readonly Json[] }).messages;
+    return engine.calls.at(-1)?.body.messages ?? [];
   };
 
   it("has what it sends now, and in front of a window what that cut", async () => {

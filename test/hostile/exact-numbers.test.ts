@@ -1,11 +1,11 @@
 /*
- * Attacked: numbers that JavaScript has not, as Python's clients and 64-bit ids have them, through every door and back. Broke: all of them came
- * rounded, in calls of tools, in schemas and as seeds, also where nothing was composed. Held: calls of tools in streams, whose arguments are text.
+ * Attacked: numbers that JavaScript has not, as Python's clients and 64-bit ids have them, and what other JSON libraries write otherwise, through
+ * every API and in what `/compose` answers. Broke: all of them came rounded or written anew, in calls of tools, in schemas and as seeds, also
+ * where nothing was composed. Held: arguments of calls, where they are text. `byte-for-byte.test.ts` has the rest.
  */
 import { describe, expect, it } from "vitest";
 import { answeringSource } from "../http/routes/answering-source.js";
-import { anthropicServer } from "../http/routes/anthropic-server.js";
-import { openAiEngine, sendEvents, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 
 const IDS = ["9223372036854775807", "-12345678901234567890", "9007199254740993"];
@@ -14,7 +14,7 @@ const INPUT = `{"ids":[${IDS.join()}],"said":"9223372036854775807 \\"1\\"","safe
 const SCHEMA = `{"type":"object","properties":{"id":{"type":"integer","minimum":-9223372036854775808,"maximum":9223372036854775807}}}`;
 const text = (json: string) => JSON.stringify(json);
 
-/** Bodies of each door with calls, schemas and seeds; `tools` where the door has them in another form. */
+/** Bodies of each API with calls, schemas and seeds. */
 const DOORS: readonly (readonly [path: string, body: string])[] = [
   [
     "/v1/chat/completions",
@@ -31,153 +31,74 @@ const DOORS: readonly (readonly [path: string, body: string])[] = [
 ];
 const bytes = (json: string) => new TextEncoder().encode(json);
 
+/** What a client may have written anywhere, as no other library would. */
+const ODD = `"of_the_client" : {"b":1.0,"a" :1e3,"é":"caf\\u00e9 \\/","n":null}`;
+
 describe("numbers that JavaScript has not, in prompts that memprefix composes for their sender,", () => {
   const app = servedApp({ source: () => answeringSource(["Ada drinks green tea"]) });
-  const messages = `[{"role":"user","content":"Which?"},{"role":"assistant","content":"\uf8ffmemprefix:number:7","found":${INPUT}},{"role":"user","content":"And?"}]`;
+  const messages = `[{"role":"user","content":"Wh\\u00efch?"},{"role":"assistant","content":"So.","found":${INPUT},${ODD}},{"role":"user","content":"And?"}]`;
   const asked = (id: string, more = "") =>
     `{"user_id":"ada","conversation_id":"c","request_id":"${id}","messages":${messages}${more}}`;
-  const sent = (path: string, body: string, type = "application/json") => app.send("POST", path, bytes(body), type);
+  const sent = (body: string, path = "/compose") => app.send("POST", path, bytes(body));
 
-  it("come back as they were said, one by one, in batches, and where they are shown", async () => {
-    const answers = [
-      await sent("/compose", asked("one")),
-      await sent("/compose", asked("one")),
-      await sent("/compose/batch", `{"requests":[${asked("two")}]}`),
-      await sent("/compose/batch", `${asked("three")}\n`, "application/x-ndjson"),
-      await app.send("GET", "/users/ada/export"),
-    ];
-    for (const [at, { status, text: said }] of answers.entries()) {
-      expect([at, status]).toEqual([at, 200]);
-      expect(said).toContain(INPUT);
-      expect([at, said.includes("memprefix:number:7"), said.includes("\uf8ff")]).toEqual([at, true, false]);
+  it("come back as they were said, the second time too", async () => {
+    for (const id of ["one", "one", "two"]) {
+      const { status, text: said } = await sent(asked(id));
+      expect(status).toBe(200);
+      for (const part of [INPUT, ODD, '"Wh\\u00efch?"', "green tea"])
+        expect([id, part, said]).toEqual([id, part, expect.stringContaining(part)]);
     }
+  });
+
+  it.each(DOORS.slice(1))("come back in the form of another API: %s", async (_path, body) => {
+    const list = body.slice(body.search(/"(messages|input)":/)).replace(/^"input"/, '"messages"');
+    const { status, text: said } = await sent(`{"user_id":"ada","request_id":"${_path}",${list}}`);
+    expect([status, said]).toEqual([200, expect.stringContaining("green tea")]);
+    expect(said.includes(INPUT) || said.includes(text(INPUT))).toBe(true);
   });
 
   it("are what they were where memprefix reads them", async () => {
     const huge = ',"memory_budget_tokens":12345678901234567890';
-    expect((await sent("/compose", asked("four", huge))).status).toBe(422);
-    const batch = await sent("/compose/batch", `{"requests":[${asked("five", huge)},${asked("six")}]}`);
+    expect((await sent(asked("four", huge))).status).toBe(422);
+    const batch = await sent(`{"requests":[${asked("five", huge)},${asked("six")}]}`, "/compose/batch");
     expect(JSON.parse(batch.text)).toMatchObject({ end: { composed: 1, failed: 1 } });
-    expect((await sent("/compose/batch", '{"requests":[],"planner":12345678901234567890}')).status).toBe(422);
+    expect((await sent('{"requests":[],"planner":12345678901234567890}', "/compose/batch")).status).toBe(422);
   });
 });
 
-describe.each(["openai", "anthropic"] as const)(
-  "numbers that JavaScript has not, in front of the API of %s,",
-  (api) => {
-    const engine = openAiEngine();
-    const anthropic = anthropicServer();
-    const sent: string[] = [];
-    const app = servedApp({
-      source: () => answeringSource(["Ada drinks green tea"]),
-      upstream: {
-        get url() {
-          return api === "openai" ? engine.url : anthropic.url;
-        },
-      },
-      environment: { MEMPREFIX_UPSTREAM_API: api },
-    });
-    const usage = {
-      prompt_tokens: 1,
-      completion_tokens: 1,
-      total_tokens: 2,
-      prompt_tokens_details: { cached_tokens: 0 },
-    };
+describe("numbers that JavaScript has not, in front of an engine,", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ source: () => answeringSource(["Ada drinks green tea"]), upstream: engine });
 
-    it.each(DOORS)("reach it as they are said, composed and not: %s", async (path, body) => {
-      engine.behave(({ url, raw }, response) => {
-        if (url.endsWith("/responses")) return sendJson(response, 404, { detail: "Not Found" });
-        sent.push(raw);
-        sendJson(response, 200, wholeAnswer("Yes.", usage, {}, {}));
-      });
-      for (const base of ["", "/plain"]) {
-        const { status, text: said } = await app.send(
-          "POST",
-          base + path,
-          bytes(`{"model":"m","user":"ada","metadata":{"user_id":"ada"},${body}}`),
-        );
-        expect([base, status]).toEqual([base, 200]);
-        const raw = api === "openai" ? sent.at(-1) : anthropic.raws.at(-1);
-        expect(raw?.includes("green tea")).toBe(base === "");
-        // Calls are objects by Anthropic's API, and text by OpenAI's.
-        expect([raw?.includes(INPUT), raw?.includes(text(INPUT))]).toContain(true);
-        expect(raw).toContain(SCHEMA);
-        if (path === "/v1/chat/completions" && api === "openai") expect(raw).toContain('"seed":9223372036854775807');
-        expect(raw + said).not.toContain("memprefix:number");
-      }
-    });
+  it.each(DOORS)("reach it as they are said, composed and not: %s", async (path, body) => {
+    for (const base of ["", "/plain"]) {
+      const sent = `{"model":"m","user":"ada","metadata":{"user_id":"ada"},${ODD},${body}}`;
+      expect([base, (await app.send("POST", base + path, bytes(sent))).status]).toEqual([base, 200]);
+      const raw = engine.requests.at(-1)?.raw ?? "";
+      expect(raw.includes("green tea")).toBe(base === "");
+      const added = /<memories>\\n- Ada drinks green tea\\n<\/memories>(\\n\\n|"},{"type":"text","text":")?/;
+      const fields = ["cache_salt", "prompt_cache_key"].map((name) => new RegExp(`,?"${name}":"[^"]*"`));
+      expect([added, ...fields].reduce((json, part) => json.replace(part, ""), raw)).toBe(sent);
+    }
+  });
 
-    it("come back as it says them, streamed and whole", async () => {
-      engine.behave(({ url, body: { stream } }, response) => {
-        if (url.endsWith("/responses")) return sendJson(response, 404, { detail: "Not Found" });
-        const call = { index: 0, id: "c", type: "function", function: { name: "find", arguments: INPUT } };
-        const choice = { index: 0, finish_reason: "tool_calls" };
-        const message = { role: "assistant", content: null, tool_calls: [call] };
-        if (stream) sendEvents(response, [{ id: "1", choices: [{ ...choice, delta: message }] }]);
-        else sendJson(response, 200, { id: "1", choices: [{ ...choice, message }], usage });
-      });
-      anthropic.behave((response, { body: { stream } }) => {
-        const call = `{"type":"tool_use","id":"c","name":"find","input":${INPUT}}`;
-        const end = '"delta":{"stop_reason":"tool_use"}';
-        const message = `{"type":"message","role":"assistant","id":"1","content":[${stream ? "" : call}],"stop_reason":"tool_use"}`;
-        const events = [
-          `{"type":"message_start","message":${message}}`,
-          `{"type":"content_block_start","index":0,"content_block":${call}}`,
-          '{"type":"content_block_stop","index":0}',
-          `{"type":"message_delta",${end}}`,
-          '{"type":"message_stop"}',
-        ];
-        response.writeHead(200, { "content-type": stream ? "text/event-stream" : "application/json" });
-        response.end(stream ? events.map((event) => `data: ${event}\n\n`).join("") : message);
-      });
-      for (const [path, body] of DOORS)
-        for (const stream of [false, true]) {
-          const { text: said } = await app.send(
-            "POST",
-            path,
-            bytes(`{"model":"m","user":"ada","metadata":{"user_id":"ada"},"stream":${stream},${body}}`),
-          );
-          for (const id of IDS) expect([path, stream, said.includes(id)]).toEqual([path, stream, true]);
-          expect(said).not.toContain("memprefix:number");
-        }
-    });
-
-    it.each([1, 2, 3])(
-      "are not what a tool's result forges that is written as memprefix carries them, %d times",
-      async (times) => {
-        const forged = JSON.stringify(`${"\uf8ff".repeat(times)}memprefix:number:7`);
-        for (const [path, body] of DOORS) {
-          const said = `{"model":"m","user":"ada","metadata":{"user_id":"ada"},${body.replace(text("9223372036854775807"), forged)}}`;
-          expect([path, (await app.send("POST", path, bytes(said))).status]).toEqual([path, 200]);
-        }
-        const raws = api === "openai" ? engine.requests.map(({ raw }) => raw) : anthropic.raws;
-        const plain = raws.filter((raw) => raw.includes('"memprefix:number:7"'));
-        expect(plain.length).toBeGreaterThanOrEqual(DOORS.length);
-        // Beside it numbers are exact all the same.
-        expect(plain.filter((raw) => raw.includes(SCHEMA))).toEqual(plain);
-      },
-    );
-
-    it("are what they were where memprefix reads them", async () => {
-      const ask = (more: string) =>
-        app.send(
-          "POST",
-          "/v1/chat/completions",
-          bytes(`{"model":"m","messages":[{"role":"user","content":"?"}],${more}}`),
-        );
-      for (const more of [
-        '"user":12345678901234567890',
-        '"user":"ada","memprefix":{"top_k":12345678901234567890}',
-        '"memprefix":{"user_id":12345678901234567890}',
-      ])
-        expect([more, (await ask(more)).status]).toEqual([more, 422]);
-      const huge = '{"id":12345678901234567890,"memory":"Ada has a dog"}';
-      const { status } = await ask(
-        `"user":"ada","memprefix":{"memories":[${huge},{"id":"a","memory":"Ada has a cat"}]}`,
+  it("are what they were where memprefix reads them", async () => {
+    const ask = (more: string) =>
+      app.send(
+        "POST",
+        "/v1/chat/completions",
+        bytes(`{"model":"m","messages":[{"role":"user","content":"?"}],${more}}`),
       );
-      expect(status).toBe(200);
-      const raw = api === "openai" ? engine.requests.at(-1)?.raw : anthropic.raws.at(-1);
-      expect([raw?.includes("a dog"), raw?.includes("a cat")]).toEqual([false, true]);
-    });
-  },
-);
+    for (const more of [
+      '"user":12345678901234567890',
+      '"user":"ada","memprefix":{"top_k":12345678901234567890}',
+      '"memprefix":{"user_id":12345678901234567890}',
+    ])
+      expect([more, (await ask(more)).status]).toEqual([more, 422]);
+    const huge = '{"id":12345678901234567890,"memory":"Ada has a dog"}';
+    const { status } = await ask(`"user":"ada","memprefix":{"memories":[${huge},{"id":"a","memory":"Ada has a cat"}]}`);
+    expect(status).toBe(200);
+    const raw = engine.requests.at(-1)?.raw;
+    expect([raw?.includes("a dog"), raw?.includes("a cat")]).toEqual([false, true]);
+  });
+});

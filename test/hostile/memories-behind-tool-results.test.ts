@@ -5,11 +5,11 @@
  */
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
-import { toAnthropicMessages } from "../../src/engines/anthropic/anthropic-request.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { type Behaviour, openAiEngine, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
+import { messagesBodyOf } from "./api-forms.js";
 
 type Refuse = (previous: string, role: string) => { status: number; body: unknown };
 
@@ -246,10 +246,15 @@ describe("a tool's result", () => {
   });
 
   it("stays one result for Anthropic's API", async () => {
-    const { messages } = await compose(asked, { model: "qwen3", engine: "anthropic" });
-    const { messages: converted } = toAnthropicMessages({ messages: messages as ChatMessage[] });
-    expect(converted.at(-1)).toMatchObject({ role: "user", content: [{ type: "tool_result", tool_use_id: "c0" }] });
-    expect(converted.at(-1)?.content).toHaveLength(1);
-    expect(JSON.stringify(converted.at(-1))).toContain("Ada rows.");
+    const { messages } = await compose([], {
+      ...messagesBodyOf(asked),
+      max_tokens: undefined,
+      format: "messages",
+      model: "qwen3",
+      engine: "anthropic",
+    });
+    expect(messages.at(-1)).toMatchObject({ role: "user", content: [{ type: "tool_result", tool_use_id: "c0" }] });
+    expect(messages.at(-1)?.["content"]).toHaveLength(1);
+    expect(JSON.stringify(messages.at(-1))).toContain("Ada rows.");
   });
 });

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { escapeText } from "../../src/core/index.js";
-import { sealed } from "../../src/engines/turns/reasoning.js";
 
 export const json = (value: unknown) => JSON.stringify(value);
 const asciiOnly = (text: string) =>
@@ -29,8 +28,6 @@ export const ENCODINGS: Readonly<Record<string, (text: string) => string>> = {
   "with its first letter small": (text) => `She says ${text.charAt(0).toLowerCase()}${text.slice(1)}`,
   "behind a backslash": (text) => `\\${text}`,
 };
-
-const thought = (text: string) => ({ type: "redacted_thinking", data: sealed({ text }) });
 
 export type Message = Readonly<Record<string, unknown>>;
 /** Where in a prompt they quote it. */
@@ -60,9 +57,15 @@ export const PLACES: Readonly<Record<string, (quote: string) => readonly Message
     { role: "assistant", content: null, tool_calls: [toolCall(quote)] },
     { role: "tool", tool_call_id: "call_1", content: "ok" },
   ],
-  "sealed reasoning": (quote) => [
+  "a thought": (quote) => [
     { role: "user", content: "Tell me." },
-    { role: "assistant", content: [thought(quote), { type: "text", text: "Hm." }] },
+    {
+      role: "assistant",
+      content: [
+        { type: "thinking", thinking: quote, signature: "s" },
+        { type: "text", text: "Hm." },
+      ],
+    },
     { role: "user", content: "Thanks." },
   ],
   instructions: (quote) => [

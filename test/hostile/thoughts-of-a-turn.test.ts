@@ -7,12 +7,11 @@
 import { Template } from "@huggingface/jinja";
 import { describe, expect, it, vi } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
-import { toAnthropicMessages } from "../../src/engines/anthropic/anthropic-request.js";
-import { itemsOf } from "../../src/engines/responses/responses-request.js";
 import { CHAT_TEMPLATES } from "../core/prompt/chat-templates.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { MODELS, openAiEngine, sendJson } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
+import { itemsOf, messagesBodyOf } from "./api-forms.js";
 
 type Messages = readonly ChatMessage[];
 
@@ -166,19 +165,20 @@ describe("a model whose template keeps thoughts behind the newest user's message
     expect(isOwnMessage(engine.requests.at(-1)?.body.messages ?? [])).toBe(true);
   });
 
-  it("has memories in the result by every door", async () => {
+  it("has memories in the result by every API", async () => {
     const model = "Qwen/Qwen3-8B";
     const messages: ChatMessage[] = [{ role: "user", content: "Where?" }, ...stepsOf(0).slice(0, 2)];
     source.found = ["Ada rows."];
-    const sent = {
-      chat: await chat(model, messages, "chat"),
-      messages: await post("/v1/messages", { ...toAnthropicMessages({ messages }), model }, "messages"),
-    };
-    for (const [door, prompt] of Object.entries(sent)) {
-      expect(isOwnMessage(prompt), door).toBe(false);
-      expect(JSON.stringify(prompt.at(-1)), door).toContain("Ada rows.");
-    }
-    engine.behave((_request, response) => sendJson(response, 200, { object: "response", id: "r", output: [] }));
+    const prompt = await chat(model, messages, "chat");
+    expect(isOwnMessage(prompt)).toBe(false);
+    expect(JSON.stringify(prompt.at(-1))).toContain("Ada rows.");
+    engine.behave((_request, response) => sendJson(response, 200, {}));
+    await post("/v1/messages", { ...messagesBodyOf(messages), model }, "messages");
+    const last = (JSON.parse(engine.requests.at(-1)?.raw ?? "") as { messages: readonly object[] }).messages.at(-1);
+    expect(last).toEqual({
+      role: "user",
+      content: [{ type: "tool_result", tool_use_id: "c00", content: expect.stringContaining("Ada rows.") }],
+    });
     await post("/v1/responses", { model, input: itemsOf(messages), store: false }, "responses");
     const { input } = JSON.parse(engine.requests.at(-1)?.raw ?? "") as { input: readonly Record<string, unknown>[] };
     expect(input.at(-1)).toMatchObject({ type: "function_call_output", output: expect.stringContaining("Ada rows.") });

@@ -14,7 +14,7 @@ describe("the program of docs/mem0.md", () => {
     // A platform that does not answer its ping is told of with every call.
     vi.spyOn(console, "error").mockImplementation(() => {});
     vi.spyOn(console, "warn").mockImplementation(() => {});
-    engine = await agentEngine("openai");
+    engine = await agentEngine();
     server = await startPlatformServer(KEY);
     const memory = new MemoryClient({ apiKey: KEY, host: server.url });
     await memory.add([{ role: "user", content: "Ana is vegetarian." }], { userId: "ana", infer: false });
@@ -30,7 +30,7 @@ describe("the program of docs/mem0.md", () => {
     "answers from memories, and adds what was said, of an engine that reports %s",
     async (reports) => {
       await engine.close();
-      engine = await agentEngine("openai", reports);
+      engine = await agentEngine(reports);
       const { code, stdout } = await runPageProgram("docs/mem0.md", {
         OPENAI_BASE_URL: engine.url,
         OPENAI_API_KEY: "the engine's",

@@ -28,7 +28,7 @@ const onError = (error: unknown) => errors.push(error);
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "memprefix-mem0-"));
-  engine = await agentEngine("openai");
+  engine = await agentEngine();
   openai = new OpenAI({ apiKey: "the engine's", baseURL: engine.url });
   errors.length = 0;
 });

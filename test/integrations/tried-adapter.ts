@@ -72,7 +72,7 @@ export async function tryAdapter(place: ProgramPlace): Promise<readonly TriedAda
 }
 
 async function tryUse(program: Program, way: Way, where: Place, use: AdapterUse): Promise<readonly string[]> {
-  const engine = await agentEngine("openai");
+  const engine = await agentEngine();
   const dataDir = mkdtempSync(join(tmpdir(), "memprefix-adapters-"));
   const faults: unknown[] = [];
   const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none" });

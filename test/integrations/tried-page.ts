@@ -4,7 +4,7 @@ import { runPageProgram } from "./page-program.js";
 
 /** What is wrong with a page's program, run against the engine for agents with the packages of a folder; empty where it goes as it says. */
 export async function tryPage(page: string, beside: string): Promise<readonly string[]> {
-  const engine = await agentEngine("openai");
+  const engine = await agentEngine();
   const environment = {
     OPENAI_BASE_URL: engine.url,
     OPENAI_API_KEY: "the engine's",

@@ -154,7 +154,7 @@ describe("compose.yaml", () => {
   });
 
   it("connects memprefix to Mem0 and the engine: by its environment, memories are found there and prompts arrive", async () => {
-    const [mem0, engine] = [await startRestServer(GIVEN["MEM0_API_KEY"] ?? ""), await agentEngine("chats")];
+    const [mem0, engine] = [await startRestServer(GIVEN["MEM0_API_KEY"] ?? ""), await agentEngine()];
     const dataDir = mkdtempSync(join(tmpdir(), "memprefix-compose-file-"));
     const environment = Object.entries(memprefix?.environment ?? {}).map(([name, value]) => {
       const here = value.replace("http://mem0:8000", mem0.url).replace("http://engine:8000/v1", engine.url);

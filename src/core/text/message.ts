@@ -149,7 +149,7 @@ const NOT_MEANT = new Set([
   ...[...CACHE_MARKS, "id", "annotations", "provider_specific_fields", "extra_content"],
   "providerOptions",
   ...["reasoning", "reasoning_content", "reasoning_details", "reasoning_text", "reasoning_opaque"],
-  ...["thinking_blocks", "anthropic_blocks"],
+  "thinking_blocks",
   ITEM_FORM,
 ]);
 /** Fields of a content part that only control caching, or that only its provider reads. */

@@ -57,7 +57,7 @@ export function withBreakpoints(given: AdapterPrompt, style: BreakpointStyle): r
 
 /** The caller's marks in the order in which the provider reads the prompt: tools, messages, then the automatic one. */
 class CallersMarks {
-  /** Those of messages; of a message, `part` is -1 in front of its content, and its number of parts after that. */
+  /** Those of messages; of a message, `part` is the number of its parts, after its content. */
   readonly #marks: readonly { readonly place: MarkPlace; readonly mark: unknown }[];
 
   constructor(
@@ -69,9 +69,8 @@ class CallersMarks {
     this.#marks = messages.flatMap((given, message) => {
       const at = (part: number) => (mark: unknown) => ({ place: { message, part }, mark });
       const own = parts[message] ?? [];
-      const { before, behind } = marksAround(given, field);
       const onParts = own.flatMap((part, n) => collect(part, field, []).map(at(n)));
-      return [...before.map(at(-1)), ...onParts, ...behind.map(at(own.length))];
+      return [...onParts, ...marksBeside(given, field).map(at(own.length))];
     });
   }
 
@@ -197,24 +196,21 @@ function splitText(part: ContentPart): readonly ContentPart[] {
   ];
 }
 
-/** Fields of a message that stand in front of its content. */
-const IN_FRONT: ReadonlySet<string> = new Set(["anthropic_blocks"]);
 /** What a model called a tool with, where any name may stand for anything. */
 const ARGUMENTS = "input";
 
 /**
- * The caller's marks in a message beside its content, wherever it keeps them: every API has places of its own. In front stand those on blocks
- * that only the provider reads; after it those on calls, on system messages after it, on the message itself, which is its last part's.
+ * The caller's marks in a message after its content, wherever it keeps them: every API has places of its own, on calls, on system messages
+ * after it, on the message itself, which is its last part's.
  */
-function marksAround(message: ChatMessage, field: string) {
-  const before: unknown[] = [];
-  const behind: unknown[] = [];
+function marksBeside(message: ChatMessage, field: string): readonly unknown[] {
+  const found: unknown[] = [];
   for (const [name, value] of Object.entries(message)) {
     if (name === "content") continue;
-    if (name !== field) collect(value, field, IN_FRONT.has(name) ? before : behind);
-    else if (value != null) behind.push(value);
+    if (name !== field) collect(value, field, found);
+    else if (value != null) found.push(value);
   }
-  return { before, behind };
+  return found;
 }
 
 /** Adds the marks in a value to a list, in order: what stands inside of something comes before its own. */

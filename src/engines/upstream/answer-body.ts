@@ -38,21 +38,27 @@ export async function* eventsOf(
     isFirst = false;
     return event;
   };
-  for await (const chunk of stream) {
-    let from = 0;
-    for (let at = 0; at < chunk.length; at++) {
-      let end = ends.take(chunk[at] ?? 0);
-      while (end !== null) {
-        const after = end === "before" ? at : at + 1;
-        if (after > from) held.push(chunk.subarray(from, after));
-        from = after;
-        yield take();
-        end = end === "before" ? ends.take(chunk[at] ?? 0) : null;
+  try {
+    for await (const chunk of stream) {
+      let from = 0;
+      for (let at = 0; at < chunk.length; at++) {
+        let end = ends.take(chunk[at] ?? 0);
+        while (end !== null) {
+          const after = end === "before" ? at : at + 1;
+          if (after > from) held.push(chunk.subarray(from, after));
+          from = after;
+          yield take();
+          end = end === "before" ? ends.take(chunk[at] ?? 0) : null;
+        }
       }
+      if (from < chunk.length) held.push(chunk.subarray(from));
+      length += chunk.length - from;
+      if (length > maxBytes) yield { ...take(), data: undefined, isLast: false };
     }
-    if (from < chunk.length) held.push(chunk.subarray(from));
-    length += chunk.length - from;
-    if (length > maxBytes) yield { ...take(), data: undefined, isLast: false };
+  } catch (error) {
+    // The client gets what came of an event that breaks off.
+    if (held.length > 0) yield { ...take(), data: undefined, isLast: false };
+    throw error;
   }
   if (held.length > 0) yield take();
 }

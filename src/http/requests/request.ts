@@ -44,6 +44,9 @@ export interface HttpEnvironment {
     readonly incoming?: IncomingMessage;
     readonly outgoing?: {
       readonly closed: boolean;
+      readonly headersSent: boolean;
+      readonly socket: { destroySoon(): void } | null;
+      destroy(): unknown;
       once(event: "close", listener: () => void): unknown;
       setHeader(name: string, value: string): unknown;
     };

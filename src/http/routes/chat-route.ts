@@ -4,6 +4,7 @@
  * error for `problems`. One file per group of paths; a route reads its contract, calls the service once, and writes the result.
  */
 
+import { setImmediate } from "node:timers/promises";
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { z } from "zod";
@@ -173,7 +174,7 @@ export function engineAnswer(
 const BODILESS = new Set([204, 205, 304]);
 
 function responseOf(
-  { req }: Context<HttpEnvironment>,
+  { req, env }: Context<HttpEnvironment>,
   answer: EngineAnswer,
   headers: SentHeaders,
   client: LinkedSignal,
@@ -181,7 +182,7 @@ function responseOf(
 ): Response {
   const { status } = answer;
   if (!BODILESS.has(status) && req.method !== "HEAD")
-    return new Response(streamOf(answer, client, onFault), { status, headers });
+    return new Response(streamOf(answer, client, onFault, env?.outgoing), { status, headers });
   // An unread body would keep the upstream connection open.
   client.abort();
   return new Response(null, { status, headers });
@@ -245,18 +246,31 @@ function streamOf(
   { body }: EngineAnswer,
   client: LinkedSignal,
   onFault: (error: unknown) => void,
+  outgoing: Outgoing | undefined,
 ): ReadableStream<Uint8Array> {
-  return streamed(body[Symbol.asyncIterator](), client, (error, controller) => {
+  return streamed(body[Symbol.asyncIterator](), client, async (error, controller) => {
     if (!(error instanceof UpstreamError)) onFault(error);
-    controller.error(error);
+    if (outgoing === undefined) controller.error(error);
+    else await breakOff(outgoing);
   });
+}
+
+type Outgoing = NonNullable<HttpEnvironment["Bindings"]["outgoing"]>;
+
+/** Closes a response's connection after the bytes so far. An error of the stream would drop them, and Node's adapter would log its stack. */
+async function breakOff(outgoing: Outgoing): Promise<void> {
+  while (!outgoing.headersSent && !outgoing.closed) await setImmediate();
+  // The adapter writes what it has read together with the head.
+  await setImmediate();
+  if (outgoing.socket === null) outgoing.destroy();
+  else outgoing.socket.destroySoon();
 }
 
 /** Streams bytes; stops what makes them when the client stops reading. `onError` ends the stream. */
 export function streamed(
   bytes: AsyncIterator<Uint8Array>,
   client: LinkedSignal,
-  onError: (error: unknown, controller: ReadableStreamDefaultController<Uint8Array>) => void,
+  onError: (error: unknown, controller: ReadableStreamDefaultController<Uint8Array>) => void | Promise<void>,
 ): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -265,7 +279,7 @@ export function streamed(
         if (done) controller.close();
         else controller.enqueue(value);
       } catch (error) {
-        onError(error, controller);
+        await onError(error, controller);
       }
     },
     async cancel() {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type EngineAdapter, type EngineUsage, NO_MARKS } from "../../../src/engines/adapters/engine-adapter.js";
+import type { EngineUsage } from "../../../src/apis/api/usage.js";
+import { type EngineAdapter, NO_MARKS } from "../../../src/engines/adapters/engine-adapter.js";
 import { anyPrompt, marksIn, promptOf, system, textOf } from "./prompts.js";
 
 /** What an engine has of marks in messages; null for none. */

@@ -120,6 +120,20 @@ describe("the events of a stream", () => {
     expect((await eventsIn(`data: ${JSON.stringify(data)}\n\n`, [5])).map((event) => event.data)).toEqual([data]);
   });
 
+  it("give all bytes of a stream that breaks off, and its error", async () => {
+    async function* broken() {
+      yield Buffer.from("data: 1\n\ndata: {");
+      throw new Error("gone");
+    }
+    const events: StreamEvent[] = [];
+    const reading = async () => {
+      for await (const event of eventsOf(broken())) events.push(event);
+    };
+    await expect(reading()).rejects.toThrow("gone");
+    expect(bytesOf(events).toString()).toBe("data: 1\n\ndata: {");
+    expect(events.map(({ data }) => data)).toEqual([1, undefined]);
+  });
+
   it("are not read where they are too long, and the next one is", async () => {
     const long = `data: "${"x".repeat(100)}"\n\n`;
     const events = await eventsIn(`${long}data: 1\n\n`, [8], 40);

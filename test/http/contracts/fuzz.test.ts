@@ -74,8 +74,8 @@ const answers =
     }
   };
 
-/** Chats and responses are passed on, messages converted; or messages are passed on, and the others converted. */
-describe.each(["openai", "anthropic"])("whatever comes over HTTP, to an engine that speaks the API of %s,", (api) => {
+/** With marks in prompts, and without. */
+describe.each(["generic", "anthropic"])("whatever comes over HTTP, to an engine of the family %s,", (family) => {
   const engine = openAiEngine();
   let dataDir = "";
   let service: ChildProcess;
@@ -98,7 +98,7 @@ describe.each(["openai", "anthropic"])("whatever comes over HTTP, to an engine t
         MEMPREFIX_SOURCE: "embedded",
         MEMPREFIX_DATA_DIR: dataDir,
         MEMPREFIX_UPSTREAM_URL: engine.url,
-        MEMPREFIX_UPSTREAM_API: api,
+        MEMPREFIX_ENGINE_FAMILY: family,
         MEMPREFIX_WEBHOOK_TOKEN: WEBHOOK_TOKEN,
         MEMPREFIX_WRITE_BACK: "on",
       },
@@ -146,7 +146,6 @@ describe.each(["openai", "anthropic"])("whatever comes over HTTP, to an engine t
           if (block > (blocks.at(-1)?.block ?? LEAST_BLOCK_S)) blocks.push({ block, shown: shown.slice(0, 300) });
         }
         if (status >= 400) {
-          // What the engine's API cannot say is refused behind composing.
           if (origin !== "upstream") expect(version(), `wrote something: ${shown}`).toBe(before);
           expect(PROBLEM_TYPES, shown).toContain(type);
           expect(JSON.parse(text), shown).toBeTypeOf("object");

@@ -9,9 +9,10 @@ import { seeded } from "../../../bench/seeded.js";
 import { indexResult } from "../../../src/http/contracts/user-contract.js";
 import { childOutput } from "../../child-output.js";
 import { endingWithUs } from "../../ending-children.js";
+import { receivedOf } from "../server/received.js";
 import type { Held } from "../server/watched-service.js";
 import { type Happening, wrongAnswer } from "./fault-outcomes.js";
-import { FAULT_DOORS, type FaultDoor, type FaultDoorName, type Json } from "./fault-wires.js";
+import type { FaultWire, Json } from "./fault-wires.js";
 import {
   CALLER_HEADER,
   ENGINE_CONDUCTS,
@@ -47,7 +48,7 @@ const FACTS = Array.from({ length: 24 }, (_, n) => ({
 }));
 
 export interface FaultPlan {
-  readonly door: FaultDoorName;
+  readonly wire: FaultWire;
   readonly calls: number;
   readonly seed: number;
   /** Milliseconds that the first byte may take: with room for the pauses of a loaded machine, for an engine that hangs takes as long. */
@@ -55,11 +56,10 @@ export interface FaultPlan {
 }
 
 /** Sends calls of all kinds mixed through a service in a process of its own. */
-export async function runFaults({ door: name, calls, seed, firstByteMs }: FaultPlan): Promise<FaultRun> {
+export async function runFaults({ wire, calls, seed, firstByteMs }: FaultPlan): Promise<FaultRun> {
   const dataDir = mkdtempSync(join(tmpdir(), "memprefix-faults-"));
-  const door: FaultDoor = FAULT_DOORS[name];
-  const engine = await faultyEngine(door.engine);
-  const start = () => watchedService(dataDir, { url: engine.url, api: door.api, firstByteMs });
+  const engine = await faultyEngine(wire);
+  const start = () => watchedService(dataDir, { url: engine.url, firstByteMs });
   let service = await start();
   const agent = new Agent({ keepAlive: true, maxSockets: USERS });
   try {
@@ -71,7 +71,7 @@ export async function runFaults({ door: name, calls, seed, firstByteMs }: FaultP
       counts[happening] = (counts[happening] ?? 0) + 1;
       const id = `call-${number}`;
       if (NEVER_SERVED.has(happening)) unserved.push(id);
-      const asked = { base: service.address, agent, user, id, memories: some(FACTS, random), engine, door };
+      const asked = { base: service.address, agent, user, id, memories: some(FACTS, random), engine, wire };
       const fault = await outcomeOf(happening, asked).catch((error: unknown) => String(error));
       if (fault !== null) wrong.push(`${id} (${happening}): ${fault}`);
     };
@@ -101,9 +101,9 @@ export async function runFaults({ door: name, calls, seed, firstByteMs }: FaultP
     for (const user of users) {
       const memories = some(FACTS, random);
       for (const id of [`before-${user}`, `last-${user}`]) {
-        const asked = { base: service.address, agent, user, id, memories, engine, door };
+        const asked = { base: service.address, agent, user, id, memories, engine, wire };
         const answer = await responseTo(asked, "answers whole");
-        const counted = door.client.countedIn(JSON.parse((await bytesOf(answer)).toString("utf8")) as Json);
+        const counted = wire.countedIn(JSON.parse((await bytesOf(answer)).toString("utf8")) as Json);
         expectations.push({
           expected: Number(answer.headers["x-memprefix-expected-cached-tokens"]),
           observed: counted.cached,
@@ -152,12 +152,12 @@ interface Asked {
   readonly id: string;
   readonly memories: readonly { readonly id: string; readonly memory: string }[];
   readonly engine: FaultyEngine;
-  readonly door: FaultDoor;
+  readonly wire: FaultWire;
 }
 
 /** Makes a call; null where it ended as it should, else what was wrong. */
 async function outcomeOf(happening: Happening, asked: Asked): Promise<string | null> {
-  const { user, engine, door } = asked;
+  const { user, engine, wire } = asked;
   switch (happening) {
     case "client leaves before the answer": {
       const taken = engine.taken(user).then(() => null);
@@ -176,14 +176,14 @@ async function outcomeOf(happening: Happening, asked: Asked): Promise<string | n
     }
     default: {
       const answer = await responseTo(asked, happening === "refuses" ? "answers whole" : happening);
-      return wrongAnswer(happening, door, answer, await bytesOf(answer));
+      return wrongAnswer(happening, wire, answer, await receivedOf(answer));
     }
   }
 }
 
-function open({ base, agent, user, id, memories, door }: Asked, conduct: EngineConduct) {
+function open({ base, agent, user, id, memories, wire }: Asked, conduct: EngineConduct) {
   const isStream = conduct.includes("stream") || conduct.includes("events") || conduct.includes("goes on");
-  const asked = door.client.body({
+  const asked = wire.body({
     model: conduct,
     user,
     instructions: `You answer ${user}, and nobody else.`,
@@ -197,7 +197,7 @@ function open({ base, agent, user, id, memories, door }: Asked, conduct: EngineC
     "content-length": Buffer.byteLength(body),
     [CALLER_HEADER]: user,
   };
-  const outgoing = request(`${base}${door.client.path}`, { method: "POST", agent, headers });
+  const outgoing = request(`${base}/v1/${wire.api.path}`, { method: "POST", agent, headers });
   outgoing.end(body);
   return outgoing;
 }
@@ -233,18 +233,16 @@ function shuffle<T>(values: T[], random: () => number): void {
 
 interface WatchedUpstream {
   readonly url: string;
-  readonly api: FaultDoor["api"];
   readonly firstByteMs: number;
 }
 
-async function watchedService(dataDir: string, { url, api, firstByteMs }: WatchedUpstream) {
+async function watchedService(dataDir: string, { url, firstByteMs }: WatchedUpstream) {
   const main = fileURLToPath(new URL("../server/watched-service.ts", import.meta.url));
   const environment = {
     MEMPREFIX_PORT: "0",
     MEMPREFIX_SOURCE: "none",
     MEMPREFIX_DATA_DIR: dataDir,
     MEMPREFIX_UPSTREAM_URL: url,
-    MEMPREFIX_UPSTREAM_API: api,
     MEMPREFIX_UPSTREAM_TIMEOUT_MS: String(firstByteMs),
     MEMPREFIX_LOG_LEVEL: "error",
     // What is kept of a user by design stays the same from the first third on.

@@ -1,6 +1,5 @@
-import type { ChatMessage } from "../../../src/core/index.js";
-import { chatOfMessages } from "../../../src/engines/anthropic/messages-request.js";
-import { messagesOf } from "../../../src/engines/responses/responses-request.js";
+import type { Api } from "../../../src/apis/api/api.js";
+import { APIS } from "../../../src/apis/apis.js";
 import { chatAnswer, chatChunks } from "../../clients/chat-wire.js";
 import { messageAnswer, messageStream } from "../../clients/messages-wire.js";
 import { responseAnswer, responseOutput, responseStream } from "../../clients/responses-wire.js";
@@ -24,10 +23,8 @@ export interface FaultQuestion {
 
 /** An API as a client asks by it, and as an engine speaks it. */
 export interface FaultWire {
-  readonly path: string;
+  readonly api: Api;
   body(asked: FaultQuestion): Json;
-  /** The messages of a request, for the engine to count. */
-  messages(body: Json): readonly ChatMessage[];
   whole(text: string, counted: Counted): object;
   /** A stream of a whole answer. */
   stream(text: string, counted: Counted): string;
@@ -49,7 +46,7 @@ const numberIn = (value: unknown) => (typeof value === "number" ? value : Number
 const textIn = (part: Json | undefined) => (typeof part?.["text"] === "string" ? part["text"] : "");
 
 const CHAT_WIRE: FaultWire = {
-  path: "/v1/chat/completions",
+  api: APIS.chat,
   body: ({ model, user, instructions, question, stream }) => ({
     ...{ model, user, stream },
     messages: [
@@ -57,7 +54,6 @@ const CHAT_WIRE: FaultWire = {
       { role: "user", content: question },
     ],
   }),
-  messages: ({ messages }) => listIn(messages) as unknown as readonly ChatMessage[],
   whole: (text, counted) => chatAnswer(said(text), 0, counted),
   stream: (text, counted) => `${chatChunks(said(text), 0, counted).map(eventOf).join("")}data: [DONE]\n\n`,
   delta: (text) => eventOf(chatChunks(said(text), 0, null)[1] ?? {}),
@@ -76,12 +72,11 @@ const response = (text: string, counted: Counted) => {
 };
 
 const RESPONSES_WIRE: FaultWire = {
-  path: "/v1/responses",
+  api: APIS.responses,
   body: ({ model, user, instructions, question, stream, isSmall }) => ({
     ...{ model, user, instructions, stream, store: isSmall },
     input: question,
   }),
-  messages: ({ input, instructions }) => messagesOf(input, instructions) ?? [],
   whole: (text, counted) => response(text, counted).object,
   stream: (text, counted) => {
     const { output, object } = response(text, counted);
@@ -101,12 +96,11 @@ const RESPONSES_WIRE: FaultWire = {
 };
 
 const MESSAGES_WIRE: FaultWire = {
-  path: "/v1/messages",
+  api: APIS.messages,
   body: ({ model, user, instructions, question, stream }) => ({
     ...{ model, stream, max_tokens: 100, system: instructions, metadata: { user_id: user } },
     messages: [{ role: "user", content: question }],
   }),
-  messages: (body) => chatOfMessages(body) ?? [],
   whole: (text, counted) => messageAnswer(said(text), 0, counted),
   stream: (text, counted) => eventsText(messageStream(said(text), 0, counted)),
   delta: (text) => {
@@ -123,20 +117,4 @@ const MESSAGES_WIRE: FaultWire = {
   isEnded: (stream) => stream.endsWith('\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'),
 };
 
-/** A way through the proxy: how clients ask, and how the engine behind speaks. */
-export interface FaultDoor {
-  readonly client: FaultWire;
-  readonly engine: FaultWire;
-  /** `MEMPREFIX_UPSTREAM_API`. */
-  readonly api: "openai" | "anthropic";
-}
-
-export const FAULT_DOORS = {
-  chats: { client: CHAT_WIRE, engine: CHAT_WIRE, api: "openai" },
-  responses: { client: RESPONSES_WIRE, engine: RESPONSES_WIRE, api: "openai" },
-  "responses, converted": { client: RESPONSES_WIRE, engine: CHAT_WIRE, api: "openai" },
-  messages: { client: MESSAGES_WIRE, engine: MESSAGES_WIRE, api: "anthropic" },
-  "messages, converted": { client: MESSAGES_WIRE, engine: CHAT_WIRE, api: "openai" },
-} as const satisfies Record<string, FaultDoor>;
-
-export type FaultDoorName = keyof typeof FAULT_DOORS;
+export const FAULT_WIRES: readonly FaultWire[] = [CHAT_WIRE, RESPONSES_WIRE, MESSAGES_WIRE];

@@ -1,21 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { runFaults } from "./fault-run.js";
-import { FAULT_DOORS, type FaultDoorName } from "./fault-wires.js";
+import { FAULT_WIRES } from "./fault-wires.js";
 
 const MIB = 1024 * 1024;
 
 /** Some calls of every kind. */
 const CALLS = 48;
-/** Milliseconds. A machine that is busy with other tests pauses for seconds; calls that hang take as long, so all doors do it at once. */
+/** Milliseconds. A machine that is busy with other tests pauses for seconds; calls that hang take as long, so all APIs do it at once. */
 const FIRST_BYTE_MS = 15_000;
-const DOORS = Object.keys(FAULT_DOORS) as FaultDoorName[];
 
 describe("engines and clients that fail in every way, one after the other and at once", () => {
-  it.concurrent.each(DOORS)(
-    "cost the proxy nothing that lasts, and leave every index right: %s",
+  it.concurrent.each(FAULT_WIRES)(
+    "cost the proxy nothing that lasts, and leave every index right: $api.path",
     { timeout: 300_000 },
-    async (door) => {
-      const run = await runFaults({ door, calls: CALLS, seed: 7, firstByteMs: FIRST_BYTE_MS });
+    async (wire) => {
+      const run = await runFaults({ wire, calls: CALLS, seed: 7, firstByteMs: FIRST_BYTE_MS });
       expect(run.wrong).toEqual([]);
       expect(Object.values(run.counts).reduce((sum, calls) => sum + calls, 0)).toBe(CALLS);
       expect(Object.keys(run.counts)).toHaveLength(13);

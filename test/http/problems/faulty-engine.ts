@@ -36,6 +36,11 @@ export const MALFORMED = Buffer.concat([
   Buffer.from('data: {"choices": "none", "usage": 7}'),
 ]);
 
+/** All that comes of a stream in which the engine dies. */
+export function streamBegun({ delta }: FaultWire): string {
+  return `${delta("Green tea.")}data: {"id":`;
+}
+
 /** An engine with a simulated prefix cache that does what a request's `model` says, and has the route of one API. */
 export interface FaultyEngine {
   readonly url: string;
@@ -65,9 +70,9 @@ export async function faultyEngine(wire: FaultWire): Promise<FaultyEngine> {
     });
     const raw = await incoming.toArray().catch(() => null);
     if (raw === null) return;
-    if (incoming.url !== wire.path) return response.writeHead(404).end();
+    if (incoming.url !== `/v1/${wire.api.path}`) return response.writeHead(404).end();
     const body = JSON.parse(Buffer.concat(raw).toString("utf8")) as Json & { readonly model: EngineConduct };
-    const prompt = tokens(wire.messages(body));
+    const prompt = tokens(wire.api.history(body) ?? []);
     const cached = NOT_SERVED.has(body.model) ? 0 : cache.serve(prompt);
     const user = String(incoming.headers[CALLER_HEADER]);
     waiting.get(user)?.();
@@ -141,7 +146,7 @@ async function behave(
     }
     case "dies in a stream":
       openStream();
-      response.write(`${wire.delta("Green tea.")}data: {"id":`, () => response.destroy());
+      response.write(streamBegun(wire), () => response.destroy());
       return;
     case "dies in a whole answer":
       response.writeHead(200, { ...json, "content-length": 1_000 });

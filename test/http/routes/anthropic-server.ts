@@ -2,10 +2,19 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect } from "vitest";
-import type { AnthropicRequest } from "../../../src/engines/anthropic/anthropic-request.js";
 import { markProblem } from "../../engines/adapters/published-marks.js";
 import { streamFixture, usageFixture } from "../../engines/upstream/fixture.js";
 import { isLimitRequest } from "./openai-engine.js";
+
+/** A body of Anthropic's Messages API. */
+export interface AnthropicRequest {
+  readonly system?: unknown;
+  readonly messages: readonly {
+    readonly role: string;
+    readonly content: string | readonly Readonly<Record<string, unknown>>[];
+  }[];
+  readonly [field: string]: unknown;
+}
 
 /** A request as it reached Anthropic. */
 export interface AnthropicCall {

@@ -95,7 +95,7 @@ describe.each(["5m", "1h"])("marks with lifetimes by Anthropic's API, memprefix'
   const app = servedApp({
     source: () => source,
     upstream: anthropic,
-    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_CACHE_MARK_TTL: lifetime },
+    environment: { MEMPREFIX_ENGINE_FAMILY: "anthropic", MEMPREFIX_CACHE_MARK_TTL: lifetime },
   });
   const send = (path: string, body: object, conversation: string) =>
     app.send("POST", path, { model: MODEL, ...body, memprefix: { user_id: "ada", conversation_id: conversation } });
@@ -135,7 +135,7 @@ describe.each(["5m", "1h"])("marks with lifetimes by Anthropic's API, memprefix'
     }
   });
 
-  it("are taken through chat completions and Responses, on parts, messages, calls, tools and at the top", async () => {
+  it("are taken in chat completions and Responses for a gateway to Anthropic, on parts, messages, calls, tools and at the top", async () => {
     const brew = { type: "function", function: { name: "brew", parameters: { type: "object" } } };
     const call = { id: "t1", type: "function", function: { name: "brew", arguments: "{}" } };
     const chats: object[] = [
@@ -165,17 +165,6 @@ describe.each(["5m", "1h"])("marks with lifetimes by Anthropic's API, memprefix'
           user(text("Tea?")),
           { role: "assistant", content: "", tool_calls: [call] },
           { role: "tool", tool_call_id: "t1", content: [text("Done.", HOUR)] },
-        ],
-      },
-      {
-        messages: [
-          user(text("Tea?")),
-          {
-            role: "assistant",
-            content: "Green.",
-            anthropic_blocks: [{ type: "thinking", thinking: "Hm.", signature: "s" }],
-          },
-          { role: "user", content: [text("Sure?", HOUR), text("")] },
         ],
       },
     ];
@@ -252,7 +241,7 @@ describe("marks of what a client has cut from its history, put back in front of 
   const app = servedApp({
     source: () => answeringSource([TEA]),
     upstream: anthropic,
-    environment: { MEMPREFIX_UPSTREAM_API: "anthropic" },
+    environment: { MEMPREFIX_ENGINE_FAMILY: "anthropic" },
   });
 
   it("are not sent again: the client moved them", async () => {
@@ -275,32 +264,6 @@ describe("marks of what a client has cut from its history, put back in front of 
   });
 });
 
-describe("marks of what a response continues", () => {
-  const anthropic = anthropicServer();
-  const app = servedApp({
-    source: () => answeringSource([TEA]),
-    upstream: anthropic,
-    environment: { MEMPREFIX_UPSTREAM_API: "anthropic" },
-  });
-
-  it("are those of its own request, with memories and without", async () => {
-    for (const user_id of ["ada", undefined]) {
-      let previous: string | null = null;
-      for (let turn = 0; turn < 7; turn++) {
-        const exchange = await app.send("POST", "/v1/responses", {
-          model: MODEL,
-          ...(previous === null ? {} : { previous_response_id: previous }),
-          input: [{ role: "user", content: [{ type: "input_text", text: `Tea in ${turn} words?`, ...HOUR }] }],
-          memprefix: user_id === undefined ? { user_id: "bob", top_k: 1, memories: [] } : { user_id },
-        });
-        expect([turn, exchange.status, exchange.text]).toEqual([turn, 200, exchange.text]);
-        previous = (JSON.parse(exchange.text) as { id: string }).id;
-      }
-      expect(anthropic.calls.at(-1)?.body.messages.length).toBe(13);
-    }
-  });
-});
-
 describe("warm-ups of an engine that has marks", () => {
   const anthropic = anthropicServer();
   const source = answeringSource([TEA]);
@@ -314,7 +277,7 @@ describe("warm-ups of an engine that has marks", () => {
       },
     }),
     upstream: anthropic,
-    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_WARM_UP: "on" },
+    environment: { MEMPREFIX_ENGINE_FAMILY: "anthropic", MEMPREFIX_WARM_UP: "on" },
   });
 
   it("have marks that the provider takes, with the client's on tools and at the top", async () => {

@@ -111,11 +111,11 @@ const ANTHROPIC: Loop = {
 
 describe("POST /compose with messages of an API", () => {
   it.each([
-    ["Responses", "openai", RESPONSES, undefined],
-    ["Anthropic's", "anthropic", ANTHROPIC, "Be brief."],
-    ["Anthropic's, with breakpoints", "anthropic", ANTHROPIC, [{ type: "text", text: "Be brief." }]],
-  ] as const)("%s: an agent's prompts begin with those before, tools included", async (name, api, loop, system) => {
-    const engine = await agentEngine(api);
+    ["Responses", RESPONSES, undefined],
+    ["Anthropic's", ANTHROPIC, "Be brief."],
+    ["Anthropic's, with breakpoints", ANTHROPIC, [{ type: "text", text: "Be brief." }]],
+  ] as const)("%s: an agent's prompts begin with those before, tools included", async (name, loop, system) => {
+    const engine = await agentEngine();
     const history: Message[] = [];
     const answers: string[] = [];
     let found = 1;

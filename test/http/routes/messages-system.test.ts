@@ -9,7 +9,7 @@ describe("a system message in the middle of a conversation, by Anthropic's API",
   const app = servedApp({
     source: () => answeringSource(["Ada drinks green tea"]),
     upstream: server,
-    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_RETENTION: "keep" },
+    environment: { MEMPREFIX_ENGINE_FAMILY: "anthropic", MEMPREFIX_RETENTION: "keep" },
   });
 
   it("may be the last, behind the user's question or a tool's result, whose memories stand before it", async () => {

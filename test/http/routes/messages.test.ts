@@ -22,7 +22,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
   const app = servedApp({
     source: () => source,
     upstream: anthropic,
-    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_RETENTION: "keep" },
+    environment: { MEMPREFIX_ENGINE_FAMILY: "anthropic", MEMPREFIX_RETENTION: "keep" },
   });
   const client = (headers: Record<string, string> = {}) =>
     messagesClientOf(app, { "x-memprefix-user": "ada", ...headers });
@@ -36,7 +36,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     expect(call).toMatchObject({ method: "POST", url: "/v1/messages" });
     expect(call?.headers).toMatchObject({
       authorization: "Bearer sk-ant-of-the-client",
-      "anthropic-version": "2026-10-21",
+      "anthropic-version": expect.any(String),
       "anthropic-beta": "b",
     });
     const { system, messages, ...others } = call?.body ?? { messages: [] };
@@ -47,8 +47,10 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
       metadata: { user_id: "someone" },
     });
     expect(JSON.stringify(system)).toContain("Be brief.");
-    const said = messages.flatMap(({ content }) => content.map((block) => block["text"])).join("");
-    expect(said).toBe(`<memories>\n- ${TEA}\n</memories>\n\nWhich tea?`);
+    const [, asked] = plain({ system, messages });
+    expect(asked?.blocks.map((block) => block["text"]).join("")).toBe(
+      `<memories>\n- ${TEA}\n</memories>\n\nWhich tea?`,
+    );
     expect(response.headers.get("x-memprefix-cached-tokens")).toBe("2000");
     expect(response.headers.get("request-id")).toBe("req_018EeWyXxfu5pfWkrYcMdjWG");
     expect(await observedBy(app)).toMatchObject({ promptTokens: 2209, cachedTokens: 2000 });
@@ -89,13 +91,12 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     expect(app.faults).toEqual([]);
   });
 
-  it("may send its key and the API's version as it likes; a version is named where it names none", async () => {
+  it("may send its key and the API's version as it likes", async () => {
     const body = { ...ASK, metadata: { user_id: "ada" } };
     await client({ "x-api-key": "sk-ant-own", authorization: "Bearer oauth" }).messages.create(ASK);
     await app.send("POST", "/v1/messages", body);
     expect(anthropic.calls[0]?.headers).toMatchObject({ "x-api-key": "sk-ant-own", authorization: "Bearer oauth" });
-    expect(anthropic.calls[1]?.headers).toMatchObject({ "anthropic-version": "2023-06-01" });
-    expect(anthropic.calls[1]?.headers).not.toHaveProperty("x-api-key");
+    for (const name of ["anthropic-version", "x-api-key"]) expect(anthropic.calls[1]?.headers).not.toHaveProperty(name);
   });
 
   it("never sends more than four marks, the client's counted and left where they are", async () => {
@@ -202,25 +203,14 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     expect(sent[2]?.[3]?.blocks[0]).toEqual(result);
     for (const [at, prompt] of sent.entries()) {
       const before = sent[at - 1] ?? [];
-      expect(JSON.stringify(prompt.slice(0, before.length))).toBe(JSON.stringify(before));
+      expect(prompt.slice(0, before.length)).toEqual(before);
     }
   });
 
-  it("may hold its conversation in a thread: it sends the whole of it again, with a prefix that only grows", async () => {
-    const thread = client({ "x-memprefix-conversation": "kitchen" }).beta.messages.thread(ASK);
-    for (const content of ["Sure?", "Really?"]) await thread.send({ role: "user", content });
-    expect(anthropic.calls.map(({ body }) => body["thread"])).toEqual([undefined, undefined]);
-    const [first = [], second = []] = anthropic.calls.map(({ body }) => plain(body));
-    expect(second.map(({ role }) => role)).toEqual(["system", "user", "user", "assistant", "user"]);
-    expect(JSON.stringify(second.slice(0, first.length))).toBe(JSON.stringify(first));
+  it("is sent as it is where it goes on with a thread, whose messages memprefix does not have", async () => {
     const asked = { ...ASK, thread: { type: "continue", previous_message_id: "msg_1" }, metadata: { user_id: "ada" } };
-    const { status, text } = await app.send("POST", "/v1/messages", asked);
-    expect([status, JSON.parse(text)]).toMatchObject([
-      404,
-      { type: "error", error: { type: "not_found_error", details: { error_code: "thread_not_found" } } },
-    ]);
-    expect(anthropic.calls).toHaveLength(2);
-    expect(app.faults).toEqual([]);
+    expect((await app.send("POST", "/v1/messages", asked)).status).toBe(200);
+    expect(anthropic.calls.map(({ body }) => body)).toEqual([asked]);
   });
 
   it("may give instructions in the middle of a conversation", async () => {
@@ -280,11 +270,13 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     expect(app.faults).toEqual([]);
   });
 
-  it("gets an error in the middle of a stream, the engine's or that it broke off", async () => {
+  it("gets an error in the middle of a stream as the engine says it, and no end where the engine breaks off", async () => {
     const [start] = streamFixture("anthropic-stream").events;
     const overloaded = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
     const read = async () => {
-      for await (const _event of await client().messages.create({ ...ASK, stream: true }));
+      // Of a connection that is to be closed anyway, Node's client takes any end for the answer's.
+      const kept = client({ connection: "keep-alive" });
+      for await (const _event of await kept.messages.create({ ...ASK, stream: true }));
     };
     anthropic.behave((response) => streamAnthropic(response, [start, overloaded]));
     expect((await messagesErrorOf(read())).error).toEqual(overloaded);
@@ -292,10 +284,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
       streamAnthropic(response, [start], false);
       setImmediate(() => response.destroy());
     });
-    expect((await messagesErrorOf(read())).error).toMatchObject({
-      type: "error",
-      error: { type: "api_error", message: expect.stringContaining("broke off its answer") },
-    });
+    await expect(read()).rejects.toThrow();
     expect(app.faults).toEqual([]);
   });
 
@@ -341,15 +330,15 @@ describe("with a key of the service's own", () => {
   const anthropic = anthropicServer();
   const app = servedApp({
     upstream: anthropic,
-    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_UPSTREAM_API_KEY: "sk-ant-of-the-service" },
+    environment: { MEMPREFIX_ENGINE_FAMILY: "anthropic", MEMPREFIX_UPSTREAM_API_KEY: "sk-ant-of-the-service" },
   });
 
-  it("Anthropic gets that one, whatever the client's is", async () => {
+  it("the engine gets that one, whatever the client's is", async () => {
     await messagesClientOf(app, { "x-memprefix-user": "ada", authorization: "Bearer of-the-client" }).messages.create(
       ASK,
     );
-    expect(anthropic.calls[0]?.headers).toMatchObject({ "x-api-key": "sk-ant-of-the-service" });
-    expect(anthropic.calls[0]?.headers.authorization).toBeUndefined();
+    expect(anthropic.calls[0]?.headers).toMatchObject({ authorization: "Bearer sk-ant-of-the-service" });
+    expect(anthropic.calls[0]?.headers).not.toHaveProperty("x-api-key");
   });
 });
 

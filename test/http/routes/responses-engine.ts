@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
+import { APIS } from "../../../src/apis/apis.js";
 import { encodeO200k } from "../../../src/cli/o200k.js";
-import { itemsOf, messagesOf } from "../../../src/engines/responses/responses-request.js";
 import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
 import { RadixCache } from "../../../src/simulator/radix-cache.js";
 import { type Behaviour, openEvents, sendJson } from "./openai-engine.js";
@@ -94,8 +94,11 @@ export function answersResponses(says: (turn: number) => string = () => "Indeed.
     const previous = asked.previous_response_id;
     const before = previous === undefined ? [] : kept.get(previous);
     if (before === undefined) return sendJson(response, 400, notKept(previous ?? ""));
-    const items = [...before, ...itemsOf(messagesOf(asked.input) ?? [])];
-    const prompt = tokens(messagesOf(items, asked["instructions"]) ?? []);
+    const items = [
+      ...before,
+      ...(typeof asked.input === "string" ? [{ role: "user", content: asked.input }] : asked.input),
+    ];
+    const prompt = tokens(APIS.responses.history({ ...asked, input: items }) ?? []);
     const cachedTokens = cache.serve(prompt);
     const item = outputMessage(`msg_${turn}`, says(turn));
     const id = `resp_${turn++}`;

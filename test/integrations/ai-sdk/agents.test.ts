@@ -24,7 +24,7 @@ describe("the AI SDK's middleware under the SDK's own loops", () => {
   let facts: FactsMemprefix;
   let errors: unknown[] = [];
   beforeEach(async () => {
-    engine = await agentEngine("chats");
+    engine = await agentEngine();
     facts = factsMemprefix();
     errors = [];
   });

@@ -7,7 +7,7 @@ import { runPageProgram } from "../page-program.js";
 describe("the program of docs/ai-sdk.md", () => {
   let engine: AgentEngine;
   beforeAll(async () => {
-    engine = await agentEngine("chats");
+    engine = await agentEngine();
   });
   afterAll(() => engine.close());
 
@@ -29,7 +29,7 @@ describe("the program of docs/ai-sdk.md", () => {
   });
 
   it.each(someOf(["none", "null_details"] as const, 1))("runs where the engine reports %s", async (reports) => {
-    const silent = await agentEngine("chats", reports);
+    const silent = await agentEngine(reports);
     const { code, stdout, stderr } = await runPageProgram("docs/ai-sdk.md", { OPENAI_BASE_URL: silent.url });
     await silent.close();
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

@@ -20,7 +20,7 @@ describe("the AI SDK's middleware in front of memprefix's proxy", () => {
   let facts: FactsMemprefix;
   let app: StartedApp;
   beforeAll(async () => {
-    engine = await agentEngine("openai");
+    engine = await agentEngine();
     facts = factsMemprefix();
     const settings = readSettings({
       MEMPREFIX_DATA_DIR: dataDir,

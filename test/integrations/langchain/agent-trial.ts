@@ -7,7 +7,7 @@ import { afterEach, beforeEach } from "vitest";
 import { z } from "zod";
 import { createMemprefix } from "../../../src/index.js";
 import type { Composing } from "../../../src/integrations/composing.js";
-import { type AgentEngine, agentEngine, type EngineApi } from "../../clients/agent-engine.js";
+import { type AgentEngine, agentEngine } from "../../clients/agent-engine.js";
 import { recordedBy } from "../../clients/checked-prompts.js";
 import { FACTS, weatherIn } from "../../clients/client-program.js";
 import { remoteMemprefix } from "../remote-memprefix.js";
@@ -32,7 +32,7 @@ export interface Trial {
 }
 
 /** Sets up a trial before each test of a suite, and takes it away after. */
-export function agentTrial(place: Place = "in-process", api: EngineApi = "openai"): Trial {
+export function agentTrial(place: Place = "in-process"): Trial {
   let dataDir = "";
   let engine: AgentEngine;
   let memprefix: Composing;
@@ -46,7 +46,7 @@ export function agentTrial(place: Place = "in-process", api: EngineApi = "openai
 
   beforeEach(async () => {
     dataDir = mkdtempSync(join(tmpdir(), "memprefix-langchain-"));
-    engine = await agentEngine(api);
+    engine = await agentEngine();
     searches = 0;
     errors.length = 0;
     const opened =

@@ -11,7 +11,7 @@ import { runPageProgram } from "../page-program.js";
 describe("the program of docs/langchain.md", () => {
   let engine: AgentEngine;
   beforeEach(async () => {
-    engine = await agentEngine("openai");
+    engine = await agentEngine();
   });
   afterEach(() => engine.close());
 
@@ -31,7 +31,7 @@ describe("the program of docs/langchain.md", () => {
   });
 
   it.each(["null_details", "none"] as const)("answers where the engine reports %s", async (reports) => {
-    const silent = await agentEngine("openai", reports);
+    const silent = await agentEngine(reports);
     const environment = { OPENAI_BASE_URL: silent.url, OPENAI_API_KEY: "the engine's" };
     const { code, stdout, stderr } = await runPageProgram("docs/langchain.md", environment);
     await silent.close();

@@ -20,6 +20,7 @@ import { MemorySourceError } from "../../../src/memory/memory-source.js";
 import { agentEngine } from "../../clients/agent-engine.js";
 import { answeringSource } from "../../http/routes/answering-source.js";
 import { ask, clientOf } from "../../http/routes/chat-client.js";
+import { messagesClientOf } from "../../http/routes/messages-client.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";
 import { servedApp, startApp } from "../../http/server/served-app.js";
 import { ana, composeWith, memories, openService, searchingSource } from "../../service/compose/service-fixture.js";
@@ -145,13 +146,13 @@ describe("with OpenTelemetry's SDK", () => {
   });
 
   it("says what Anthropic's API read and wrote of its cache", async () => {
-    const anthropic = await agentEngine("anthropic");
+    const anthropic = await agentEngine();
     const dataDir = mkdtempSync(join(tmpdir(), "memprefix-spans-"));
-    const upstream = { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_UPSTREAM_URL: anthropic.url };
+    const upstream = { MEMPREFIX_ENGINE_FAMILY: "anthropic", MEMPREFIX_UPSTREAM_URL: anthropic.url };
     const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none", ...upstream });
     const proxy = await startApp(settings, null, { log: [], faults: [] });
     try {
-      await clientOf(proxy, headers).chat.completions.create(ask("Which tea?"));
+      await messagesClientOf(proxy, headers).messages.create({ ...ask("Which tea?"), max_tokens: 9 });
       expect(named("chat stub-1")[0]?.attributes).toMatchObject({
         "gen_ai.provider.name": "anthropic",
         "gen_ai.usage.cache_read.input_tokens": expect.any(Number),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { APIS } from "../../../src/apis/apis.js";
 import { DEFAULT_DEPTH } from "../../../src/core/index.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import { openUpstream, type Upstream } from "../../../src/engines/upstream/upstream.js";
@@ -38,7 +39,9 @@ describe.each(SHARED)("what another instance on $name deletes while a chat is se
       userId: ana,
       agentId: null,
       compose: readComposeOptions({ userId: ana, messages }),
+      api: APIS.chat,
       body: { model: "stub-1", messages, ...more },
+      written: (sent) => JSON.stringify(sent),
       query: "",
       headers: [],
       writeBack: null,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { APIS } from "../../../src/apis/apis.js";
 import type { Upstream, UpstreamCall } from "../../../src/engines/upstream/upstream.js";
 import { EngineLimits } from "../../../src/service/chat/engine-limits.js";
 
@@ -20,7 +21,13 @@ function listing(lists: (object | null)[], isRead = true) {
     },
   };
   const limits = new EngineLimits(upstream, isRead, () => time);
-  const chat = { body: { model: "m" }, query: "", headers: [] as [string, string][] };
+  const chat = {
+    api: APIS.chat,
+    body: { model: "m" },
+    written: (sent: object) => JSON.stringify(sent),
+    query: "",
+    headers: [] as [string, string][],
+  };
   return {
     calls,
     chat,
@@ -127,8 +134,8 @@ describe("an engine's limits", () => {
     const tools = [{ type: "function", function: { name: "f" } }];
     const tokens = (body: object) => limits.destinationOf({ ...chat, body: body as never }, count).besideTokens;
     expect([tokens({}), tokens({ tools: [] }), tokens({ tools: "none" })]).toEqual([0, 0, 0]);
-    expect(tokens({ tools })).toBe(JSON.stringify([tools]).length);
-    expect(tokens({ tools, model: "n" })).toBe(JSON.stringify([tools]).length);
+    expect(tokens({ tools })).toBe(JSON.stringify(tools).length);
+    expect(tokens({ tools, model: "n" })).toBe(JSON.stringify(tools).length);
     expect(counted).toBe(1);
   });
 });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { APIS } from "../../../src/apis/apis.js";
 import type { RequestId } from "../../../src/core/index.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import { openUpstream, type Upstream, UpstreamError } from "../../../src/engines/upstream/upstream.js";
@@ -68,7 +69,9 @@ describe("a prompt that is being stored", () => {
       userId: ana,
       agentId: null,
       compose: readComposeOptions(given),
+      api: APIS.chat,
       body: { model: "stub-1", messages },
+      written: (sent) => JSON.stringify(sent),
       query: "",
       headers: [],
       writeBack: null,

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import { APIS } from "../../../src/apis/apis.js";
 import { type Upstream, UpstreamError } from "../../../src/engines/upstream/upstream.js";
 import { WarmUp } from "../../../src/service/chat/warm-up.js";
 
@@ -11,7 +12,9 @@ const HEAD = {
   headers: { "x-request-id": "w" },
 };
 const asked = (body: Readonly<Record<string, unknown>> = {}) => ({
+  api: APIS.chat,
   body,
+  written: (sent: object) => JSON.stringify(sent),
   query: "?a=b",
   headers: [
     ["x-session", "7"],
