@@ -83,10 +83,6 @@ CREATE TABLE `responses` (
 	`tenant` text NOT NULL,
 	`used` integer NOT NULL,
 	`request_id` text NOT NULL,
-	`held` integer NOT NULL,
-	`sent_messages` integer NOT NULL,
-	`sent` text NOT NULL,
-	`output` text NOT NULL,
 	PRIMARY KEY(`scope_id`, `id`),
 	FOREIGN KEY (`scope_id`) REFERENCES `scopes`(`scope_id`) ON UPDATE no action ON DELETE cascade
 );

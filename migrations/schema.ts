@@ -65,26 +65,19 @@ export const sourceDeletions = sqliteTable(
 );
 
 /**
- * Responses of the proxy's, for requests that continue one by its id: which prompt led to it, and what the engine said. Removed with the
- * prompt, and all of a user's with any memory that the user forgets. A tenant has so many, the least recently used are removed first.
+ * Which prompt led to a response of the engine's, or is the newest of an engine's conversation. Removed with the prompt, and with any memory
+ * of it that the user forgets. A tenant has so many, the least recently used are removed first.
  */
 export const responses = sqliteTable(
   "responses",
   {
     scopeId: ofScope(),
-    /** Of the response's id. */
-    id: digest("id").notNull(),
+    /** As the engine names it: receipts of forgetting name it, too. */
+    id: text("id").notNull(),
     tenant: text("tenant").notNull(),
     /** Grows with every use within the tenant. */
     used: integer("used").notNull(),
     requestId: text("request_id").notNull(),
-    /** Whether the engine keeps the response, and takes its id. */
-    held: integer("held", { mode: "boolean" }).notNull(),
-    /** Messages that stand before the next request's input at such an engine, and their digest. */
-    sentMessages: integer("sent_messages").notNull(),
-    sent: digest("sent").notNull(),
-    /** JSON array of the answer's messages. */
-    output: text("output").notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.scopeId, table.id] }),

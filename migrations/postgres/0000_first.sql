@@ -68,10 +68,6 @@ CREATE TABLE "memprefix"."responses" (
 	"tenant" text NOT NULL,
 	"used" bigint NOT NULL,
 	"request_id" text NOT NULL,
-	"held" boolean NOT NULL,
-	"sent_messages" integer NOT NULL,
-	"sent" text NOT NULL,
-	"output" text NOT NULL,
 	CONSTRAINT "responses_scope_id_id_pk" PRIMARY KEY("scope_id","id")
 );
 --> statement-breakpoint

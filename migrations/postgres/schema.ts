@@ -102,22 +102,17 @@ export const knownMemories = memprefix.table(
   (table) => [index("known_memories_by_scope").on(table.scopeId)],
 );
 
-/** Responses of the proxy's, for requests that continue one by its id. */
+/** Which prompt led to a response of the engine's, or is the newest of an engine's conversation. */
 export const responses = memprefix.table(
   "responses",
   {
     scopeId: big("scope_id").notNull(),
-    /** Of the response's id. */
-    id: digest("id").notNull(),
+    /** As the engine names it. */
+    id: text("id").notNull(),
     tenant: text("tenant").notNull(),
     /** Grows with every use within the tenant. */
     used: big("used").notNull(),
     requestId: text("request_id").notNull(),
-    held: boolean("held").notNull(),
-    sentMessages: integer("sent_messages").notNull(),
-    sent: digest("sent").notNull(),
-    /** JSON array of the answer's messages. */
-    output: text("output").notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.scopeId, table.id] }),

@@ -1,5 +1,6 @@
 import { isRecord, listIn, record, text } from "../../core/text/json.js";
 import { type AnswerReader, MAX_ANSWER_CHARACTERS } from "../api/answer.js";
+import { nameIn } from "./history.js";
 
 /** Events that end a stream, with the whole answer in them. */
 const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
@@ -39,7 +40,7 @@ export class ResponsesAnswer implements AnswerReader {
 
   get continuableId(): string | null {
     const { id, status } = this.#finished;
-    return WHOLE.has(status) && typeof id === "string" && id !== "" ? id : null;
+    return WHOLE.has(status) ? nameIn(id) : null;
   }
 
   get text(): string | null {

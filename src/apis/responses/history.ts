@@ -50,7 +50,8 @@ export function conversationOf({ conversation }: JsonObject): string | null {
   return nameIn(isRecord(conversation) ? conversation["id"] : conversation);
 }
 
-function nameIn(given: unknown): string | null {
+/** The name of a response or a conversation; null where it is none. */
+export function nameIn(given: unknown): string | null {
   return typeof given === "string" && given.trim() !== "" && given.length <= MOST_NAME ? given : null;
 }
 

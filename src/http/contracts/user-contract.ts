@@ -88,6 +88,11 @@ export const forgetMemoryResult = z
   .object({
     memory_id: z.string(),
     labels: z.array(label).describe("Blocks whose text was erased."),
+    responses: z
+      .array(z.string())
+      .describe(
+        "Ids of responses and conversations of the Responses API that were given it, as far as known. The engine still holds them; delete them there.",
+      ),
     deleted_from_source: z
       .boolean()
       .nullable()
@@ -118,6 +123,7 @@ const tables = z
     heads: rows.describe("System instructions at the head of prompts; null: erased."),
     turns: rows.describe("Turns: `given` is what the client sent (null: erased), `injection` what memprefix added."),
     requests: rows.describe("Answers, with what engines reported."),
+    responses: rows.describe("Ids of the engine's responses and conversations, with the request that led to each."),
   })
   .catchall(rows);
 

@@ -149,8 +149,8 @@ const TOOLS: Readonly<Record<string, MemoryTool>> = {
     isDestructive: true,
     async call(given, memprefix) {
       const asked = given as { readonly user_id: never; readonly memory_id: never };
-      const { memoryId, deletedFromSource } = await memprefix.forgetMemory(asked.user_id, asked.memory_id);
-      return { memory_id: memoryId, deleted_from_source: deletedFromSource };
+      const { memoryId, responses, deletedFromSource } = await memprefix.forgetMemory(asked.user_id, asked.memory_id);
+      return { memory_id: memoryId, responses, deleted_from_source: deletedFromSource };
     },
   },
 };

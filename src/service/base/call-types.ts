@@ -75,6 +75,8 @@ export interface Forgetting {
   readonly memoryId: MemoryId;
   /** Blocks whose text is gone from everything memprefix keeps. */
   readonly labels: readonly Label[];
+  /** Ids of responses and conversations at the engine that still hold it, as far as memprefix knows: delete them there. */
+  readonly responses: readonly string[];
   /** Whether the memory was deleted in the source too; null where another system owns it. */
   readonly deletedFromSource: boolean | null;
 }

@@ -36,7 +36,7 @@ import {
   type NotComposedReason,
   SpeculativeCall,
 } from "./compose-with-timeout.js";
-import { withContinued } from "./continued-responses.js";
+import { isStoredBy, withContinued } from "./continued-responses.js";
 import {
   checkForRefusal,
   constraintsAfter,
@@ -152,9 +152,9 @@ class Completion {
   async answered(): Promise<ProxiedAnswer> {
     const { memprefix, request } = this;
     const { parts, limits } = this.engine;
-    // Before anything is looked up: what is deleted from then on may be quoted in the exchange.
-    const isKept = request.writeBack ?? parts.writeBack;
-    // Where the store fails, the exchange is not remembered, and the chat continues. Composing reports the same fault.
+    // Before anything is looked up: what is deleted from then on may be quoted in the exchange, or given in its prompt.
+    const isKept = (request.writeBack ?? parts.writeBack) || isStoredBy(request);
+    // Where the store fails, nothing of the exchange is kept, and the chat continues. Composing reports the same fault.
     const watch = isKept ? await memprefix.additions.watch(request.userId).catch(() => null) : null;
     const { composed, notComposed, sent } = await this.#untilTaken();
     const { answer, isUsageAdded, started, span } = sent;

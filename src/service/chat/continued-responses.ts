@@ -27,13 +27,18 @@ export async function withContinued(memprefix: ChatComposer, request: ChatReques
   return { ...request, conversationId, added, compose: { ...compose, ...kept, conversationId, messages } };
 }
 
+/** Whether the engine is to store the response to a request, so that a later one may continue it by its id. */
+export function isStoredBy({ api, body, compose }: ChatRequest): boolean {
+  return api.name === "responses" && compose !== null && body["store"] !== false;
+}
+
 /**
  * Whether the response to a request may be continued by its id: it is stored, and the request has no answers of its own. A client that sends
  * its history names the conversation, or has none.
  */
-function mayBeContinued({ body, compose }: ChatRequest): boolean {
-  const said = compose?.messages ?? [];
-  return body["store"] !== false && said.every(({ role }) => role !== "assistant" && role !== "tool");
+function mayBeContinued(request: ChatRequest): boolean {
+  const said = request.compose?.messages ?? [];
+  return isStoredBy(request) && said.every(({ role }) => role !== "assistant" && role !== "tool");
 }
 
 function newName(): ConversationId {

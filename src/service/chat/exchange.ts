@@ -1,6 +1,6 @@
 import type { AnswerReader } from "../../apis/api/answer.js";
 import type { EngineUsage } from "../../apis/api/usage.js";
-import { conversationOf } from "../../apis/responses/history.js";
+import { continuedBy, conversationOf } from "../../apis/responses/history.js";
 import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem } from "../../core/index.js";
 import { isRecord, type JsonObject, parsedJson } from "../../core/text/json.js";
 import { eventsOf } from "../../engines/upstream/answer-body.js";
@@ -12,6 +12,7 @@ import type { InferenceSpan } from "../base/spans.js";
 import { observationOf } from "../learning/engine-reports.js";
 import type { DeletionWatch } from "../scopes/working-scopes.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
+import { isStoredBy } from "./continued-responses.js";
 import { bufferBody, RefusedModels } from "./engine-limits.js";
 
 /** Statuses with which engines refuse a field of a request. */
@@ -64,7 +65,7 @@ const MAX_HELD_BYTES = 16 * 1024 * 1024;
 interface AnsweredRequest {
   readonly memprefix: ChatComposer;
   readonly request: ChatRequest;
-  /** Watches deletions since the exchange began; null where the store failed. */
+  /** Watches deletions since the exchange began; null where nothing of it is kept, and where the store failed. */
   readonly watch: DeletionWatch | null;
   readonly composed: ComposeAnswer | null;
   /** When it was sent, in the clock's milliseconds. */
@@ -176,13 +177,16 @@ export class Exchange {
 
   /** Keeps the id by which a later request may continue the answer; the conversation's name stands for its newest response. */
   #keepContinuable(): void {
-    const { memprefix, request, composed } = this.of;
+    const { memprefix, request, watch, composed } = this.of;
     const { body, userId, agentId } = request;
     const id = this.#observed.continuableId ?? null;
-    if (id === null || composed === null || body["store"] === false) return;
+    if (id === null || composed === null || watch === null || !isStoredBy(request)) return;
     const conversation = conversationOf(body);
-    for (const name of conversation === null ? [id] : [id, conversation])
-      memprefix.responses.keep(userId, agentId, name, composed.requestId).catch(this.parts.onFault);
+    const { requestId } = composed;
+    for (const name of conversation === null ? [id] : [id, conversation]) {
+      const response = { id: name, requestId, continued: continuedBy(body) };
+      memprefix.responses.keep(userId, agentId, response, watch).catch(this.parts.onFault);
+    }
   }
 
   /** Adds the exchange as a memory, where that is configured. */

@@ -54,9 +54,17 @@ export async function updateIn(
   return true;
 }
 
+/** What forgetting a memory removed. */
+export interface ForgottenMemory {
+  /** Labels whose text was erased. */
+  readonly labels: readonly Label[];
+  /** Ids of the engine's responses that were given it: the engine still has them. */
+  readonly responses: readonly string[];
+}
+
 /**
  * Forgets a memory in one scope: its text is erased from blocks, replayed turns and the application's messages, and its id is never sent
- * again. Gives the labels whose text was erased.
+ * again.
  *
  * @param quotes the memory's present and former texts, with any agent, and where they are quoted
  * @param isInSource whether the memory source has to delete it, too
@@ -69,7 +77,7 @@ async function forgetIn(
   quotes: FoundQuotes,
   isInSource: boolean,
   at: number,
-): Promise<ReadonlySet<Label>> {
+): Promise<ForgottenMemory> {
   const { scope, state } = working;
   const { register } = state;
   const gone = register.forget(memoryId);
@@ -82,9 +90,10 @@ async function forgetIn(
       .filter((section) => section !== "")
       .map(digestOf);
   };
-  const record = { delta: deltaOf(state), memoryId, gone, quotes, sectionsOf, isInSource, at };
+  const { given: responses, others: keptResponses } = await store.responsesGiven(scope, gone);
+  const record = { delta: deltaOf(state), memoryId, gone, quotes, sectionsOf, keptResponses, isInSource, at };
   await working.commit((base) => store.commitForgetting(scope, base, record));
-  return gone;
+  return { labels: [...gone], responses };
 }
 
 /** Searches for quotes in one forgetting, where other processes go on storing texts of the memory that were not searched for. */
@@ -110,20 +119,22 @@ export class MemoryForgetting {
     private readonly memoryId: MemoryId,
   ) {}
 
-  /** Gives the labels whose text was erased. */
-  async run(): Promise<ReadonlySet<Label>> {
+  async run(): Promise<ForgottenMemory> {
     await this.#search(await this.#textsInSource());
     const labels = new Set<Label>();
+    const responses = new Set<string>();
     const done = new Set<string>();
     const forget = async (scope: Scope) => {
       if (done.has(nameOf(scope))) return;
-      for (const label of await this.#forgetIn(scope)) labels.add(label);
+      const forgotten = await this.#forgetIn(scope);
+      for (const label of forgotten.labels) labels.add(label);
+      for (const id of forgotten.responses) responses.add(id);
       done.add(nameOf(scope));
     };
     const [first = this.own] = await this.#listed();
     await forget(first);
     for (const scope of await this.#listed()) await forget(scope);
-    return labels;
+    return { labels: [...labels], responses: [...responses] };
   }
 
   /** The user's scopes; the one without an agent among them, whether it is stored or not. */
@@ -149,7 +160,7 @@ export class MemoryForgetting {
     this.#quotes = quotes;
   }
 
-  async #forgetIn(scope: Scope): Promise<ReadonlySet<Label>> {
+  async #forgetIn(scope: Scope): Promise<ForgottenMemory> {
     const { store, now, source } = this.parts;
     const isInSource = source?.owned === true;
     for (;;) {

@@ -1,19 +1,23 @@
-import {
-  type AgentId,
-  type ChatMessage,
-  type ConversationId,
-  digestOf,
-  type RequestId,
-  type UserId,
-} from "../../core/index.js";
+import type { AgentId, ChatMessage, ConversationId, RequestId, UserId } from "../../core/index.js";
 import type { Store } from "../../store/api/store.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
+import type { DeletionWatch } from "../scopes/working-scopes.js";
 
 /** A stored response, with what was said up to it. */
 export interface FoundResponse {
+  /** Null: its prompt was a single one. */
   readonly conversationId: ConversationId | null;
-  /** The messages of its prompt, without what memprefix injected. */
+  /** The messages of its prompt, without what memprefix injected. The answer is the engine's alone. */
   readonly history: readonly ChatMessage[];
+}
+
+/** A response of the engine's. */
+export interface NewResponse {
+  readonly id: string;
+  /** The request that led to it. */
+  readonly requestId: RequestId;
+  /** The id of what it continues; null: nothing. */
+  readonly continued: string | null;
 }
 
 /** Most responses of one tenant, of all its users. */
@@ -29,22 +33,22 @@ export class StoredResponses {
   /** Null: not known. */
   async find(userId: UserId, agentId: AgentId | null, id: string): Promise<FoundResponse | null> {
     const scope = this.jobs.scopeOf(userId, agentId);
-    const found = await this.store.findResponse(scope, digestOf(id));
-    const prompt = found && (await this.store.findRequest(scope, found.requestId));
-    if (prompt == null) return null;
+    const requestId = await this.store.findResponse(scope, id);
+    const prompt = requestId && (await this.store.findRequest(scope, requestId));
+    if (!prompt) return null;
     const said = prompt.turns.flatMap(({ given }) => given);
     return { conversationId: prompt.turns.at(-1)?.turn.conversationId ?? null, history: [...prompt.head, ...said] };
   }
 
-  /** Stores a response in the user's queue, before the user's next request is composed. */
-  async keep(userId: UserId, agentId: AgentId | null, id: string, requestId: RequestId): Promise<void> {
+  /**
+   * Stores a response in the user's queue, before the user's next request is composed.
+   *
+   * @param watch since before its prompt was composed: where a memory was forgotten meanwhile, the response may hold it, and is not stored
+   */
+  async keep(userId: UserId, agentId: AgentId | null, response: NewResponse, watch: DeletionWatch): Promise<void> {
     const scope = this.jobs.scopeOf(userId, agentId);
-    const stored = { requestId, isHeld: true, sent: { count: 0, digest: digestOf("") }, output: [] };
-    await this.jobs.run(userId, () =>
-      retryWhileLocked(async () => {
-        const deletions = await this.store.deletionsOf(scope.tenant, userId);
-        await this.store.keepResponse(scope, deletions, digestOf(id), stored, null, MOST_RESPONSES);
-      }),
-    );
+    const { id, requestId, continued } = response;
+    const keep = () => this.store.keepResponse(scope, watch.since, id, requestId, continued, MOST_RESPONSES);
+    await this.jobs.run(userId, () => retryWhileLocked(keep));
   }
 }

@@ -68,13 +68,13 @@ export class UserRecords {
     settle: (ms: number) => Promise<unknown>,
   ): Promise<Forgetting> {
     const own = this.jobs.scopeOf(userId, null);
-    const labels = await new MemoryForgetting(this.parts, this.jobs, this.scopes, own, memoryId).run();
+    const forgotten = await new MemoryForgetting(this.parts, this.jobs, this.scopes, own, memoryId).run();
     // A scope in memory that was never stored is not among those of the store.
     this.scopes.dropUser(this.jobs.tenant, userId);
     const { source } = this.parts;
     const deleting = source?.owned ? source.delete(own, memoryId, this.jobs.closing) : null;
     const [deletedFromSource] = await Promise.all([deleting, settle(SETTLING_MS)]);
-    return { memoryId, labels: [...labels], deletedFromSource };
+    return { memoryId, ...forgotten, deletedFromSource };
   }
 
   /**

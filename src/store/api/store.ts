@@ -121,16 +121,10 @@ export interface EngineReport {
   readonly ttftMs?: number;
 }
 
-/** A response of the proxy's that a later request may continue by its id. */
-export interface StoredResponse {
-  /** The prompt that led to it. */
-  readonly requestId: RequestId;
-  /** Whether the engine keeps the response, and takes its id for what was said. */
-  readonly isHeld: boolean;
-  /** What stands before the next request's input at such an engine: so many messages, and a digest of them. */
-  readonly sent: { readonly count: number; readonly digest: Digest };
-  /** The messages of the answer. */
-  readonly output: readonly ChatMessage[];
+/** Ids of responses whose prompts were given some memories, and those of all others, least recently used first. */
+export interface GivenResponses {
+  readonly given: readonly string[];
+  readonly others: readonly string[];
 }
 
 /** What handling an engine's report reads of a request. */
@@ -297,18 +291,20 @@ export interface Store {
    * @param said what its caller says again: erased messages among these are no obstacle
    */
   findRequest(scope: Scope, id: RequestId, said?: readonly ChatMessage[]): Promise<AnsweredRequest | null>;
-  /** A response by a digest of its id; null where none is kept of this scope. */
-  findResponse(scope: Scope, id: Digest): Promise<StoredResponse | null>;
+  /** The request that led to an engine's response; null where none is kept of this scope. */
+  findResponse(scope: Scope, id: string): Promise<RequestId | null>;
+  /** A scope's responses by whether their prompts were given memories with some labels, in any of their turns. */
+  responsesGiven(scope: Scope, labels: ReadonlySet<Label>): Promise<GivenResponses>;
   /**
-   * Keeps a response whose request is stored, and counts the one that it continues as used. A tenant's least recently used are removed past
-   * `most`, a few later. All of a user's go with any memory that the user forgets. Keeps nothing where `deletions` are not the stored ones.
+   * Keeps which request led to a response, where that request is stored, and counts the one that it continues as used. A tenant's least
+   * recently used are removed past `most`, a few later. Keeps nothing where `deletions` are not the stored ones.
    */
   keepResponse(
     scope: Scope,
     deletions: DeletionCounts,
-    id: Digest,
-    response: StoredResponse,
-    continued: Digest | null,
+    id: string,
+    requestId: RequestId,
+    continued: string | null,
     most: number,
   ): Promise<void>;
   /** Requests of a tenant's users with one of these ids that were not evicted. */
@@ -392,6 +388,8 @@ export interface ForgetRecord {
   readonly quotes: FoundQuotes;
   /** Digests of the sections that a turn's injection now renders to, as it was sent and as it is replayed. */
   readonly sectionsOf: (turn: Pick<Turn, "injection" | "retention">) => readonly Digest[];
+  /** Ids of the responses that were not given it; all others are removed. */
+  readonly keptResponses: readonly string[];
   /** Whether the memory source has to delete it too; pending until `Store.deletedFromSource`. */
   readonly isInSource: boolean;
   /** Milliseconds since the epoch. */

@@ -113,7 +113,7 @@ interface Erasure {
 
 /**
  * See `Store.commitForgetting`. Every record that quotes the memory or names it is rewritten, and a snapshot without the memory takes the
- * place of what they changed; responses may say it in other words, and go.
+ * place of what they changed.
  *
  * The unit is in memory whole, as a scope forgets at once or not at all: what those records say, so at most as much as all of the scope's
  * requests said, some kilobytes each.
@@ -124,7 +124,7 @@ export async function commitForgetting(
   { version, deletions }: CommitBase,
   record: ForgetRecord,
 ): Promise<StoredVersion> {
-  const { delta, memoryId, gone, quotes, isInSource, at } = record;
+  const { delta, memoryId, gone, quotes, keptResponses, isInSource, at } = record;
   const encoded = encodeAnew(parts, delta);
   const erasure: Erasure = { changes: [], texts: [...quotes.texts, ...quotes.rendered], sections: new Set() };
   if (version !== null) {
@@ -133,7 +133,7 @@ export async function commitForgetting(
   }
   const said = erasure.sections.size === 0 ? null : parts.said.encodeForgotten([...erasure.sections]);
   const changes = appending(encoded, [plainRecord(encoded, { kind: "forgotten", said, at })]);
-  changes.push({ kind: "forget", memoryId });
+  changes.push({ kind: "forget", memoryId }, { kind: "keep-responses", ids: keptResponses });
   append(changes, erasure.changes);
   const deletion = { memoryId, isInSource };
   return writeUnit(parts, { scope, version, deletions, changes, deletion, at, erased: erasure.texts }, encoded.behind);
@@ -218,9 +218,6 @@ async function eraseScanned(
     removed.push(parts.digests.seal(key));
   }
   if (removed.length > 0) erasure.changes.push({ kind: "remove-shared", digests: removed });
-  // An answer may say in other words what is forgotten, so it is not searched for quotes. One may yet be kept before the deletion is counted.
-  if (forget !== null || (await parts.database.responsesOf(scopeId)).length > 0)
-    erasure.changes.push({ kind: "remove-responses" });
 }
 
 function erased(before: ComposedRecord, scan: QuoteScan, forget: ForgetRecord | null, { texts, sections }: Erasure) {

@@ -5,7 +5,7 @@
  * and PostgreSQL's pass.
  */
 
-import type { MemoryId, Scope, UserId } from "../../core/index.js";
+import type { MemoryId, RequestId, Scope, UserId } from "../../core/index.js";
 import type { DeletionCounts, Store, StoredVersion } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 
@@ -120,15 +120,10 @@ export interface SharedRow {
   readonly messages: string;
 }
 
-/** A response of the proxy's, as stored; see `StoredResponse`. */
+/** A response of the engine's, and the request that led to it. */
 export interface ResponseRow {
-  readonly id: SealedDigest;
-  readonly requestId: string;
-  readonly held: boolean;
-  readonly sentMessages: number;
-  readonly sent: SealedDigest;
-  /** JSON of the answer's messages. */
-  readonly output: string;
+  readonly id: string;
+  readonly requestId: RequestId;
 }
 
 /** What of a record is rewritten; absent fields stay. */
@@ -151,7 +146,8 @@ export type JournalChange =
   | { readonly kind: "remove"; readonly seqs: readonly number[] }
   /** The user has forgotten a memory, with every agent. */
   | { readonly kind: "forget"; readonly memoryId: MemoryId }
-  | { readonly kind: "remove-responses" }
+  /** Removes all of the scope's responses but these. */
+  | { readonly kind: "keep-responses"; readonly ids: readonly string[] }
   | { readonly kind: "end" };
 
 /** Deletions that a unit counts: see `DeletionCounts`. `memoryId` null: the whole user. */
@@ -242,14 +238,16 @@ export interface JournalDatabase extends DirectCalls {
   /** Scopes with records that have turns, written before a time, page by page, oldest first. `after` 0 begins. */
   writtenBefore(before: number, after: number): Promise<ScopeRowsFound>;
 
-  findResponse(scopeId: number, id: SealedDigest): Promise<ResponseRow | null>;
+  /** See `Store.findResponse`. */
+  findResponse(scopeId: number, id: string): Promise<RequestId | null>;
+  /** Least recently used first. */
   responsesOf(scopeId: number): Promise<readonly ResponseRow[]>;
   /** See `Store.keepResponse`. */
   keepResponse(
     scope: Scope,
     deletions: DeletionCounts,
     row: ResponseRow,
-    continued: SealedDigest | null,
+    continued: string | null,
     most: number,
   ): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import type { AgentId, FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.js";
+import type { AgentId, FirstTokenTime, MemoryId, RequestId, Scope, UserId } from "../../core/index.js";
 import {
   type DeletionCounts,
   type PendingSourceDeletions,
@@ -134,7 +134,6 @@ export const WRITES = named("write", {
     said = $9, sum = $10 where seq = $1`,
   forget: "insert into forgotten_memories (tenant, user_id, memory_id) values ($1, $2, $3) on conflict do nothing",
   removeForgotten: "delete from forgotten_memories where tenant = $1 and user_id = $2",
-  removeResponses: "delete from responses where scope_id = $1",
   /** Those of a request of which no record is left. */
   removeResponsesOf: `delete from responses where scope_id = $1 and request_id = $2 and not ${HAS_RECORD}`,
   countDeletion: `insert into deletions as d (bucket, users, memories) values ($1, $2, $3)
@@ -241,8 +240,6 @@ function ofTurnsText({ rows }: Dialect): string {
     where j.scope_id = $1 and j.n = f.n and j.turn >= f.turn and j.turn - j.turns < f.turn order by j.n`;
 }
 
-const RESPONSE_COLUMNS = `id, request_id as "requestId", held, sent_messages as "sentMessages", sent, output`;
-
 function statementsOf(dialect: Dialect) {
   const { rows, among } = dialect;
   const amongGiven = (parameter: string, type: "bigint" | "text") =>
@@ -272,8 +269,8 @@ function statementsOf(dialect: Dialect) {
       order by seq limit ${RECORDS_AT_ONCE}`,
     pending: `select memory_id as "memoryId" from source_deletions where tenant = $1 and user_id = $2`,
     usersPending: `select distinct tenant, user_id as "userId" from source_deletions`,
-    response: `select ${RESPONSE_COLUMNS} from responses where scope_id = $1 and id = $2`,
-    responses: `select ${RESPONSE_COLUMNS} from responses where scope_id = $1 order by used`,
+    response: `select request_id as "requestId" from responses where scope_id = $1 and id = $2`,
+    responses: `select id, request_id as "requestId" from responses where scope_id = $1 order by used`,
     countTimes: `select ${LAST_TIME} as count`,
     times: `select uncached_tokens as "uncachedTokens", cached_tokens as "cachedTokens", ms from first_token_times
       where engine = $1 and number <= $2 and number > $2 - $3 order by number`,
@@ -438,13 +435,13 @@ export class JournalReads implements Partial<JournalDatabase> {
     return this.reader.read(this.#statements.usersPending);
   }
 
-  async findResponse(scopeId: number, id: SealedDigest): Promise<ResponseRow | null> {
-    const [row] = await this.reader.read<ResponseRow>(this.#statements.response, [scopeId, id]);
-    return row === undefined ? null : responseOf(row);
+  async findResponse(scopeId: number, id: string): Promise<RequestId | null> {
+    const [row] = await this.reader.read<Pick<ResponseRow, "requestId">>(this.#statements.response, [scopeId, id]);
+    return row?.requestId ?? null;
   }
 
-  async responsesOf(scopeId: number): Promise<ResponseRow[]> {
-    return (await this.reader.read<ResponseRow>(this.#statements.responses, [scopeId])).map(responseOf);
+  responsesOf(scopeId: number): Promise<ResponseRow[]> {
+    return this.reader.read<ResponseRow>(this.#statements.responses, [scopeId]);
   }
 
   async countFirstTokenTimes(engine: string): Promise<number> {
@@ -472,9 +469,4 @@ function snapshotOf({ stateOf: scopeId, snapshotAt: n, snapshotSum, snapshot: da
   if (sumOfSnapshot(scopeId, { n, data }) !== snapshotSum)
     throw damagedRecord({ scopeId, n }, "its snapshot is damaged");
   return { n, data };
-}
-
-/** SQLite has 1 and 0 for booleans. */
-function responseOf(row: ResponseRow): ResponseRow {
-  return { ...row, held: Boolean(row.held) };
 }

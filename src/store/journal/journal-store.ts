@@ -1,4 +1,4 @@
-import type { ChatMessage, RequestId, Scope } from "../../core/index.js";
+import type { Scope } from "../../core/index.js";
 import type { Store, StoredVersion } from "../api/store.js";
 import { commitChanges, commitCompose, commitEnd, commitEviction, commitReport } from "./commits.js";
 import { commitForgetting, eraseQuotes, findQuotes } from "./forgetting.js";
@@ -17,6 +17,7 @@ import {
 } from "./turn-reading.js";
 import { exportUser } from "./user-export.js";
 
+const NO_RESPONSES = { given: [], others: [] };
 const NO_COUNTS = { conversations: 0, turns: 0, requests: 0 };
 
 /** The store as a journal in a {@link JournalDatabase}. What a question or a commit means is in a file of its own; here is which is which. */
@@ -111,38 +112,13 @@ export class JournalStore implements Store {
     this.#within(scope, null, (scopeId) => this.#requests(scopeId).answered(id, said));
 
   findResponse: Store["findResponse"] = (scope, id) =>
-    this.#within(scope, null, async (scopeId) => {
-      const { digests } = this.#parts;
-      const row = await this.database.findResponse(scopeId, digests.seal(id));
-      if (row === null) return null;
-      return {
-        requestId: row.requestId as RequestId,
-        isHeld: row.held,
-        sent: { count: row.sentMessages, digest: digests.open(row.sent) },
-        output: JSON.parse(row.output) as readonly ChatMessage[],
-      };
-    });
+    this.#within(scope, null, (scopeId) => this.database.findResponse(scopeId, id));
 
-  keepResponse: Store["keepResponse"] = (
-    scope,
-    deletions,
-    id,
-    { requestId, isHeld, sent, output },
-    continued,
-    most,
-  ) => {
-    const { digests } = this.#parts;
-    const row = {
-      id: digests.seal(id),
-      requestId,
-      held: isHeld,
-      sentMessages: sent.count,
-      sent: digests.seal(sent.digest),
-      output: JSON.stringify(output),
-    };
-    const used = continued === null ? null : digests.seal(continued);
-    return this.database.keepResponse(scope, deletions, row, used, most);
-  };
+  responsesGiven: Store["responsesGiven"] = (scope, labels) =>
+    this.#within(scope, NO_RESPONSES, (scopeId) => this.#requests(scopeId).responsesGiven(labels));
+
+  keepResponse: Store["keepResponse"] = (scope, deletions, id, requestId, ...of) =>
+    this.database.keepResponse(scope, deletions, { id, requestId }, ...of);
 
   findLiveRequests: Store["findLiveRequests"] = (...of) => findLiveRequests(this.database, ...of);
 

@@ -1,6 +1,8 @@
 import {
   type ChatMessage,
   type Digest,
+  type Label,
+  labelsIn,
   messageDigest,
   type NodeId,
   type RequestId,
@@ -10,7 +12,7 @@ import {
   type Turn,
   type TurnId,
 } from "../../core/index.js";
-import type { AnsweredRequest, PromptHistory, ServedRequest } from "../api/store.js";
+import type { AnsweredRequest, GivenResponses, PromptHistory, ServedRequest } from "../api/store.js";
 import { type JournalDatabase, type RecordKey, type RecordKind, WITH_TURNS } from "./journal-database.js";
 import { type JournalParts, listInPages, type ReadMessages, reportIn } from "./journal-parts.js";
 import { type FoundTurn, TurnReading, type TurnRecord, wholeOf } from "./turn-reading.js";
@@ -133,6 +135,32 @@ export class RequestReading {
     return named === undefined ? null : this.#served(named);
   }
 
+  /** See `Store.responsesGiven`. Each turn is read once. */
+  async responsesGiven(labels: ReadonlySet<Label>): Promise<GivenResponses> {
+    const { database } = this.parts;
+    const responses = await database.responsesOf(this.scopeId);
+    const reading = this.#turns();
+    const known = new Map<TurnId, boolean>();
+    const given: string[] = [];
+    const others: string[] = [];
+    for (let at = 0; at < responses.length; at += IDS_AT_ONCE) {
+      const some = responses.slice(at, at + IDS_AT_ONCE);
+      const named = await requestsNamed(
+        database,
+        this.scopeId,
+        some.map(({ requestId }) => requestId),
+      );
+      const turns = new Map(named.map(({ requestId, composed }) => [requestId, composed.turn as TurnId]));
+      for (const { id, requestId } of some) {
+        const turn = turns.get(requestId);
+        if (turn === undefined) continue;
+        const isGiven = labels.size > 0 && (await isGivenUpTo(await reading.turn(turn), reading, labels, known));
+        (isGiven ? given : others).push(id);
+      }
+    }
+    return { given, others };
+  }
+
   /** See `Store.findWorker`. */
   async workerOf(turn: TurnId): Promise<string | null> {
     const [key] = await this.parts.database.withTurns(this.scopeId, [turn]);
@@ -225,6 +253,31 @@ export class RequestReading {
   #turns(): TurnReading {
     return new TurnReading(this.parts, this.scopeId);
   }
+}
+
+/**
+ * Whether a turn, or one that it continues, was given memories with some labels.
+ *
+ * @param known what is known of turns; what is found is added
+ */
+async function isGivenUpTo(
+  newest: FoundTurn | null,
+  reading: TurnReading,
+  labels: ReadonlySet<Label>,
+  known: Map<TurnId, boolean>,
+): Promise<boolean> {
+  const path: TurnId[] = [];
+  let isGiven = false;
+  for await (const found of reading.upFrom(newest)) {
+    if (found === null) break;
+    const { id, injection } = found.turn;
+    path.push(id);
+    const before = known.get(id);
+    isGiven = before ?? [...labelsIn(injection)].some((label) => labels.has(label));
+    if (isGiven || before !== undefined) break;
+  }
+  for (const id of path) known.set(id, isGiven);
+  return isGiven;
 }
 
 async function reportOf(parts: JournalParts, { seq }: RecordKey): Promise<ServedRequest["observed"]> {

@@ -48,12 +48,7 @@ async function exportScope(
       heads,
       turns: said.turns,
       requests: said.requests,
-      responses: responses.map(({ requestId, held, sentMessages, output }) => ({
-        request_id: requestId,
-        held,
-        sent_messages: sentMessages,
-        output: JSON.parse(output) as unknown,
-      })),
+      responses: responses.map(snakeCased),
     },
   };
 }

@@ -8,7 +8,7 @@
 
 import type { FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.js";
 import type { DeletionCounts } from "../api/store.js";
-import { bucketOf, DigestSeal, type SealedDigest } from "../database/digest-seal.js";
+import { bucketOf, DigestSeal } from "../database/digest-seal.js";
 import { named } from "../database/sql.js";
 import type {
   JournalDatabase,
@@ -49,13 +49,12 @@ const STATEMENTS = named("journal", {
   /** The request may be gone by now: withdrawn, expired or forgotten. */
   keepResponse: `with allowed as materialized (${ALLOWED}), use as materialized (${NEXT_USE}),
       continued as (update responses set used = (table use)
-        where scope_id = (table allowed) and id = $13 and id <> $7)
-    insert into responses (scope_id, id, tenant, used, request_id, held, sent_messages, sent, output)
-    select scope_id, $7, $1, (table use), $8, $9, $10, $11, $12 from allowed
+        where scope_id = (table allowed) and id = $9 and id <> $7)
+    insert into responses (scope_id, id, tenant, used, request_id)
+    select scope_id, $7, $1, (table use), $8 from allowed
     where exists (select from journal j
       where j.request_id = $8 and j.scope_id = allowed.scope_id and j.kind = ${numberOf("composed")})
-    on conflict (scope_id, id) do update set used = excluded.used, request_id = excluded.request_id, held = excluded.held,
-      sent_messages = excluded.sent_messages, sent = excluded.sent, output = excluded.output`,
+    on conflict (scope_id, id) do update set used = excluded.used, request_id = excluded.request_id`,
   removeOldest: `delete from responses where tenant = $1
     and (select max(used) from responses where tenant = $1) % ${USES_BETWEEN_REMOVALS} = 0
     and used <= (select used from responses where tenant = $1 order by used desc limit 1 offset $2)`,
@@ -142,14 +141,12 @@ export class PostgresJournal extends PostgresReads implements JournalDatabase {
   async keepResponse(
     scope: Scope,
     deletions: DeletionCounts,
-    row: ResponseRow,
-    continued: SealedDigest | null,
+    { id, requestId }: ResponseRow,
+    continued: string | null,
     most: number,
   ): Promise<void> {
     const bucket = bucketOf(scope, this.digests);
-    const { id, requestId, held, sentMessages, sent, output } = row;
-    const allowed = [...scopeKey(scope), bucket, deletions.users, deletions.memories];
-    const values = [...allowed, id, requestId, held, sentMessages, sent, output, continued];
+    const values = [...scopeKey(scope), bucket, deletions.users, deletions.memories, id, requestId, continued];
     await this.connections.changeAgain((client) =>
       Promise.all([
         client.query("begin"),

@@ -31,6 +31,7 @@ const STATEMENTS = named("unit", {
   keepShared: `insert into instructions (scope_id, digest, messages)
     select $1::bigint, * from unnest($2::text[], $3::text[]) on conflict (scope_id, digest) do nothing`,
   removeShared: "delete from instructions where scope_id = $1 and digest = any($2::text[])",
+  keepResponses: "delete from responses where scope_id = $1 and id <> all($2::text[])",
 });
 
 /** A unit that is applied: its scope is locked, and at the version that the unit builds on. */
@@ -203,8 +204,8 @@ function applyChange(
       return [ask(client, STATEMENTS.remove, [scopeId, change.seqs])];
     case "forget":
       return [ask(client, WRITES.forget, [unit.scope.tenant, unit.scope.userId, change.memoryId])];
-    case "remove-responses":
-      return [ask(client, WRITES.removeResponses, [scopeId])];
+    case "keep-responses":
+      return [ask(client, STATEMENTS.keepResponses, [scopeId, change.ids])];
     case "end":
       return deleteScopes(client, [scopeId]);
   }

@@ -1,6 +1,6 @@
 import type { FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.js";
 import { type DeletionCounts, isSameVersion, StaleScopeError } from "../api/store.js";
-import { bucketOf, type SealedDigest } from "../database/digest-seal.js";
+import { bucketOf } from "../database/digest-seal.js";
 import type { DatabaseConnection } from "../database/open-database.js";
 import { PreparedTexts } from "../database/sql.js";
 import { ForgottenPieces } from "../erasure/forgotten-pieces.js";
@@ -56,14 +56,12 @@ const BODIES_OF_USER = `with own as (select scope_id from scopes where tenant = 
   select data from snapshots where scope_id in own
   union all select changes from journal where scope_id in own and changes is not null
   union all select said from journal where scope_id in own and said is not null
-  union all select messages from instructions where scope_id in own
-  union all select output from responses where scope_id in own`;
+  union all select messages from instructions where scope_id in own`;
 
 /** The request may be gone by now: withdrawn, expired or forgotten. */
-const KEEP_RESPONSE = `insert into responses (scope_id, request_id, id, tenant, used, held, sent_messages, sent, output)
-  select $1, $2, $3, $4, $5, $6, $7, $8, $9 where ${HAS_RECORD}
-  on conflict (scope_id, id) do update set used = excluded.used, request_id = excluded.request_id,
-    held = excluded.held, sent_messages = excluded.sent_messages, sent = excluded.sent, output = excluded.output`;
+const KEEP_RESPONSE = `insert into responses (scope_id, request_id, id, tenant, used)
+  select $1, $2, $3, $4, $5 where ${HAS_RECORD}
+  on conflict (scope_id, id) do update set used = excluded.used, request_id = excluded.request_id`;
 
 /**
  * What `JournalDatabase` writes to a file. Runs inside the caller's transaction. Calls throw {@link StaleScopeError} before they have
@@ -121,8 +119,8 @@ export class JournalWrites {
   keepResponse(
     scope: Scope,
     deletions: DeletionCounts,
-    { id, requestId, held, sentMessages, sent, output }: ResponseRow,
-    continued: SealedDigest | null,
+    { id, requestId }: ResponseRow,
+    continued: string | null,
     most: number,
   ): void {
     const { tenant } = scope;
@@ -132,8 +130,7 @@ export class JournalWrites {
     const used = this.#sql.run<{ used: number }>(next, [tenant])[0]?.used ?? 1;
     const use = "update responses set used = $3 where scope_id = $1 and id = $2";
     if (continued !== null) this.#sql.run(use, [scopeId, continued, used]);
-    const values = [scopeId, requestId, id, tenant, used, held ? 1 : 0, sentMessages, sent, output];
-    this.#sql.run(KEEP_RESPONSE, values);
+    this.#sql.run(KEEP_RESPONSE, [scopeId, requestId, id, tenant, used]);
     if (used % USES_BETWEEN_REMOVALS !== 0) return;
     const removeOldest = `delete from responses where tenant = $1 and used <=
       (select used from responses where tenant = $1 order by used desc limit 1 offset $2)`;
@@ -250,9 +247,11 @@ export class JournalWrites {
       case "forget":
         this.#sql.run(WRITES.forget.text, [unit.scope.tenant, unit.scope.userId, change.memoryId]);
         return;
-      case "remove-responses":
-        this.#removeResponses(scopeId, unit.erased !== undefined);
+      case "keep-responses": {
+        const text = "delete from responses where scope_id = $1 and id not in (select value from json_each($2))";
+        this.#sql.run(text, [scopeId, JSON.stringify(change.ids)]);
         return;
+      }
       case "end":
         this.#sql.run("delete from scopes where scope_id = $1", [scopeId]);
     }
@@ -302,16 +301,6 @@ export class JournalWrites {
       if (row === undefined) throw new Error("a removed record is not there");
       if (row.requestId !== null) this.#sql.run(WRITES.removeResponsesOf.text, [scopeId, row.requestId]);
     }
-  }
-
-  /** What an answer says is erased, too: it may have come since the caller looked for texts. */
-  #removeResponses(scopeId: number, isErased: boolean): void {
-    if (isErased) {
-      const pieces = this.#erasing([]);
-      const outputs = "select output from responses where scope_id = $1";
-      for (const { output } of this.#sql.run<{ output: string }>(outputs, [scopeId])) addText(pieces, output);
-    }
-    this.#sql.run(WRITES.removeResponses.text, [scopeId]);
   }
 }
 

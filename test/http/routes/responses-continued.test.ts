@@ -1,6 +1,4 @@
-import { beforeEach, describe, expect, it } from "vitest";
-import { type ChatMessage, messageText } from "../../../src/core/index.js";
-import { messagesOf } from "../../../src/engines/responses/responses-request.js";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { clientOf, errorOf } from "./chat-client.js";
@@ -10,200 +8,207 @@ import {
   outputMessage,
   type ReceivedResponses,
   responseObject,
+  told,
   usageOf,
 } from "./responses-engine.js";
+import { storedRows } from "./stored-rows.js";
 
 const FACTS = ["Ada drinks green tea", "Ada lives in Paris", "Ada sings"];
 const QUESTIONS = ["Which tea?", "Which city?", "And tonight?", "And then?"];
-
-const told = (items: unknown) =>
-  (messagesOf(items) ?? []).map((message: ChatMessage) => [message.role, messageText(message)]);
 
 describe("a client that continues a response by its id", () => {
   const engine = openAiEngine();
   const source = answeringSource(FACTS);
   const app = servedApp({ source: () => source, upstream: engine });
   const received = () => engine.requests.map(({ raw }) => JSON.parse(raw) as ReceivedResponses);
-  /** Asks every question, each behind the response before; gives the responses' ids. */
-  const askAll = async (user: string, more: object = {}) => {
-    const client = clientOf(app, { "x-memprefix-user": user });
-    const ids: string[] = [];
-    for (const input of QUESTIONS) {
-      source.found = FACTS.slice(0, 1 + ids.length);
-      const previous = ids.length === 0 ? {} : { previous_response_id: ids.at(-1) ?? null };
-      const stream = await client.responses.create({ model: "stub-1", input, ...previous, ...more, stream: true });
-      for await (const event of stream) if (event.type === "response.completed") ids.push(event.response.id);
-    }
-    return ids;
+  const newest = () => received().at(-1) ?? expect.fail();
+  /** Which facts a request was given. */
+  const factsIn = (sent: unknown) => FACTS.filter((fact) => JSON.stringify(sent).includes(`- ${fact}`));
+  /** Asks with so many facts found; gives the response's id. */
+  const ask = async (input: string, found: number, more: object = {}, user = "ada"): Promise<string> => {
+    source.found = FACTS.slice(0, found);
+    const { id } = await clientOf(app, { "x-memprefix-user": user }).responses.create({
+      model: "stub-1",
+      input,
+      ...more,
+    });
+    return id;
   };
-  /** What an engine is told by a client that sends everything each time, in a conversation that it names. */
-  const wholeHistory = async () => {
-    const client = clientOf(app, { "x-memprefix-user": "bob", "x-memprefix-conversation": "all" });
-    const input: object[] = [];
-    for (const [turn, content] of QUESTIONS.entries()) {
-      source.found = FACTS.slice(0, 1 + turn);
-      input.push({ role: "user", content });
-      const { output } = await client.responses.create({ model: "stub-1", input: input as never, store: false });
-      input.push(...output);
-    }
-    return told(received().at(-1)?.input);
-  };
+  const continuing = (previous_response_id: string) => ({ previous_response_id });
 
-  it("sends what is new, with new memories only, where the engine keeps responses", async () => {
-    engine.behave(answersResponses((turn) => `Answer ${turn % QUESTIONS.length}.`));
-    const ids = await askAll("ada");
-    const sent = received();
-    expect(sent.map(({ previous_response_id: id }) => id)).toEqual([undefined, ...ids.slice(0, -1)]);
-    expect(sent.map(({ input }) => told(input).length)).toEqual([1, 1, 1, 1]);
-    for (const fact of FACTS) expect(JSON.stringify(sent).split(`- ${fact}`)).toHaveLength(2);
-    const kept = sent.flatMap(({ input }, turn) => [...told(input), ["assistant", `Answer ${turn}.`]]).slice(0, -1);
-    expect(kept).toEqual(await wholeHistory());
-    expect(app.faults).toEqual([]);
+  beforeEach(() => engine.behave(answersResponses((turn) => `Answer ${turn}.`)));
+
+  it.each([true, false])(
+    "sends what is new, with the memories that the conversation lacks (streamed: %s)",
+    async (stream) => {
+      const client = clientOf(app);
+      const ids: string[] = [];
+      for (const [turn, input] of QUESTIONS.entries()) {
+        source.found = FACTS.slice(0, 1 + turn);
+        const previous = turn === 0 ? {} : continuing(ids.at(-1) ?? "");
+        const asked = { model: "stub-1", instructions: "Be kind.", input, ...previous };
+        if (stream) {
+          for await (const event of await client.responses.create({ ...asked, stream }))
+            if (event.type === "response.completed") ids.push(event.response.id);
+        } else ids.push((await client.responses.create(asked)).id);
+      }
+      const sent = received();
+      expect(sent.map(({ previous_response_id: id }) => id)).toEqual([undefined, ...ids.slice(0, -1)]);
+      expect(sent.map(({ instructions }) => instructions)).toEqual(QUESTIONS.map(() => "Be kind."));
+      expect(sent.map(({ input }) => told(input))).toEqual(
+        QUESTIONS.map((question) => [["user", expect.stringMatching(`${question.slice(0, -1)}.$`)]]),
+      );
+      expect(sent.map(factsIn)).toEqual([[FACTS[0]], [FACTS[1]], [FACTS[2]], []]);
+      // It had nothing to add.
+      expect(sent.at(-1)?.input).toBe(QUESTIONS.at(-1));
+      expect(app.faults).toEqual([]);
+    },
+  );
+
+  it("is promised nothing of the engine's cache, which says itself what it had", async () => {
+    const first = await ask("Which tea?", 1);
+    const asked = { model: "stub-1", input: "And then?", previous_response_id: first };
+    const { response } = await clientOf(app).responses.create(asked).withResponse();
+    expect(response.headers.get("x-memprefix-expected-cached-tokens")).toBeNull();
+    expect(Number(response.headers.get("x-memprefix-cached-tokens"))).toBeGreaterThan(0);
+    expect(app.log.at(-1)).toMatchObject({ status: 200, warnings: [] });
   });
 
-  it("gets its history from memprefix where the engine keeps none", async () => {
-    const answers = answersResponses((turn) => `Answer ${turn % QUESTIONS.length}.`);
-    engine.behave((request, response, usage) => {
-      const { store: _store, ...asked } = JSON.parse(request.raw);
-      answers({ ...request, raw: JSON.stringify({ ...asked, store: false }) }, response, usage);
-    });
-    await askAll("ada");
-    const sent = received();
-    expect(sent.map(({ previous_response_id: id }) => id)).toEqual([undefined, undefined, undefined, undefined]);
-    expect(told(sent.at(-1)?.input)).toEqual(await wholeHistory());
+  it("may continue one twice: each branch has what was said, and given, up to that response", async () => {
+    const first = await ask("Which tea?", 1);
+    const second = await ask("Which city?", 2, continuing(first));
+    await ask("Or which other?", 2, continuing(first));
+    expect(factsIn(newest())).toEqual([FACTS[1]]);
+    await ask("And tonight?", 3, continuing(second));
+    expect(factsIn(newest())).toEqual([FACTS[2]]);
+    expect(received().map(({ input }) => told(input).length)).toEqual([1, 1, 1, 1]);
   });
 
-  it("passes without memories, and with all that was said, where it asks for that", async () => {
-    const answers = answersResponses((turn) => `Answer ${turn}.`);
-    engine.behave((request, response, usage) => {
-      const asked = { ...(JSON.parse(request.raw) as object), store: false };
-      answers({ ...request, raw: JSON.stringify(asked) }, response, usage);
-    });
-    const ask = async (headers: Record<string, string>, input: string, previous: string | null) => {
-      const before = previous === null ? {} : { previous_response_id: previous };
-      return (await clientOf(app, headers).responses.create({ model: "stub-1", input, ...before })).id;
-    };
-    source.found = FACTS;
-    const ada = { "x-memprefix-user": "ada" };
-    const first = await ask({ ...ada, "x-memprefix-bypass": "true" }, "One?", null);
-    const second = await ask({ ...ada, "x-memprefix-bypass": "true" }, "Two?", first);
-    expect(told(received()[1]?.input)).toEqual([
-      ["user", "One?"],
-      ["assistant", "Answer 0."],
-      ["user", "Two?"],
-    ]);
-    await ask(ada, "Three?", second);
-    expect(told(received()[2]?.input).map(([role]) => role)).toEqual([
-      "user",
-      "assistant",
-      "user",
-      "assistant",
-      "user",
-    ]);
-    expect(JSON.stringify(received()[2])).toContain(FACTS[0]);
-  });
-
-  it("may continue one response twice, and one that another user has not at all", async () => {
-    let turn = 0;
-    engine.behave((_request, response) => {
-      const item = outputMessage(`msg_${turn}`, `Answer ${turn}.`);
-      sendJson(response, 200, responseObject(`resp_${turn++}`, [item], usageOf(9, 0), { store: false }));
-    });
-    const client = clientOf(app);
-    const ask = (input: string, previous_response_id: string | null) =>
-      client.responses.create({ model: "stub-1", input, previous_response_id });
-    source.found = [];
-    const first = await ask("One?", null);
-    await ask("Two?", first.id);
-    await ask("Other?", first.id);
-    expect(told(received().at(-1)?.input)).toEqual([
-      ["user", "One?"],
-      ["assistant", "Answer 0."],
-      ["user", "Other?"],
-    ]);
-    const eve = clientOf(app, { "x-memprefix-user": "eve" });
-    await eve.responses.create({ model: "stub-1", input: "What was said?", previous_response_id: first.id });
-    expect(received().at(-1)).toMatchObject({ input: "What was said?", previous_response_id: first.id });
+  it("gets all memories after a response that is unknown, another user's, or deleted", async () => {
+    engine.behave((_request, response) =>
+      sendJson(response, 200, responseObject("resp_x", [outputMessage("msg", "Indeed.")], usageOf(9, 0))),
+    );
+    const first = await ask("Which tea?", 2);
+    await ask("And now?", 2, { ...continuing("resp_unknown"), instructions: "Be kind." });
+    expect(newest()).toMatchObject({ previous_response_id: "resp_unknown", instructions: "Be kind." });
+    expect(factsIn(newest())).toEqual(FACTS.slice(0, 2));
+    await ask("And now?", 2, continuing(first), "eve");
+    expect(factsIn(newest())).toEqual(FACTS.slice(0, 2));
     await app.send("DELETE", "/users/ada");
-    await ask("And now?", first.id);
-    expect(received().at(-1)).toMatchObject({ input: "And now?", previous_response_id: first.id });
+    await ask("And now?", 2, continuing(first));
+    expect(factsIn(newest())).toEqual(FACTS.slice(0, 2));
+    expect(told(newest().input)).toEqual([["user", expect.stringMatching(/And now\?$/)]]);
     expect(app.faults).toEqual([]);
   });
 
-  it("continues with a tool's output, behind which new memories stand", async () => {
+  it("continues with a tool's output, after which new memories stand", async () => {
     const call = { type: "function_call", id: "fc", call_id: "c", name: "where", arguments: "{}", status: "completed" };
     let turn = 0;
     engine.behave((_request, response) => {
       const output = turn === 0 ? call : outputMessage(`msg_${turn}`, "Done.");
       sendJson(response, 200, responseObject(`resp_${turn++}`, [output], usageOf(9, 0)));
     });
-    const client = clientOf(app);
-    source.found = FACTS.slice(0, 1);
-    const first = await client.responses.create({ model: "stub-1", input: "Where?" });
+    const first = await ask("Where?", 1);
     source.found = FACTS.slice(0, 2);
     const output = { type: "function_call_output" as const, call_id: "c", output: "Paris" };
-    await client.responses.create({ model: "stub-1", input: [output], previous_response_id: first.id });
-    expect(received()[1]).toEqual({
-      model: "stub-1",
-      previous_response_id: first.id,
+    const asked = { model: "stub-1", input: [output], previous_response_id: first };
+    const second = await clientOf(app).responses.create(asked);
+    expect(newest()).toEqual({
+      ...asked,
       input: [output, { role: "user", content: expect.stringContaining(FACTS[1] ?? "") }],
     });
-    expect(received()[1]?.input).toHaveLength(2);
+    expect(factsIn(newest())).toEqual([FACTS[1]]);
+    await ask("And then?", 2, continuing(second.id));
+    expect(newest().input).toBe("And then?");
   });
 
   it("is the engine's to judge where the response was not to be stored", async () => {
-    engine.behave(answersResponses());
-    const client = clientOf(app);
-    const { id } = await client.responses.create({ model: "stub-1", input: "Which tea?", store: false });
-    const refused = await errorOf(
-      client.responses.create({ model: "stub-1", input: "Which city?", previous_response_id: id }),
-    );
+    const first = await ask("Which tea?", 1, { store: false });
+    expect(storedRows(app.database).get("responses")).toEqual([]);
+    const asked = { model: "stub-1", input: "Which city?", previous_response_id: first };
+    const refused = await errorOf(clientOf(app).responses.create(asked));
     expect([refused.status, refused.code]).toEqual([400, "previous_response_not_found"]);
-    expect(received()[1]).toMatchObject({ previous_response_id: id });
+    expect(factsIn(newest())).toEqual([FACTS[0]]);
   });
 
-  it("keeps its memories in one conversation of the engine's", async () => {
-    let turn = 0;
-    engine.behave((_request, response) => {
-      const item = outputMessage(`msg_${turn}`, "Indeed.");
-      const fields = { conversation: { id: "conv_1" } };
-      sendJson(response, 200, responseObject(`resp_${turn++}`, [item], usageOf(9, 0), fields));
-    });
-    await askAllInConversation();
-    const sent = received();
-    expect(sent.map(({ conversation }) => conversation)).toEqual(QUESTIONS.map(() => ({ id: "conv_1" })));
-    expect(sent.map(({ input }) => told(input).length)).toEqual([1, 1, 1, 1]);
-    for (const fact of FACTS) expect(JSON.stringify(sent).split(`- ${fact}`)).toHaveLength(2);
-    expect(app.log.flatMap(({ warnings }) => warnings ?? [])).toEqual([]);
-  });
+  it.each([["conv_1"], [{ id: "conv_1" }]])(
+    "keeps its memories in one conversation of the engine's: %j",
+    async (conversation) => {
+      let last = "";
+      for (const [turn, question] of QUESTIONS.entries()) last = await ask(question, 1 + turn, { conversation });
+      const sent = received();
+      expect(sent.map((one) => one.conversation)).toEqual(QUESTIONS.map(() => conversation));
+      expect(sent.map(({ input }) => told(input).length)).toEqual([1, 1, 1, 1]);
+      expect(sent.map(factsIn)).toEqual([[FACTS[0]], [FACTS[1]], [FACTS[2]], []]);
+      await ask("By its response?", 3, continuing(last));
+      expect(factsIn(newest())).toEqual([]);
+      await ask("Another?", 3, { conversation: "conv_2" });
+      expect(factsIn(newest())).toEqual(FACTS);
+      expect(app.log.flatMap(({ warnings }) => warnings ?? [])).toEqual([]);
+    },
+  );
 
-  it("gives a conversation of nobody's to nobody: the body goes to the engine as it is", async () => {
-    let turn = 0;
-    engine.behave((_request, response) => {
-      const item = outputMessage(`msg_${turn}`, "Indeed.");
-      sendJson(response, 200, responseObject(`resp_${turn++}`, [item], usageOf(9, 0), { store: false }));
-    });
-    const bodies = ["The safe opens with 4821.", "What was said?"].map((input) => ({
+  it("passes as it is where memprefix is to leave it alone", async () => {
+    const first = await ask("Which tea?", 1);
+    const bodies = [continuing(first), { conversation: "conv_1" }].map((more) => ({
       model: "stub-1",
-      input,
-      conversation: "support",
+      input: "Two?",
+      ...more,
     }));
     for (const body of bodies) await clientOf(app, { "x-memprefix-bypass": "true" }).responses.create(body);
-    expect(received()).toMatchObject(bodies);
-    await clientOf(app, { "x-memprefix-user": "eve" }).responses.create(bodies[1] ?? expect.fail());
-    expect(JSON.stringify(received().at(-1))).not.toContain("4821");
-    expect(app.faults).toEqual([]);
+    expect(received().slice(1)).toEqual(bodies);
   });
 
-  const askAllInConversation = async () => {
-    const client = clientOf(app);
-    for (const [turn, input] of QUESTIONS.entries()) {
-      source.found = FACTS.slice(0, 1 + turn);
-      await client.responses.create({ model: "stub-1", input, conversation: { id: "conv_1" } });
-    }
-  };
+  describe("once a memory is forgotten", () => {
+    const forget = async (fact: string) => {
+      const { text } = await app.send("DELETE", `/users/ada/memories/${encodeURIComponent(`m-${fact}`)}`);
+      return JSON.parse(text) as { readonly responses: string[] };
+    };
 
-  beforeEach(() => {
-    source.found = FACTS;
+    it("is told which responses and conversations still hold it, and starts anew after these alone", async () => {
+      const tea = await ask("Which tea?", 1);
+      const both = await ask("Which city?", 2, continuing(tea));
+      const fork = await ask("Or then?", 1, continuing(tea));
+      const inConversation = await ask("Where?", 2, { conversation: "conv_1" });
+      expect(await forget(FACTS[1] ?? "")).toMatchObject({ responses: [both, inConversation, "conv_1"] });
+      // The source still finds it.
+      await ask("And now?", 3, continuing(both));
+      expect(factsIn(newest())).toEqual([FACTS[0], FACTS[2]]);
+      await ask("And now?", 3, { conversation: "conv_1" });
+      expect(factsIn(newest())).toEqual([FACTS[0], FACTS[2]]);
+      await ask("And now?", 3, continuing(fork));
+      expect(factsIn(newest())).toEqual([FACTS[2]]);
+      expect(await forget(FACTS[1] ?? "")).toMatchObject({ responses: [] });
+      expect(app.faults).toEqual([]);
+    });
+
+    it("is told of those with every agent", async () => {
+      const own = await ask("Which tea?", 1);
+      const planners = await ask("Which tea?", 1, { memprefix: { agent_id: "planner" } });
+      await ask("Which tea?", 1, {}, "bob");
+      expect((await forget(FACTS[0] ?? "")).responses.toSorted()).toEqual([own, planners].toSorted());
+    });
+
+    it("starts anew, too, after a response that the engine was making meanwhile", async () => {
+      const answers = answersResponses();
+      engine.behave(async (...of) => {
+        await forget(FACTS[0] ?? "");
+        await answers(...of);
+      });
+      const first = await ask("Which tea?", 2);
+      engine.behave(answers);
+      await ask("And now?", 2, continuing(first));
+      expect(factsIn(newest())).toEqual([FACTS[1]]);
+    });
+  });
+
+  it("goes on where its responses cannot be stored", async () => {
+    const { responses } = app.memprefix.chats;
+    const keep = vi.spyOn(responses, "keep").mockRejectedValue(new Error("disk full"));
+    const first = await ask("Which tea?", 1);
+    keep.mockRestore();
+    await ask("Which city?", 2, continuing(first));
+    expect(factsIn(newest())).toEqual(FACTS.slice(0, 2));
+    expect(app.faults.splice(0)).toEqual([expect.objectContaining({ message: "disk full" })]);
   });
 });

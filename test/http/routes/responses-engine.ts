@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
-import { APIS } from "../../../src/apis/apis.js";
+import { history } from "../../../src/apis/responses/history.js";
 import { encodeO200k } from "../../../src/cli/o200k.js";
+import { messageText } from "../../../src/core/index.js";
 import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
 import { RadixCache } from "../../../src/simulator/radix-cache.js";
 import { type Behaviour, openEvents, sendJson } from "./openai-engine.js";
@@ -11,7 +12,13 @@ export interface ReceivedResponses {
   readonly stream?: boolean;
   readonly store?: boolean;
   readonly previous_response_id?: string;
+  readonly conversation?: string | { readonly id: string };
   readonly [field: string]: unknown;
+}
+
+/** The roles and texts of an input. */
+export function told(input: unknown): string[][] {
+  return (history({ input }) ?? []).map((message) => [message.role, messageText(message)]);
 }
 
 /** OpenAI's usage of a response. */
@@ -81,29 +88,30 @@ export function eventsText(events: readonly object[]): string {
     .join("");
 }
 
-/** How a stub with a simulated cache answers `/responses`; the rest it does not have. Keeps responses where `store` is not false. */
+/** How a stub with a simulated cache answers `/responses`; the rest it lacks. Keeps conversations, and responses where `store` is not false. */
 export function answersResponses(says: (turn: number) => string = () => "Indeed."): Behaviour {
   const cache = new RadixCache();
   const tokens = chatTokenizer(encodeO200k);
-  /** What stands before the next turn, by the response's id. */
+  /** What stands before the next turn, by the response's or the conversation's id. */
   const kept = new Map<string, readonly unknown[]>();
   let turn = 0;
   return ({ url, raw }, response: ServerResponse) => {
     if (url !== "/v1/responses") return sendJson(response, 404, { detail: "Not Found" });
     const asked = JSON.parse(raw) as ReceivedResponses;
-    const previous = asked.previous_response_id;
-    const before = previous === undefined ? [] : kept.get(previous);
+    const { previous_response_id: previous, conversation: given, input } = asked;
+    const conversation = typeof given === "object" ? given.id : given;
+    const before = previous == null ? (kept.get(conversation ?? "") ?? []) : kept.get(previous);
     if (before === undefined) return sendJson(response, 400, notKept(previous ?? ""));
-    const items = [
-      ...before,
-      ...(typeof asked.input === "string" ? [{ role: "user", content: asked.input }] : asked.input),
-    ];
-    const prompt = tokens(APIS.responses.history({ ...asked, input: items }) ?? []);
+    const added = typeof input === "string" ? [{ role: "user", content: input }] : input;
+    // Some tests send no input that an engine takes.
+    const items = [...before, ...(Array.isArray(added) ? added : [])];
+    const prompt = tokens(history({ input: items, instructions: asked["instructions"] }) ?? []);
     const cachedTokens = cache.serve(prompt);
     const item = outputMessage(`msg_${turn}`, says(turn));
     const id = `resp_${turn++}`;
     const store = asked.store !== false;
     if (store) kept.set(id, [...items, item]);
+    if (conversation !== undefined) kept.set(conversation, [...items, item]);
     const object = responseObject(id, [item], usageOf(prompt.length, cachedTokens), { store });
     if (asked.stream !== true) return sendJson(response, 200, object);
     openEvents(response);

@@ -1,23 +1,21 @@
 import OpenAI from "openai";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readSettings } from "../../../src/cli/settings.js";
-import { type ChatMessage, messageText } from "../../../src/core/index.js";
-import { messagesOf } from "../../../src/engines/responses/responses-request.js";
 import { type StartedApp, servedApp, startApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
-import { openAiEngine, sendJson, wholeAnswer } from "./openai-engine.js";
-import { answersResponses, type ReceivedResponses } from "./responses-engine.js";
+import { openAiEngine } from "./openai-engine.js";
+import { answersResponses, type ReceivedResponses, told } from "./responses-engine.js";
 import { columnsHolding, filesHolding, rowCounts } from "./stored-rows.js";
 
 const FACTS = ["Ada drinks green tea", "Ada lives in Paris"];
-const told = (items: unknown) => (messagesOf(items) ?? []).map((message) => [message.role, messageText(message)]);
 
 describe("a client that continues a response after a restart", () => {
   const engine = openAiEngine();
-  const source = answeringSource(FACTS.slice(0, 1));
+  const source = answeringSource(FACTS);
   const app = servedApp({ source: () => source, upstream: engine });
   const received = () => engine.requests.map(({ raw }) => JSON.parse(raw) as ReceivedResponses);
   let again: StartedApp | undefined;
+  beforeEach(() => engine.behave(answersResponses((turn) => `Answer ${turn}.`)));
   afterEach(async () => {
     await again?.close();
     again = undefined;
@@ -34,114 +32,58 @@ describe("a client that continues a response after a restart", () => {
     again = await startApp(settings, source, { log: [], faults: app.faults });
     return again.base;
   };
-  const ask = async (base: string, input: string, previous: string | null, user = "ada", more: object = {}) => {
+  const ask = async (base: string, input: string, found: number, more: object = {}, user = "ada") => {
+    source.found = FACTS.slice(0, found);
     const client = new OpenAI({
       baseURL: `${base}/v1`,
       apiKey: "sk",
       maxRetries: 0,
       defaultHeaders: { connection: "close", "x-memprefix-user": user },
     });
-    const before = previous === null ? {} : { previous_response_id: previous };
-    const asked = { model: "stub-1", input, instructions: "Be kind.", ...before, ...more };
-    return (await client.responses.create(asked)).id;
+    return (await client.responses.create({ model: "stub-1", input, instructions: "Be kind.", ...more })).id;
   };
-  /** An engine that keeps responses, or none. */
-  const answers = (keeps: boolean) => {
-    const answer = answersResponses((turn) => `Answer ${turn}.`);
-    engine.behave((request, response, usage) => {
-      const asked = { ...(JSON.parse(request.raw) as object), ...(keeps ? {} : { store: false }) };
-      return answer({ ...request, raw: JSON.stringify(asked) }, response, usage);
-    });
-  };
-  const askTwice = async () => {
-    source.found = FACTS.slice(0, 1);
-    const first = await ask(app.base, "Which tea?", null);
-    source.found = FACTS;
-    const second = await ask(app.base, "Which city?", first);
-    // Stored behind the answer.
-    await vi.waitFor(() => expect(rowCounts(app.database)["responses"]).toBe(2));
-    return [first, second] as const;
-  };
+  const continuing = (previous_response_id: string) => ({ previous_response_id });
+  const factsIn = (sent: unknown) => FACTS.filter((fact) => JSON.stringify(sent).includes(`- ${fact}`));
 
-  it("has its history from memprefix where the engine keeps none, byte for byte as it was sent", async () => {
-    answers(false);
-    const [, second] = await askTwice();
+  it("sends what is new, with the memories that the conversation lacks, from any of its responses", async () => {
+    const first = await ask(app.base, "Which tea?", 1);
+    const second = await ask(app.base, "Which city?", 2, continuing(first));
     const base = await restarted();
-    const third = await ask(base, "And then?", second);
-    await ask(base, "And now?", third);
-    const [, before, after, last] = received().map(({ input }) => told(input));
-    expect(after?.slice(0, before?.length)).toEqual(before);
-    expect(after?.slice(before?.length)).toEqual([
-      ["assistant", "Answer 1."],
-      ["user", expect.stringContaining("And then?")],
-    ]);
-    expect(last?.slice(0, after?.length)).toEqual(after);
-    for (const fact of FACTS) expect(JSON.stringify(last).split(`- ${fact}`)).toHaveLength(2);
-    expect(received().map(({ previous_response_id: id }) => id)).toEqual(Array(4).fill(undefined));
-    expect(app.faults).toEqual([]);
-  });
-
-  it.each(["responses", "chats alone"])("has its conversation too, over an engine of %s", async (api) => {
-    const answer = answersResponses((turn) => `Answer ${turn}.`);
-    let turn = 0;
-    engine.behave((request, response, usage) => {
-      if (api === "responses") {
-        const asked = { ...(JSON.parse(request.raw) as object), store: false };
-        return answer({ ...request, raw: JSON.stringify(asked) }, response, usage);
-      }
-      if (request.url === "/v1/responses") return sendJson(response, 404, { detail: "Not Found" });
-      return sendJson(response, 200, wholeAnswer(`Answer ${turn++}.`, usage));
-    });
-    const askIn = (base: string, input: string) => ask(base, input, null, "ada", { conversation: "c1" });
-    await askIn(app.base, "Which tea?");
-    await askIn(app.base, "Which city?");
-    await vi.waitFor(() => expect(rowCounts(app.database)["responses"]).toBe(3));
-    const base = await restarted();
-    await askIn(base, "And then?");
-    await askIn(base, "And now?");
-    const { raw } = engine.requests.at(-1) ?? expect.fail();
-    const { input, messages = messagesOf(input) } = JSON.parse(raw) as { input?: unknown; messages?: ChatMessage[] };
-    const said = (messages ?? []).filter(({ role }) => role !== "system").map(messageText);
-    expect(said.map((text) => text.split("\n").at(-1))).toEqual([
-      ...["Which tea?", "Answer 0.", "Which city?", "Answer 1.", "And then?", "Answer 2.", "And now?"],
-    ]);
-    expect(app.faults).toEqual([]);
-  });
-
-  it("sends what is new where the engine keeps responses, from any of them", async () => {
-    answers(true);
-    const [first, second] = await askTwice();
-    const base = await restarted();
-    await ask(base, "And then?", second);
-    await ask(base, "Or rather?", first);
+    await ask(base, "And then?", 2, continuing(second));
+    await ask(base, "Or rather?", 2, continuing(first));
     const [, , newest, branch] = received();
     expect([newest?.previous_response_id, branch?.previous_response_id]).toEqual([second, first]);
-    expect(told(newest?.input)).toEqual([["user", expect.stringMatching(/And then\?$/)]]);
-    expect(JSON.stringify(newest)).not.toContain("- Ada drinks green tea");
-    // The branch has not been given what the second response was.
-    expect(JSON.stringify(branch)).toContain("lives in Paris");
+    expect(newest?.input).toBe("And then?");
+    expect(told(branch?.input)).toEqual([["user", expect.stringMatching(/Or rather\?$/)]]);
+    expect(factsIn(branch)).toEqual([FACTS[1]]);
+    await ask(base, "What was said?", 2, continuing(second), "eve");
+    expect(factsIn(received().at(-1))).toEqual(FACTS);
     expect(app.faults).toEqual([]);
   });
 
-  it("is the engine's to judge for another user, and once the user forgot a memory", async () => {
-    answers(true);
-    const [, second] = await askTwice();
-    const base = await restarted();
-    await ask(base, "What was said?", second, "eve");
-    expect(told(received().at(-1)?.input)).toHaveLength(1);
-    await app.send("DELETE", "/users/ada/memories/m-unknown");
-    expect(rowCounts(app.database)["responses"]).toBe(0);
-    await ask(base, "And then?", second);
-    expect(received().at(-1)).toMatchObject({ previous_response_id: second });
+  it("has its memories in one conversation of the engine's", async () => {
+    const inConversation = { conversation: "conv_1" };
+    await ask(app.base, "Which tea?", 1, inConversation);
+    await ask(await restarted(), "Which city?", 2, inConversation);
+    expect(received().map(factsIn)).toEqual([[FACTS[0]], [FACTS[1]]]);
   });
 
-  it("leaves no id of a response in the files, and no answer once the user is forgotten", async () => {
-    answers(true);
-    const [first] = await askTwice();
-    expect(columnsHolding(app.database, first)).toEqual([]);
-    expect(columnsHolding(app.database, "Answer 1.")).toEqual(["responses.output"]);
+  it("is told by the next process which responses hold a memory", async () => {
+    const first = await ask(app.base, "Which tea?", 1);
+    const base = await restarted();
+    const second = await ask(base, "And then?", 1, continuing(first));
+    const path = `/users/ada/memories/${encodeURIComponent(`m-${FACTS[0]}`)}`;
+    const answer = await fetch(`${base}${path}`, { method: "DELETE", headers: { connection: "close" } });
+    expect(await answer.json()).toMatchObject({ responses: [first, second] });
+    expect(rowCounts(app.database)["responses"]).toBe(0);
+  });
+
+  it("has no answer in the files, and no id of a response once the user is forgotten", async () => {
+    const first = await ask(app.base, "Which tea?", 1);
+    expect(columnsHolding(app.database, first)).toEqual(["responses.id"]);
+    expect(filesHolding(app.database, "Answer 0.")).toEqual([]);
     await app.send("DELETE", "/users/ada");
     expect(rowCounts(app.database)["responses"]).toBe(0);
-    expect(filesHolding(app.database, "Answer 1.")).toEqual([]);
+    expect(columnsHolding(app.database, first)).toEqual([]);
   });
 });

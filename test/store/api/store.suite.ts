@@ -3,6 +3,7 @@ import {
   type ConversationId,
   digestOf,
   EMPTY_SCOPE,
+  type Label,
   type MemoryId,
   type NodeId,
   type TurnId,
@@ -18,13 +19,6 @@ const TEA = {
   question: "What does she drink?",
   memories: { m1: "Ana likes tea.", m2: "Bo is a dog." },
 };
-
-const responseTo = (request: string, text = "Tea.") => ({
-  requestId: id(request),
-  isHeld: true,
-  sent: { count: 2, digest: digestOf("sent") },
-  output: [{ role: "assistant", content: text }],
-});
 
 /** The behaviour of every store. */
 export function describeStore(name: string, open: () => Store | Promise<Store>): void {
@@ -63,80 +57,57 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
     });
 
     describe("responses", () => {
+      const keep = async (of: typeof ana, name: string, request: string, continued: string | null = null, most = 10) =>
+        store.keepResponse(of, await store.deletionsOf(of.tenant, of.userId), name, id(request), continued, most);
+
       it("are found by their ids in their own scope, as they were kept last", async () => {
         await composeInto(store, ana, { ...TEA, conversationId: "c" });
-        await store.keepResponse(
-          ana,
-          await store.deletionsOf(ana.tenant, ana.userId),
-          digestOf("a"),
-          responseTo("r1", "Milk."),
-          null,
-          10,
-        );
-        await store.keepResponse(
-          ana,
-          await store.deletionsOf(ana.tenant, ana.userId),
-          digestOf("a"),
-          responseTo("r1"),
-          null,
-          10,
-        );
-        expect(await store.findResponse(ana, digestOf("a"))).toEqual(responseTo("r1"));
-        expect(await store.findResponse(ana, digestOf("b"))).toBeNull();
+        await composeInto(store, ana, { ...TEA, requestId: "r2", conversationId: "c" });
+        await keep(ana, "a", "r1");
+        await keep(ana, "a", "r2");
+        expect(await store.findResponse(ana, "a")).toBe("r2");
+        expect(await store.findResponse(ana, "b")).toBeNull();
         await composeInto(store, scopeOf("bo"), TEA);
-        for (const other of [scopeOf("bo"), scopeOf("nobody")])
-          expect(await store.findResponse(other, digestOf("a"))).toBeNull();
+        for (const other of [scopeOf("bo"), scopeOf("nobody")]) expect(await store.findResponse(other, "a")).toBeNull();
       });
 
       it("are not kept without their request, and go with it", async () => {
-        await store.keepResponse(
-          ana,
-          await store.deletionsOf(ana.tenant, ana.userId),
-          digestOf("a"),
-          responseTo("r1"),
-          null,
-          10,
-        );
+        await keep(ana, "a", "r1");
         await composeInto(store, ana, TEA);
-        expect(await store.findResponse(ana, digestOf("a"))).toBeNull();
-        await store.keepResponse(
-          ana,
-          await store.deletionsOf(ana.tenant, ana.userId),
-          digestOf("a"),
-          responseTo("r1"),
-          null,
-          10,
-        );
+        expect(await store.findResponse(ana, "a")).toBeNull();
+        await keep(ana, "a", "r1");
         const { state, base } = await stateOf(store, ana);
         await store.commitWithdrawal(ana, base, deltaOf(state), 1 as TurnId);
-        expect(await store.findResponse(ana, digestOf("a"))).toBeNull();
+        expect(await store.findResponse(ana, "a")).toBeNull();
       });
 
       it("of one tenant are bounded; the least recently used go first", async () => {
         await composeInto(store, ana, TEA);
         const other = scopeOf("ana", "other");
         await composeInto(store, other, TEA);
-        await store.keepResponse(
-          other,
-          await store.deletionsOf(other.tenant, other.userId),
-          digestOf("theirs"),
-          responseTo("r1"),
-          null,
-          5,
-        );
-        for (let at = 0; at < 64; at++)
-          await store.keepResponse(
-            ana,
-            await store.deletionsOf(ana.tenant, ana.userId),
-            digestOf(`${at}`),
-            responseTo("r1"),
-            at < 60 ? null : digestOf("3"),
-            5,
-          );
+        await keep(other, "theirs", "r1", null, 5);
+        for (let at = 0; at < 64; at++) await keep(ana, `${at}`, "r1", at < 60 ? null : "3", 5);
         const kept: number[] = [];
-        for (let at = 0; at < 64; at++) if ((await store.findResponse(ana, digestOf(`${at}`))) !== null) kept.push(at);
+        for (let at = 0; at < 64; at++) if ((await store.findResponse(ana, `${at}`)) !== null) kept.push(at);
         expect(kept).toEqual([3, 60, 61, 62, 63]);
-        expect(await store.findResponse(other, digestOf("theirs"))).not.toBeNull();
+        expect(await store.findResponse(other, "theirs")).not.toBeNull();
+      });
+
+      it("are told apart by the memories that their prompts were given, in any of their turns", async () => {
+        const inConversation = { conversationId: "c", memories: { m1: "Ana likes tea." } };
+        await composeInto(store, ana, { ...TEA, ...inConversation });
+        const history = [TEA.question, "Tea."];
+        const later = { ...inConversation, requestId: "r2", question: "And milk?", history };
+        await composeInto(store, ana, { ...later, memories: { m2: "Bo is a dog." } });
+        await composeInto(store, ana, { ...later, requestId: "r3", conversationId: "d", memories: { m3: "Fog." } });
+        for (const [name, request] of Object.entries({ a: "r1", b: "r2", c: "r3", d: "r2" }))
+          await keep(ana, name, request);
+        const given = async (...labels: number[]) => store.responsesGiven(ana, new Set(labels as Label[]));
+        expect(await given(1)).toEqual({ given: ["a", "b", "d"], others: ["c"] });
+        expect(await given(2)).toEqual({ given: ["b", "d"], others: ["a", "c"] });
+        expect(await given(3, 4)).toEqual({ given: ["c"], others: ["a", "b", "d"] });
+        expect(await given()).toEqual({ given: [], others: ["a", "b", "c", "d"] });
+        expect(await store.responsesGiven(scopeOf("bo"), new Set([1 as Label]))).toEqual({ given: [], others: [] });
       });
     });
 
@@ -183,8 +154,8 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
       expect((await store.loadScope(ana)).version).toBeNull();
       const deletions = await store.deletionsOf("default", "ana" as UserId);
       await store.commitCompose(ana, { ...base, deletions }, record);
-      await store.keepResponse(ana, base.deletions, digestOf("a"), responseTo("r1"), null, 10);
-      expect(await store.findResponse(ana, digestOf("a"))).toBeNull();
+      await store.keepResponse(ana, base.deletions, "a", id("r1"), null, 10);
+      expect(await store.findResponse(ana, "a")).toBeNull();
     });
 
     it("takes commits of many scopes that are handed over together, and rejects only those that are stale", async () => {
@@ -268,6 +239,7 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
           gone,
           quotes: { texts: [], rendered: [], scopes: new Map() },
           sectionsOf: () => [],
+          keptResponses: [],
           at: 1,
         };
         await store.commitForgetting(ana, base, { ...record, isInSource });
@@ -520,9 +492,12 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
         gone,
         quotes: await store.findQuotes("default", "ana" as UserId, "m1" as MemoryId, [], pause),
         sectionsOf: () => [section],
+        keptResponses: ["b"],
         isInSource: false,
         at: 1,
       };
+      const deletions = await store.deletionsOf("default", "ana" as UserId);
+      for (const name of ["a", "b"]) await store.keepResponse(ana, deletions, name, id("r1"), null, 10);
       await store.commitForgetting(ana, base, { ...forgetting, delta: deltaOf(state) });
       const after = await store.loadScope(ana);
       expect(after.scope.register.blocks.map(({ text }) => text)).toEqual(["Bo is a dog."]);
@@ -533,6 +508,7 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
       ).toEqual([2]);
       expect((await store.findRequest(ana, id("r1")))?.answer.memories.map(({ memoryId }) => memoryId)).toEqual(["m2"]);
       expect(await store.knownSections(ana, [digestOf("never sent"), section])).toEqual([section]);
+      expect([await store.findResponse(ana, "a"), await store.findResponse(ana, "b")]).toEqual([null, "r1"]);
     });
 
     it("keeps the last first-token times of an engine, counted from its first, and no other engine's", async () => {
@@ -557,6 +533,7 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
         gone,
         quotes: { texts: [], rendered: [], scopes: new Map() },
         sectionsOf: () => [],
+        keptResponses: [],
         isInSource: false,
         at: 1,
       };
@@ -583,6 +560,7 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
         gone,
         quotes,
         sectionsOf: () => [],
+        keptResponses: [],
         isInSource: false,
         at: 1,
       });

@@ -147,7 +147,17 @@ export class DrivenStore {
       const gone = state.register.forget(memoryId);
       state.forget(gone);
       const sectionsOf = (turn: Pick<NamingTurn, "injection" | "retention">) => sectionsIn(turn, state);
-      const record = { delta: deltaOf(state), memoryId, gone, quotes, sectionsOf, isInSource: false, at };
+      const { others: keptResponses } = await store.responsesGiven(one, gone);
+      const record = {
+        delta: deltaOf(state),
+        memoryId,
+        gone,
+        quotes,
+        sectionsOf,
+        keptResponses,
+        isInSource: false,
+        at,
+      };
       settle(await store.commitForgetting(one, base, record));
     }
     // Stores read a user's scopes in an order of their own.

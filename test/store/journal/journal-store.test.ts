@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { type ConversationId, digestOf, type MemoryId, QuoteSearch, type Scope } from "../../../src/core/index.js";
+import { type ConversationId, type MemoryId, QuoteSearch, type Scope } from "../../../src/core/index.js";
 import { StaleScopeError } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { CONVERSATION_PAGE, RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
@@ -136,7 +136,7 @@ describe("a journal as a store", () => {
     await other.store.close();
   });
 
-  it("keeps no answer that another process stores right before a memory's deletion is counted", async () => {
+  it("keeps no response that another process stores right before a memory's deletion is counted", async () => {
     const file = newFile();
     const other = openStore(file);
     let meanwhile: (() => Promise<void>) | null = null;
@@ -151,24 +151,13 @@ describe("a journal as a store", () => {
     const store = new JournalStore(new SlowJournal(openDatabase(file)));
     await composeInto(store, ana, TEA);
     const before = await other.deletionsOf(ana.tenant, ana.userId);
-    const keep = (name: string) => {
-      const sent = { count: 2, digest: digestOf("sent") };
-      const output = [{ role: "assistant", content: "A hot drink from leaves." }];
-      return other.keepResponse(
-        ana,
-        before,
-        digestOf(name),
-        { requestId: id("r1"), isHeld: true, sent, output },
-        null,
-        10,
-      );
-    };
+    const keep = (name: string) => other.keepResponse(ana, before, name, id("r1"), null, 10);
     meanwhile = () => keep("a");
     await new DrivenStore(store).forget(ana, "m1", 2_000);
     expect(meanwhile).toBeNull();
-    expect(await other.findResponse(ana, digestOf("a"))).toBeNull();
+    expect(await other.findResponse(ana, "a")).toBeNull();
     await keep("b");
-    expect(await other.findResponse(ana, digestOf("b"))).toBeNull();
+    expect(await other.findResponse(ana, "b")).toBeNull();
     await Promise.all([store.close(), other.close()]);
   });
 

@@ -3,6 +3,7 @@ import {
   type ConversationId,
   type Digest,
   EMPTY_SCOPE,
+  type Label,
   labelsIn,
   messageDigest,
   messageText,
@@ -23,12 +24,12 @@ import type {
   EngineReport,
   ExpiredTurns,
   ForgetRecord,
+  GivenResponses,
   NamingTurn,
   PromptHistory,
   ServedRequest,
   StoredAnswer,
   StoredHistory,
-  StoredResponse,
 } from "../../../src/store/api/store.js";
 
 /** Bounds of the port's: see `Store.loadConversation`, `Store.findReportedBefore` and `PromptHistory`. */
@@ -69,7 +70,7 @@ export class KeptScope {
   readonly sections = new Map<Digest, Set<TurnId>>();
   readonly requests = new Map<RequestId, KeptRequest>();
   /** `used` grows with every use of a tenant's. */
-  readonly responses = new Map<Digest, { readonly response: StoredResponse; readonly used: number }>();
+  readonly responses = new Map<string, { readonly requestId: RequestId; readonly used: number }>();
 
   constructor(
     readonly id: number,
@@ -104,8 +105,7 @@ export class KeptScope {
     for (const request of this.requests.values())
       if (ids.includes(request.turn)) {
         this.requests.delete(request.id);
-        for (const [id, { response }] of this.responses)
-          if (response.requestId === request.id) this.responses.delete(id);
+        for (const [id, { requestId }] of this.responses) if (requestId === request.id) this.responses.delete(id);
       }
     const heads = new Set([...this.turns.values()].map(({ turn }) => turn.head));
     for (const head of this.heads.keys()) if (!heads.has(head)) this.heads.delete(head);
@@ -124,8 +124,21 @@ export class KeptScope {
     this.sections.set(section, (this.sections.get(section) ?? new Set()).add(turn));
   }
 
-  /** Takes the labels and the id of a forgotten memory out of turns and answers. */
-  forget({ memoryId, gone, sectionsOf }: Pick<ForgetRecord, "memoryId" | "gone" | "sectionsOf">): void {
+  /** See `Store.responsesGiven`. */
+  responsesGiven(labels: ReadonlySet<Label>): GivenResponses {
+    const isGiven = ({ requestId }: { readonly requestId: RequestId }) => {
+      const request = this.requests.get(requestId);
+      const path = request === undefined ? [] : [...this.upFrom(request.turn)];
+      return path.some((kept) => kept !== null && [...labelsIn(kept.turn.injection)].some((one) => labels.has(one)));
+    };
+    const all = [...this.responses].sort(([, a], [, b]) => a.used - b.used);
+    const ids = (isWanted: boolean) => all.filter(([, one]) => isGiven(one) === isWanted).map(([id]) => id);
+    return { given: ids(true), others: ids(false) };
+  }
+
+  /** Takes the labels and the id of a forgotten memory out of turns and answers, and all responses but those that are kept. */
+  forget({ memoryId, gone, sectionsOf, keptResponses }: ForgetRecord): void {
+    for (const id of this.responses.keys()) if (!keptResponses.includes(id)) this.responses.delete(id);
     for (const kept of this.turns.values()) {
       const { turn } = kept;
       if (![...labelsIn(turn.injection), ...turn.requested].some((label) => gone.has(label))) continue;

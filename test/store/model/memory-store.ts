@@ -105,7 +105,6 @@ export class MemoryStore implements Store {
     return this.#commit(scope, base, delta, at, (kept) => {
       kept.forget(record);
       kept.erase(quotes.scopes.get(kept.id)?.search ?? new QuoteSearch(quotes.texts));
-      for (const own of this.#scopesOf(scope)) own.responses.clear();
       const user = this.#user(scope);
       user.forgotten.add(memoryId);
       user.deletions = { ...user.deletions, memories: user.deletions.memories + 1 };
@@ -161,9 +160,7 @@ export class MemoryStore implements Store {
   readonly eraseQuotes: Store["eraseQuotes"] = async ({ scopes }) => {
     for (const kept of this.#scopes.values()) {
       const quotes = scopes.get(kept.id);
-      if (quotes === undefined) continue;
-      kept.erase(quotes.search);
-      kept.responses.clear();
+      if (quotes !== undefined) kept.erase(quotes.search);
     }
   };
 
@@ -197,17 +194,20 @@ export class MemoryStore implements Store {
     this.#kept(scope)?.answered(id, said) ?? null;
 
   readonly findResponse: Store["findResponse"] = async (scope, id) =>
-    this.#kept(scope)?.responses.get(id)?.response ?? null;
+    this.#kept(scope)?.responses.get(id)?.requestId ?? null;
 
-  readonly keepResponse: Store["keepResponse"] = async (scope, deletions, id, response, continued, most) => {
+  readonly responsesGiven: Store["responsesGiven"] = async (scope, labels) =>
+    this.#kept(scope)?.responsesGiven(labels) ?? { given: [], others: [] };
+
+  readonly keepResponse: Store["keepResponse"] = async (scope, deletions, id, requestId, continued, most) => {
     const kept = this.#kept(scope);
-    if (kept === null || !this.#areStill(scope, deletions) || !kept.requests.has(response.requestId)) return;
+    if (kept === null || !this.#areStill(scope, deletions) || !kept.requests.has(requestId)) return;
     const { tenant } = scope;
     const used = (this.#uses.get(tenant) ?? 0) + 1;
     this.#uses.set(tenant, used);
     const before = continued === null ? undefined : kept.responses.get(continued);
     if (continued !== null && before !== undefined) kept.responses.set(continued, { ...before, used });
-    kept.responses.set(id, { response: structuredClone(response), used });
+    kept.responses.set(id, { requestId, used });
     if (used % USES_BETWEEN_REMOVALS !== 0) return;
     const ofTenant = [...this.#scopes.values()]
       .filter((one) => one.scope.tenant === tenant)
