@@ -64,7 +64,7 @@ describe("the Model Context Protocol", () => {
     const explained = await call(client, "explain_request", { user_id: "ana", request_id: "turn-1" });
     expect(explained.result).toEqual({ explanation: expect.arrayContaining([expect.stringContaining("turn-1")]) });
     const forgotten = await call(client, "forget_memory", { user_id: "ana", memory_id: "m1" });
-    expect(forgotten.result).toEqual({ memory_id: "m1", deleted_from_source: null });
+    expect(forgotten.result).toEqual({ memory_id: "m1", responses: [], deleted_from_source: null });
     // Mem0 owns it and still finds it: it is never given again.
     const again = await call(client, "search_memories", { user_id: "ana", query: "What does she eat?" });
     expect(again.result).toMatchObject({ memories: [], text: "" });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
-import { digestOf, type RequestId, type UserId } from "../../../src/core/index.js";
+import type { RequestId, UserId } from "../../../src/core/index.js";
 import { exportResult } from "../../../src/http/contracts/user-contract.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
@@ -29,11 +29,10 @@ const EXPORTED = {
     ...["kept_turns", "requested", "prompt_tokens", "computed_tokens", "epoch", "created_at"],
   ],
   requests: ["request_id", "turn", "leaf", "answer", "evicted", "observed", "created_at"],
-  responses: ["request_id", "held", "sent_messages", "output"],
+  responses: ["id", "request_id"],
 } as const;
 
 const ADA = "ada" as UserId;
-const answer = { role: "assistant", content: "Under the pot.", tool_calls: [{ aName: 1 }] };
 const NOTHING = { usage: [], user_id: "ada", scopes: [], forgotten_memories: [] };
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
 const key = { id: "m-key", memory: "Ada hides the key under the flower pot" };
@@ -64,9 +63,8 @@ describe("GET /users/{user_id}/export", () => {
     await app.send("POST", "/feedback", { user_id: "ada", request_id: "r-1", cached_tokens: 1, prompt_tokens: 50 });
     await app.send("DELETE", "/users/ada/memories/m-gone");
     const { chats } = app.memprefix;
-    const answered = { id: "resp_1", requestId: "r-1" as RequestId, isHeld: true, output: [answer], continued: null };
-    const sent = { count: 1, digest: digestOf("sent") };
-    await chats.responses.keep(ADA, null, { ...answered, sent }, await chats.additions.watch(ADA));
+    const answered = { id: "resp_1", requestId: "r-1" as RequestId, continued: null };
+    await chats.responses.keep(ADA, null, answered, await chats.additions.watch(ADA));
   }
 
   it("holds no digest, by which a short text could be guessed", async () => {
@@ -127,7 +125,7 @@ describe("GET /users/{user_id}/export", () => {
       },
       observed: { cached_tokens: 1, prompt_tokens: 50 },
     });
-    expect(scope?.tables["responses"]).toEqual([{ request_id: "r-1", held: true, sent_messages: 1, output: [answer] }]);
+    expect(scope?.tables["responses"]).toEqual([{ id: "resp_1", request_id: "r-1" }]);
     expect(scope?.tables.blocks.map((block) => block["text"])).toEqual([tea.memory, key.memory]);
     expect(scope?.scope).toMatchObject({ next_label: 3, requests: 2 });
   });

@@ -30,7 +30,7 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     await app.compose({ ...ada, query: "Where?", memories: [secret] });
     await app.compose({ ...ada, agent_id: "planner", query: "Where?", memories: [secret] });
     expect(leftIn()).not.toEqual([]);
-    expect(await forget()).toEqual({ memory_id: "m-secret", labels: [2, 1], deleted_from_source: null });
+    expect(await forget()).toEqual({ memory_id: "m-secret", labels: [2, 1], responses: [], deleted_from_source: null });
     expect(leftIn()).toEqual([]);
   });
 
