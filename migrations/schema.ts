@@ -1,13 +1,10 @@
 import { sql } from "drizzle-orm";
 import { blob, index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-import type { SealedDigest } from "../src/store/database/digest-seal.js";
 
 /*
  * The tables beside the journal's. A row of `scopes` is one (tenant, user, agent). Every other table with a scope's number belongs to it and
- * is deleted with it. Digests are sealed.
+ * is deleted with it.
  */
-
-const digest = (name: string) => text(name).$type<SealedDigest>();
 
 const ofScope = () =>
   integer("scope_id")

@@ -1,7 +1,6 @@
 import { isNotNull } from "drizzle-orm";
 import {
   bigint,
-  boolean,
   customType,
   doublePrecision,
   index,

@@ -1,5 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type AgentId, digestOf, type MemoryId, type RequestId, type Scope, type UserId } from "../../../src/core/index.js";
+import {
+  type AgentId,
+  digestOf,
+  type MemoryId,
+  type RequestId,
+  type Scope,
+  type UserId,
+} from "../../../src/core/index.js";
 import { StaleScopeError, type StoredVersion } from "../../../src/store/api/store.js";
 import { DigestSeal } from "../../../src/store/database/digest-seal.js";
 import {
