@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { blob, index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import type { SealedDigest } from "../src/store/database/digest-seal.js";
 
 /*
  * The tables beside the journal's. A row of `scopes` is one (tenant, user, agent). Every other table with a scope's number belongs to it and
