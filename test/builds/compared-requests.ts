@@ -67,7 +67,7 @@ const SETTINGS: Readonly<Record<string, readonly unknown[]>> = {
   engine: ["generic", "mistral", "vllm", "sglang", "llamacpp", "openai", "openai-breakpoints", "anthropic"],
   history: ["exact", "extended", "auto", "stored"],
   history_ratio: [1, 1.5, 2, 4],
-  annotations: [true, false, { order: true, location: true }, { top_n: "all" }, { top_n: 0.5, order: true }],
+  annotations: [true, false],
   dedupe: ["contained", "exact"],
   memory_budget_tokens: [0, 40, 200, 1000],
   memory_budget_ratio: [1, 1.3, 2],

@@ -108,7 +108,7 @@ const TOOLS: Readonly<Record<string, MemoryTool>> = {
     input: z.strictObject({ user_id, agent_id, query: z.string().min(1), top_k, filters, run_id }),
     isReadOnly: true,
     async call(given, memprefix, signal) {
-      const looked = { ...given, dry_run: true, annotations: "none", dedupe: "exact" };
+      const looked = { ...given, dry_run: true, annotations: false, dedupe: "exact" };
       const {
         messages: composed,
         blocks,

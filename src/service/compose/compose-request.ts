@@ -1,10 +1,9 @@
 import type { z } from "zod";
 import {
   type AgentId,
-  type AnnotationSettings,
+  type Annotations,
   type ChatMessage,
   type ConversationId,
-  DEFAULT_ANNOTATIONS,
   type Digest,
   digestOf,
   type MemoryId,
@@ -71,7 +70,7 @@ export interface ComposeRequest extends UnmodifiedFields {
   readonly policy: PolicyName | null;
   /** Null: the configured one. */
   readonly retention: RetentionName | null;
-  readonly annotations: AnnotationSettings;
+  readonly annotations: Annotations;
   /** The engine family that the prompt goes to; null: the configured one. */
   readonly engine: EngineName | null;
   /** The caller's cache marks outside the messages in the request to the engine, for example on tools. Default: none. */
@@ -148,7 +147,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     ...(provided === null ? {} : { moved: provided.map(({ id }) => id) }),
     ...(unusable === undefined || unusable.count === 0 ? {} : { unusable }),
     ...choiceIn(fields),
-    annotations: annotationSettings(fields.annotations ?? true),
+    annotations: fields.annotations ?? true,
     ...(fields.dryRun === true ? { dryRun: true } : {}),
     ...(fields.recordUsage === false ? { recordUsage: false } : {}),
   };
@@ -179,19 +178,6 @@ function messagesIn({ messages, format, query }: ComposeFields): GivenMessages |
   const read = readMessages(recognised.given, format);
   if ("chat" in read) return read;
   throw new InvalidRequestError([...read]);
-}
-
-function annotationSettings(wanted: NonNullable<ComposeFields["annotations"]>): AnnotationSettings {
-  if (typeof wanted === "boolean") return { ...DEFAULT_ANNOTATIONS, order: wanted };
-  return {
-    order: wanted.order ?? DEFAULT_ANNOTATIONS.order,
-    location: wanted.location ?? DEFAULT_ANNOTATIONS.location,
-    topN: wanted.topN ?? DEFAULT_ANNOTATIONS.topN,
-    wording: {
-      order: wanted.wording?.order ?? DEFAULT_ANNOTATIONS.wording.order,
-      location: wanted.wording?.location ?? DEFAULT_ANNOTATIONS.wording.location,
-    },
-  };
 }
 
 /**

@@ -15,33 +15,6 @@ export const planner = z
     `Who orders blocks and requests. ContextPilot's: Alg. 4 and 5, or "context-pilot-live", Alg. 2 and 5 on each user's cluster tree. Default: "${DEFAULT_BATCH_PLANNER}".`,
   );
 
-const annotations = z
-  .union(
-    [
-      field.annotationSwitch,
-      z.strictObject({
-        order: field.annotationSwitch
-          .optional()
-          .describe(
-            "Say which blocks are the most relevant, where they are not first in the prompt: by quoting the best one, or by labels where blocks have them. Default: true.",
-          ),
-        location: field.annotationSwitch
-          .optional()
-          .describe(
-            "Name blocks that an earlier turn gave, by labels in a line of their own, and rank only this turn's. Default: false.",
-          ),
-        topN: field.annotationTopN
-          .optional()
-          .describe(
-            "Most labels that one annotation names: a number, a share of the retrieved blocks (0.5), `all`, or `auto` (the default): a quarter of them, from 3 to 8. Blocks have labels only where this, a wording or `location` is given, or where the conversation's have.",
-          ),
-        wording: field.wording.optional().describe("Templates, each with `{labels}` once."),
-      }),
-    ],
-    field.ANNOTATIONS_WANTED,
-  )
-  .describe("Which annotations the prompt gets, how many labels each names, and their wording.");
-
 /**
  * Options of `compose` (`ComposeOptions`), and, in snake_case, the body of `POST /compose`. `null` counts as absent. The descriptions are the
  * OpenAPI document's, so they name fields as it does.
@@ -125,7 +98,11 @@ export const composeOptions = z.strictObject({
     .describe(
       "What later prompts of the conversation keep of this turn's memories. `keep`: all, so prompts are append-only. `volatile`: the memories, not the annotations. `ephemeral`: nothing. `auto`: the cheapest by the engine's cost model.",
     ),
-  annotations: annotations.nullish(),
+  annotations: field.annotations
+    .nullish()
+    .describe(
+      'What is said of memories after them. `true`: a line that quotes the most relevant one, where it is not the first. `false`: nothing. `"paper"`: ContextPilot\'s words, with labels, for evaluations. Default: true.',
+    ),
   engine: field.engine
     .nullish()
     .describe(
