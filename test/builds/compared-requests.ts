@@ -74,13 +74,10 @@ const SETTINGS: Readonly<Record<string, readonly unknown[]>> = {
   max_prompt_tokens: [60, 400, 2000, 100_000],
   top_k: [1, 5, 20],
   workers: [["w1", "w2", "w3"]],
-  run_id: ["run-1", "*"],
-  filters: [{ topic: "food", OR: [{ year: { gte: 2025 } }] }],
 };
 const ODD_SETTINGS = {
   dry_run: [true],
   record_usage: [false],
-  show_expired: [true],
   surprise: [1],
   policy: ["none"],
 };

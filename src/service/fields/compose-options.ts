@@ -15,6 +15,26 @@ export const planner = z
     `Who orders blocks and requests. ContextPilot's: Alg. 4 and 5, or "context-pilot-live", Alg. 2 and 5 on each user's cluster tree. Default: "${DEFAULT_BATCH_PLANNER}".`,
   );
 
+/** Mem0's own options of a search. */
+export const searchOptions = z.strictObject({
+  filters: field.memoryFilters
+    .nullish()
+    .describe(
+      'Conditions in Mem0\'s form, such as `{ "topic": "food", "year": { "gte": 2025 } }`, with `AND`, `OR` and `NOT`; those of `MEMPREFIX_MEM0_SEARCH` apply too.',
+    ),
+  showExpired: z
+    .boolean()
+    .nullish()
+    .describe("Whether the search gives memories whose `expiration_date` is past. Default: false."),
+  rerank: z.boolean().nullish().describe("Whether Mem0's reranker ranks what was found. Default: false."),
+  referenceDate: field.referenceDate
+    .nullish()
+    .describe(
+      "The day from which Mem0's platform reads relative times, such as `last week`: `2026-11-26`, or seconds since the epoch. Other sources refuse it.",
+    ),
+  threshold: z.number().min(0).max(1).nullish().describe("Least similarity to the query, 0 to 1. Default: Mem0's own."),
+});
+
 /**
  * Options of `compose` (`ComposeOptions`), and, in snake_case, the body of `POST /compose`. `null` counts as absent. The descriptions are the
  * OpenAPI document's, so they name fields as it does.
@@ -56,31 +76,10 @@ export const composeOptions = z.strictObject({
     ),
   system: field.system.nullish().describe("System instructions, placed before the messages: a text, or text parts."),
   topK: field.topK.nullish().describe("How many memories to search for. Default: `MEMPREFIX_TOP_K`."),
-  runId: field.mem0Name
+  search: searchOptions
     .nullish()
     .describe(
-      "Search only memories of this run of Mem0's; `*`: those of any. Absent: those of no run, so that what belongs to one run is not given in all conversations.",
-    ),
-  appId: field.mem0Name
-    .nullish()
-    .describe("Search only memories of this application of Mem0's. Default: `MEMPREFIX_MEM0_APP_ID`."),
-  filters: field.memoryFilters
-    .nullish()
-    .describe(
-      'Further conditions of the search in Mem0\'s form, such as `{ "topic": "food", "year": { "gte": 2025 } }`, with `AND`, `OR` and `NOT`; those of `MEMPREFIX_MEM0_FILTERS` apply too. Ids of users, agents, runs and applications are no conditions.',
-    ),
-  showExpired: z
-    .boolean()
-    .nullish()
-    .describe("Whether the search gives memories whose `expiration_date` is past. Default: false."),
-  rerank: z
-    .boolean()
-    .nullish()
-    .describe("Whether Mem0 ranks what it found once more, by its reranker. Default: `MEMPREFIX_MEM0_RERANK`."),
-  referenceDate: field.referenceDate
-    .nullish()
-    .describe(
-      "The day from which Mem0's platform reads relative times, such as `last week`: `2026-11-26`, or seconds since the epoch. Other sources refuse it.",
+      "Mem0's own options of the search. Ids of users, agents, runs and applications are refused: memories that belong to a run are never found. Default: `MEMPREFIX_MEM0_SEARCH`, option by option.",
     ),
   memoryBudgetTokens: field.memoryBudgetTokens
     .nullish()

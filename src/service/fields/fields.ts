@@ -173,8 +173,6 @@ export const memories = z.unknown().transform((value, context): GivenMemories =>
   return z.NEVER;
 });
 
-/** A run or an application of Mem0's, or `*` for any. */
-export const mem0Name = identifier;
 export { memoryFilters } from "./memory-filters.js";
 /** A day, or seconds since the epoch. */
 export const referenceDate = z.union(
