@@ -11,7 +11,7 @@
  */
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
-import { DEFAULT_ANNOTATIONS, DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/index.js";
+import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/index.js";
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import { replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
@@ -114,8 +114,6 @@ for (const k of [20, 100]) {
   for (const [arm, prompts] of served) row([String(k), arm], prompts, []);
 }
 
-/** Nothing is said of which memory is the most relevant. */
-const WITHOUT_LINE = { ...DEFAULT_ANNOTATIONS, order: false };
 console.log(
   "\nSingle prompts; ratios are tokens to compute ÷ those of Mem0's README: of all, and of the median question\n",
 );
@@ -126,7 +124,7 @@ for (const k of [20, 100]) {
   row([String(k), "Mem0's README"], readme, ["", ""]);
   for (const [name, policy, budget, engine, annotations] of [
     ["prefix-exact", "prefix-exact", null, ENGINE_MODELS.gpu],
-    ["prefix-exact, without the line", "prefix-exact", null, ENGINE_MODELS.gpu, WITHOUT_LINE],
+    ["prefix-exact, without the line", "prefix-exact", null, ENGINE_MODELS.gpu, false],
     ["prefix-exact, by hosted prices", "prefix-exact", null, ENGINE_MODELS.hosted],
     ["carry-over, 1.5×", "carry-over", 1.5, ENGINE_MODELS.gpu],
   ] as const) {

@@ -140,15 +140,10 @@ function assembleWith(store: Store, usage: UsageLog, settings: Settings, source:
     store,
     usage,
     source,
-    checksSource: settings.mem0Check === "on",
     defaults: {
       policy: settings.policy,
       topK: settings.topK,
-      among: {
-        appId: settings.mem0AppId ?? null,
-        filters: settings.mem0Filters ?? null,
-        rerank: settings.mem0Rerank === "on",
-      },
+      search: settings.mem0Search,
       retention: settings.retention,
       engine: engineModelOf(settings),
       engineFamily: engineFamilyOf(settings),
@@ -255,15 +250,14 @@ function limited(source: MemorySource, { searchTimeoutMs }: Settings): MemorySou
 }
 
 function openBareSource(settings: Settings): MemorySource | null {
-  const { mem0Url: url, mem0ApiKey: apiKey, mem0Threshold, dataDir } = settings;
-  const threshold = mem0Threshold === undefined ? {} : { threshold: mem0Threshold };
+  const { mem0Url: url, mem0ApiKey: apiKey, dataDir } = settings;
   switch (sourceOf(settings)) {
     case "embedded":
-      return openEmbeddedMem0({ dataDir, ...threshold });
+      return openEmbeddedMem0({ dataDir });
     case "hosted":
-      return openHostedMem0({ apiKey: apiKey ?? "", ...(url === undefined ? {} : { url }), ...threshold });
+      return openHostedMem0({ apiKey: apiKey ?? "", ...(url === undefined ? {} : { url }) });
     case "rest":
-      return openRestMem0({ url: url ?? "", ...(apiKey === undefined ? {} : { apiKey }), ...threshold });
+      return openRestMem0({ url: url ?? "", ...(apiKey === undefined ? {} : { apiKey }) });
     case "none":
       return null;
   }

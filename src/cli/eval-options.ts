@@ -5,17 +5,14 @@ import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { EvaluationError } from "../eval/base/run-files.js";
 import {
-  ANNOTATION_KINDS,
-  ANNOTATION_WORDINGS,
   ANSWER_SCORES,
-  ARM_FORMS,
+  ARM_ANNOTATIONS,
   type ArmDepth,
   type Dataset,
   LONGMEMEVAL_TYPES,
   typeNumber,
 } from "../eval/base/run-record.js";
 import type { Ingest } from "../eval/locomo/ingesting.js";
-import { ARM_PLACES } from "../eval/run/arms.js";
 import { HISTORY_RATIO, list, oneOf, positiveNumber, ratio, WINDOW_HISTORIES, wholeNumber } from "./option-values.js";
 
 /** An option as commander has it. `T`: what a run gets of it. */
@@ -69,33 +66,11 @@ const RUN_OPTIONS = {
   policies: standard("<names>", `how prompts are built: ${POLICIES.join(", ")}`, list(oneOf(POLICIES)), [
     ...(["readme", "retrieval", "context-pilot", "prefix-exact", "carry-over"] satisfies Policies),
   ]),
-  place: standard(
+  annotations: standard(
     "<names>",
-    `where memprefix's memories stand: ${ARM_PLACES.join(", ")} (docs/evaluation.md)`,
-    list(oneOf(ARM_PLACES)),
-    ["turn"],
-  ),
-  annotations: optional(
-    "<names>",
-    `what is said of memories: ${ANNOTATION_KINDS.join(", ")}; ${EVERY_QUESTION} (default: memprefix's)`,
-    list(oneOf(ANNOTATION_KINDS)),
-  ),
-  annotationTop: optional(
-    "<numbers>",
-    "most labels of an annotation: numbers, all, auto (default: auto)",
-    list((given): number | "all" | "auto" =>
-      given === "all" || given === "auto" ? given : wholeNumber(1, 100)(given),
-    ),
-  ),
-  annotationWording: optional(
-    "<names>",
-    `whose sentences: ${ANNOTATION_WORDINGS.join(", ")} (default: memprefix)`,
-    list(oneOf(ANNOTATION_WORDINGS)),
-  ),
-  form: optional(
-    "<names>",
-    `how memprefix's memories are written: ${ARM_FORMS.join(", ")}; ${EVERY_QUESTION} (default: memprefix's)`,
-    list(oneOf(ARM_FORMS)),
+    `what is said of memories: none, default (memprefix's), paper (ContextPilot's words, with labels); ${EVERY_QUESTION}`,
+    list(oneOf([...ARM_ANNOTATIONS, "default"])),
+    ["default"],
   ),
   adaptiveDepth: optional(
     "<values>",

@@ -13,7 +13,7 @@ import { simulatedEngine } from "../eval/engine/simulated-engine.js";
 import { SALTED_FAMILIES, upstreamEngine } from "../eval/engine/upstream-engine.js";
 import { ingestSteps } from "../eval/locomo/ingesting.js";
 import { type Price, readPrices } from "../eval/measures/prices.js";
-import { type ArmChoices, annotationChoices, armsOf } from "../eval/run/arms.js";
+import { type ArmChoices, armsOf } from "../eval/run/arms.js";
 import type { NamedJudge } from "../eval/run/run-conversation.js";
 import { openJudge } from "../eval/scores/judge.js";
 import type { ExtractionModel } from "../memory/embedded-store.js";
@@ -69,9 +69,7 @@ export function describeRun(
       layouts,
       ks,
       policies,
-      places: options.place,
-      annotations: annotated(options),
-      forms: options.form ?? [null],
+      annotations: options.annotations.map((wanted) => (wanted === "default" ? null : wanted)),
       depths: depthsOf(options, engine.kind),
       retentions,
       ...budgetOf(options),
@@ -114,16 +112,6 @@ function depthsOf(
       "--adaptive-depth: needs an engine that gives log-probabilities: --engine with its address",
     );
   return adaptiveDepth;
-}
-
-function annotated(options: EvalLocomoOptions): ArmChoices["annotations"] {
-  const { annotations, annotationTop, annotationWording } = options;
-  if (annotations === undefined) {
-    if (annotationTop !== undefined) throw new EvaluationError("--annotation-top: needs --annotations");
-    if (annotationWording !== undefined) throw new EvaluationError("--annotation-wording: needs --annotations");
-    return [null];
-  }
-  return annotationChoices(annotations, annotationTop ?? ["auto"], annotationWording ?? ["memprefix"]);
 }
 
 /** The cost model of `--retention auto`. Throws {@link EvaluationError}. */

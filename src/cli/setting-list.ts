@@ -15,11 +15,12 @@ import { MARK_LIFETIMES } from "../engines/adapters/anthropic.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { SESSION_ROUTERS, type SessionRouter } from "../engines/adapters/session-routers.js";
 import { kvEventSources } from "../engines/upstream/kv-events.js";
+import { readerOf, snakeCased } from "../http/contracts/wire-form.js";
 import { type IdentitySources, PROMPTING_CLIENTS } from "../service/chat/chat-request.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
+import { searchOptions } from "../service/fields/compose-options.js";
 import * as field from "../service/fields/fields.js";
-import { mem0Name, workers } from "../service/fields/fields.js";
-import * as filters from "../service/fields/memory-filters.js";
+import { workers } from "../service/fields/fields.js";
 import { DEFAULT_USAGE_BOUNDS } from "../store/api/usage-log.js";
 
 const url = z.url({ protocol: /^https?$/, error: "must be an http or https address" });
@@ -84,12 +85,13 @@ const adaptiveDepth = z.string().transform((text, context): DepthSettings | null
   return readObject(text, depth, context, "must be off, on, or an object as JSON");
 });
 
-/** Conditions of a search in Mem0's form, as JSON. */
-const memoryFilters = z
+/** Options of a search in HTTP's form, as JSON. */
+const mem0Search = z
   .string()
   .transform((text, context) =>
-    readObject(text, filters.memoryFilters, context, 'must be an object as JSON, such as {"topic": "food"}'),
-  );
+    readObject(text, snakeCased(searchOptions), context, 'must be an object as JSON, such as {"rerank": true}'),
+  )
+  .transform(readerOf(searchOptions));
 
 /** Reads an object from JSON; what is wrong with it becomes issues of the setting. */
 function readObject<S extends z.ZodType>(
@@ -222,25 +224,10 @@ export const SETTINGS = {
     ),
   mem0Url: url.optional().describe("address of Mem0's REST server, or of another Mem0 platform"),
   mem0ApiKey: text.optional().describe("Mem0's API key"),
-  mem0Threshold: z.coerce
-    .number("must be a number")
-    .min(0)
-    .max(1)
+  mem0Search: mem0Search
     .optional()
-    .describe("minimum similarity of memories to the query, 0 to 1; default: Mem0's own"),
-  mem0AppId: mem0Name
-    .optional()
-    .describe("application of Mem0's whose memories are searched where a request names none; default: any"),
-  mem0Filters: memoryFilters
-    .optional()
-    .describe('conditions of every search in Mem0\'s form, as JSON, such as {"topic": "food"}; default: none'),
-  mem0Rerank: onOrOff
-    .default("off")
-    .describe("on or off: by default, have Mem0 rank what a search found once more, by its reranker"),
-  mem0Check: onOrOff
-    .default("on")
     .describe(
-      "on or off: beside each search, ask Mem0 what became of memories that the conversation was given, at most 16",
+      'Mem0\'s own options of a search, as JSON: the defaults of each request\'s `search`, such as {"filters": {"topic": "food"}, "rerank": true, "threshold": 0.2}; default: none',
     ),
   searchTimeoutMs: wholeNumber(1, 600_000)
     .default(2_000)

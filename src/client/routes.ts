@@ -34,7 +34,7 @@ function route(
 }
 
 /** The parts of a composed prompt, and of its request, whose keys are not ours. */
-const OF_PROMPTS = ["messages", "memories", "filters", "system", "engine.fields", "engine.headers"];
+const OF_PROMPTS = ["messages", "memories", "search.filters", "system", "engine.fields", "engine.headers"];
 const under = (path: string) => OF_PROMPTS.map((part) => `${path}.${part}`);
 const OF_BATCHES = [...under("requests"), ...under("answers.answer")];
 const OF_LINES = [...OF_PROMPTS, ...under("answer")];

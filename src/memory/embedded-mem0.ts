@@ -20,7 +20,7 @@ import {
 } from "./mem0-identity.js";
 import { loadOnce } from "./mem0-packages.js";
 import { readMem0Added, readMem0Kept, searchMem0 } from "./mem0-results.js";
-import { checkMemoryText, similarityThreshold } from "./mem0-service.js";
+import { checkMemoryText } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError, within } from "./memory-source.js";
 
 /** Where the embedded memories are, and how similar to the query they must be. */
@@ -69,10 +69,9 @@ const MOST_LISTED = 1_000_000_000;
  * every memory of every user from disk, in linear time: meant for up to about ten thousand memories in all.
  *
  * A deletion resolves when the text is out of the files as well (see {@link Erasure}); deletions that wait together share that work.
- * Throws a `TypeError` for an invalid threshold, and what `mkdir` throws for a directory that cannot be created.
+ * Throws what `mkdir` throws for a directory that cannot be created.
  */
 export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
-  const threshold = checkedThreshold(options.threshold);
   const directory = resolve(options.dataDir, "mem0");
   mkdirSync(directory, { recursive: true });
 
@@ -127,7 +126,7 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
       const { query, topK } = asked;
       if (query.trim() === "") return [];
       const search = embeddedSearch(asked);
-      const limits = threshold === undefined ? {} : { threshold };
+      const limits = options.threshold === undefined ? {} : { threshold: options.threshold };
       const searching = { filters: embeddedFilters(search), ...limits, ...searchOptions(search) };
       const seen = query.slice(0, MAX_QUERY_CHARACTERS);
       const ask = (most: number) => call(signal, (mem0) => mem0.search(seen, { ...searching, topK: most }));
@@ -210,12 +209,6 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
       opened?.close();
     },
   };
-}
-
-function checkedThreshold(threshold: number | undefined): number | undefined {
-  const checked = similarityThreshold.safeParse(threshold);
-  if (!checked.success) throw new TypeError("threshold: must be a number from 0 to 1");
-  return checked.data;
 }
 
 /** Mem0's or SQLite's own message, truncated; it names ids, files and settings, never a memory's text. */

@@ -12,8 +12,6 @@ export interface HostedMem0Options {
   readonly apiKey: string;
   /** Default `https://api.mem0.ai`. */
   readonly url?: string;
-  /** Least similarity, 0 to 1; absent: the platform's default, 0.1. */
-  readonly threshold?: number;
 }
 
 const NAME = "mem0-hosted";
@@ -25,7 +23,7 @@ const NAME = "mem0-hosted";
  * cannot work; no error ever carries the key.
  */
 export function openHostedMem0(options: HostedMem0Options): MemorySource {
-  const { url, apiKey, threshold } = checkedService({ ...options, url: options.url ?? "https://api.mem0.ai" });
+  const { url, apiKey } = checkedService({ ...options, url: options.url ?? "https://api.mem0.ai" });
   if (apiKey === undefined) throw new TypeError("apiKey: must be given");
   const calls = new AsyncLocalStorage<Call>();
   const client = loadOnce(() =>
@@ -45,14 +43,13 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
       throw call.failure ?? new MemorySourceError(NAME, { kind: "unreadable", cause });
     }
   };
-  const limits = threshold === undefined ? {} : { threshold };
   return sharedMem0(NAME, {
     async load() {
       await client();
     },
     search(search, query, topK, signal) {
       // Else the platform gives versions that it has superseded as if they held.
-      const searching = { filters: platformFilters(search), latestOnly: true, ...limits, ...searchOptions(search) };
+      const searching = { filters: platformFilters(search), latestOnly: true, ...searchOptions(search) };
       return run(signal, (mem0) => mem0.search(query, { ...searching, topK }));
     },
     get: (id, signal) => run(signal, (mem0): Promise<unknown> => mem0.get(id)),
@@ -75,7 +72,7 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
 /** The platform takes one field, or one of AND, OR and NOT, at the top of filters that have conditions. */
 function platformFilters(search: Mem0Search): Record<string, unknown> {
   const ids = filtersOf(search);
-  if (search.filters === null) return { ...ids };
+  if (search.filters == null) return { ...ids };
   const each = (fields: object) =>
     Object.entries(fields).map(([name, value]: [string, unknown]) => ({ [name]: value }));
   return { AND: [...each(ids), ...each(search.filters)] };

@@ -2,7 +2,7 @@ import type { AgentId, Scope } from "../core/text/ids.js";
 import { unstorable } from "../core/text/memory-text.js";
 import type { Mem0Item } from "./mem0-answer.js";
 import { breaks, storeConditions, withLists } from "./mem0-conditions.js";
-import { type MemoryChoice, type MemoryQuery, MemorySourceError, type NewMemory } from "./memory-source.js";
+import { type MemoryQuery, MemorySourceError, type NewMemory, type SearchOptions } from "./memory-source.js";
 
 /** Whose memories, under the names that Mem0 knows them by (see `mem0-identity.ts`). */
 export interface Mem0Scope {
@@ -15,23 +15,23 @@ export interface Mem0Scope {
 interface Mem0Ids {
   readonly user_id: string;
   readonly agent_id?: string;
-  readonly run_id?: string;
-  readonly app_id?: string;
 }
 
 /** What a search is for, under the names that Mem0 knows it by. */
-export interface Mem0Search extends Mem0Scope, MemoryChoice {}
+export interface Mem0Search extends Mem0Scope, SearchOptions {}
 
 /** What a search says besides its filters, in the names of Mem0's SDKs; nothing where it says nothing. */
-export function searchOptions({ showExpired, rerank, referenceDate }: MemoryChoice): {
+export function searchOptions({ showExpired, rerank, referenceDate, threshold }: SearchOptions): {
   showExpired?: true;
   rerank?: true;
   referenceDate?: string | number;
+  threshold?: number;
 } {
   return {
     ...(showExpired ? { showExpired } : {}),
     ...(rerank ? { rerank } : {}),
-    ...(referenceDate === null ? {} : { referenceDate }),
+    ...(referenceDate == null ? {} : { referenceDate }),
+    ...(threshold == null ? {} : { threshold }),
   };
 }
 
@@ -47,15 +47,9 @@ export function addArguments({ userId, agentId }: Mem0Scope, { text, metadata }:
   return [messages, options] as const satisfies readonly [unknown, unknown];
 }
 
-/** The ids of a scope, or of a search: Mem0 takes them only in `filters`, and only in snake_case. */
-export function filtersOf(scope: Mem0Scope & Partial<Pick<Mem0Search, "runId" | "appId">>): Mem0Ids {
-  const { userId, agentId, runId = null, appId = null } = scope;
-  return {
-    user_id: userId,
-    ...(agentId === null ? {} : { agent_id: agentId }),
-    ...(runId === null ? {} : { run_id: runId }),
-    ...(appId === null ? {} : { app_id: appId }),
-  };
+/** The ids of a scope: Mem0 takes them only in `filters`, and only in snake_case. */
+export function filtersOf({ userId, agentId }: Mem0Scope): Mem0Ids {
+  return { user_id: userId, ...(agentId === null ? {} : { agent_id: agentId }) };
 }
 
 /** The `filters` of a search, its conditions beside its ids: as the open-source Mem0 takes them, which looks for ids at the top. */
@@ -63,11 +57,9 @@ export function searchFilters(search: Mem0Search): Mem0Ids & Readonly<Record<str
   return { ...(search.filters && withLists(search.filters)), ...filtersOf(search) };
 }
 
-/** The same for the embedded store. Without `*`, with which Mem0 would flatten the conditions, and which leaves nothing out. */
+/** The same for the embedded store. */
 export function embeddedFilters(search: Mem0Search): Mem0Ids & Readonly<Record<string, unknown>> {
-  const one = (name: string | null) => (name === ANY ? null : name);
-  const ids = filtersOf({ ...search, runId: one(search.runId), appId: one(search.appId) });
-  return { ...(search.filters && storeConditions(search.filters)), ...ids };
+  return { ...(search.filters && storeConditions(search.filters)), ...filtersOf(search) };
 }
 
 /** Whose an item says that it is, in either spelling. */
@@ -76,25 +68,22 @@ function namesIn(item: Mem0Item) {
     user: item.user_id ?? item.userId,
     agent: item.agent_id ?? item.agentId,
     run: item.run_id ?? item.runId,
-    app: item.app_id ?? item.appId,
   };
 }
 
 /**
- * Whether an item that a search returned may be shown: it must not say that it is another user's, or another agent's or application's
- * where one is asked for, or of another run than the one asked for. The filters should have seen to that; a server that overlooks them must
- * not make one user's memories another's. Without a run, the open-source Mem0 finds those of all runs; and of two conditions on a field
- * it may have overlooked one.
+ * Whether an item that a search returned may be shown: it must not say that it is another user's, or another agent's
+ * where one is asked for, or a run's. The filters should have seen to that; a server that overlooks them must not make one user's memories
+ * another's. The open-source Mem0 finds those of all runs; and of two conditions on a field it may have overlooked one.
  */
-export function belongsTo({ userId, agentId, runId, appId, ...of }: Mem0Search): (item: Mem0Item) => boolean {
-  const checked = of.isChecked === true ? of.filters : null;
+export function belongsTo({ userId, agentId, ...of }: Mem0Search): (item: Mem0Item) => boolean {
+  const checked = of.isChecked === true ? (of.filters ?? null) : null;
   return (item) => {
-    const { user, agent, run, app } = namesIn(item);
+    const { user, agent, run } = namesIn(item);
     return (
       (user ?? userId) === userId &&
       (agentId === null || (agent ?? agentId) === agentId) &&
-      (runId === ANY || (run ?? runId) === runId) &&
-      (appId === null || appId === ANY || (app ?? appId) === appId) &&
+      run == null &&
       (checked === null || !breaks(checked, item))
     );
   };
@@ -123,14 +112,6 @@ const NO_AGENT = "%none";
 
 /** Where the users of other tenants live in a Mem0 that memprefix shares with others. */
 const TENANT_PREFIX = "memprefix/";
-
-/** What of a scope's memories where nothing more is said. */
-const NO_CHOICE: MemoryChoice = {
-  ...{ runId: null, appId: null, filters: null },
-  ...{ showExpired: false, rerank: false, referenceDate: null },
-};
-/** What Mem0 takes for any value. */
-const ANY = "*";
 
 /** The user part of a {@link Scope}. */
 export type UserScope = Pick<Scope, "tenant" | "userId">;
@@ -185,20 +166,13 @@ export function sharedScope(source: string, scope: Scope): Mem0Scope {
 }
 
 /** What a search is for, in the embedded store. */
-export function embeddedSearch({ scope, among = NO_CHOICE }: Pick<MemoryQuery, "scope" | "among">): Mem0Search {
-  const escaped = (name: string | null) => (name === null || name === ANY ? name : escapedName(name));
-  return { ...embeddedScope(scope), ...among, runId: escaped(among.runId), appId: escaped(among.appId) };
+export function embeddedSearch({ scope, options }: Pick<MemoryQuery, "scope" | "options">): Mem0Search {
+  return { ...embeddedScope(scope), ...options };
 }
 
 /** What a search is for, in a Mem0 that memprefix does not own. Throws like {@link sharedUserName}. */
-export function sharedSearch(
-  source: string,
-  { scope, among = NO_CHOICE }: Pick<MemoryQuery, "scope" | "among">,
-): Mem0Search {
-  const named = (what: string, name: string | null) =>
-    name === null || name === ANY ? name : unambiguous(source, what, name);
-  const { runId, appId } = among;
-  return { ...sharedScope(source, scope), ...among, runId: named("run", runId), appId: named("application", appId) };
+export function sharedSearch(source: string, { scope, options }: Pick<MemoryQuery, "scope" | "options">): Mem0Search {
+  return { ...sharedScope(source, scope), ...options };
 }
 
 /** Trimmed by Python or by JavaScript: their ideas of white space differ in the control characters. */

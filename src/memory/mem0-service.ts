@@ -18,11 +18,8 @@ const url = z
   }, "must have no credentials, query or fragment")
   .transform((text) => text.replace(/\/+$/, ""));
 
-/** Least similarity of a memory to the query, as Mem0 takes it. */
-export const similarityThreshold = z.number().min(0).max(1).optional();
-
-const service = z.object({ url, apiKey: apiKey.optional(), threshold: similarityThreshold });
-/** How to reach a Mem0 service: its root without a slash at the end, its key, and the least similarity (Mem0's own default: 0.1). */
+const service = z.object({ url, apiKey: apiKey.optional() });
+/** How to reach a Mem0 service: its root without a slash at the end, and its key. */
 export type Mem0Service = z.output<typeof service>;
 
 /** Checks how a Mem0 service is configured; throws a `TypeError` that says which setting is wrong and quotes none of them. */

@@ -16,26 +16,24 @@ export interface MemoryQuery {
   readonly query: string;
   /** Most memories wanted, 1 to 1,000. */
   readonly topK: number;
-  /** Which of the scope's memories. Absent: those of no run. */
-  readonly among?: MemoryChoice | undefined;
+  /** Absent: Mem0's own defaults. */
+  readonly options?: SearchOptions | undefined;
 }
 
-/** Which of a scope's memories a search is for, in Mem0's terms. */
-export interface MemoryChoice {
-  /** Only those of this run, `*`: of any. Null: those of no run. */
-  readonly runId: string | null;
-  /** Only those of this application; null: of any. */
-  readonly appId: string | null;
-  /** Conditions on metadata in Mem0's form, which name no user, agent, run or application; null: none. */
-  readonly filters: Readonly<Record<string, unknown>> | null;
+/** Mem0's own options of a search. Nullish: its default. Whatever they are, memories that belong to a run are not found. */
+export interface SearchOptions {
+  /** Conditions on metadata in Mem0's form, which name no user, agent, run or application. */
+  readonly filters?: Readonly<Record<string, unknown>> | null | undefined;
   /** Whether what was found is checked once more for `filters`, as far as it shows its metadata: where some of them are the operator's. */
   readonly isChecked?: boolean;
   /** Whether those are given too whose expiration date is past. */
-  readonly showExpired: boolean;
+  readonly showExpired?: boolean | null | undefined;
   /** Whether Mem0 ranks what it found once more. */
-  readonly rerank: boolean;
-  /** From when relative times are read: a date, or seconds since the epoch; null: from now. */
-  readonly referenceDate: string | number | null;
+  readonly rerank?: boolean | null | undefined;
+  /** From when relative times are read: a date, or seconds since the epoch. Default: from now. */
+  readonly referenceDate?: string | number | null | undefined;
+  /** Least similarity to the query, 0 to 1. */
+  readonly threshold?: number | null | undefined;
 }
 
 /** A memory to keep, for `POST /memories`. */
@@ -139,12 +137,12 @@ export interface MemorySource {
   /**
    * What became of memories that a search found before. There where another system, which owns them, may change and delete them.
    *
-   * @param filters conditions of every search; of a memory that breaks them by now nothing is said. Null: none
+   * @param filters conditions of every search; of a memory that breaks them by now nothing is said. Nullish: none
    */
   current?(
     scope: Scope,
     ids: readonly MemoryId[],
-    filters: MemoryChoice["filters"],
+    filters: SearchOptions["filters"],
     signal: AbortSignal,
   ): Promise<CurrentMemories>;
   /**

@@ -15,7 +15,7 @@ export interface OwnMem0 {
   search(
     query: string,
     options: {
-      filters: { user_id: string; agent_id?: string; run_id?: string; app_id?: string; [condition: string]: unknown };
+      filters: { user_id: string; agent_id?: string; [condition: string]: unknown };
       topK: number;
       /** The platform's: no versions that it has superseded. */
       latestOnly: true;
@@ -23,6 +23,8 @@ export interface OwnMem0 {
       rerank?: true;
       /** A date, or seconds since the epoch. */
       referenceDate?: string | number;
+      /** Least similarity, 0 to 1. */
+      threshold?: number;
     },
   ): Promise<unknown> | unknown;
   /** Keeps one text as it is. Absent: `add` of memprefix's is not supported. */

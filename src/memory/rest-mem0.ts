@@ -10,8 +10,6 @@ export interface RestMem0Options {
   readonly url: string;
   /** Sent as `X-API-Key`; absent where the server needs none. */
   readonly apiKey?: string;
-  /** Least similarity, 0 to 1; absent: the server's default. */
-  readonly threshold?: number;
 }
 
 const NAME = "mem0-rest";
@@ -22,12 +20,11 @@ const NAME = "mem0-rest";
  */
 export function openRestMem0(options: RestMem0Options): MemorySource {
   const service = checkedService(options);
-  const { threshold } = service;
   const pathOf = (id: MemoryId) => `/memories/${encodeURIComponent(id)}`;
   return sharedMem0(NAME, {
     search: (search, query, top_k, signal) => {
-      const { showExpired: show_expired, rerank, referenceDate: reference_date } = searchOptions(search);
-      const body = { query, filters: searchFilters(search), threshold, show_expired, rerank, reference_date, top_k };
+      const { showExpired: show_expired, referenceDate: reference_date, ...options } = searchOptions(search);
+      const body = { query, filters: searchFilters(search), ...options, show_expired, reference_date, top_k };
       // What is undefined is no field of JSON.
       return send(service, "POST", "/search", signal, body);
     },

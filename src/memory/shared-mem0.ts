@@ -16,10 +16,10 @@ import { readMem0Added, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText, isNotFound, isPathSegment } from "./mem0-service.js";
 import {
   type CurrentMemories,
-  type MemoryChoice,
   type MemorySource,
   MemorySourceError,
   type NewMemory,
+  type SearchOptions,
 } from "./memory-source.js";
 
 /** The calls of a Mem0 that another system owns, under the names that it knows. Each rejects with {@link MemorySourceError}. */
@@ -103,7 +103,7 @@ export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
 async function currentOf(
   ids: readonly MemoryId[],
   scope: Mem0Scope,
-  filters: MemoryChoice["filters"],
+  filters: SearchOptions["filters"],
   get: (id: MemoryId) => Promise<unknown>,
 ): Promise<CurrentMemories> {
   const kept: RetrievedMemory[] = [];
@@ -111,7 +111,7 @@ async function currentOf(
   const answers = await Promise.all(ids.map(async (id) => ({ id, answer: await get(id).catch(() => undefined) })));
   for (const { id, answer } of answers) {
     if (answer === null) gone.push(id);
-    if (!isStillOf(answer, scope) || (filters !== null && breaks(filters, answer as Mem0Item))) continue;
+    if (!isStillOf(answer, scope) || (filters != null && breaks(filters, answer as Mem0Item))) continue;
     const read = readMem0Answer([answer]);
     const [memory] = read.ok ? read.memories : [];
     if (memory?.id === id) kept.push(memory);

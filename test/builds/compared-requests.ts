@@ -67,20 +67,17 @@ const SETTINGS: Readonly<Record<string, readonly unknown[]>> = {
   engine: ["generic", "mistral", "vllm", "sglang", "llamacpp", "openai", "openai-breakpoints", "anthropic"],
   history: ["exact", "extended", "auto", "stored"],
   history_ratio: [1, 1.5, 2, 4],
-  annotations: [true, false, { order: true, location: true }, { top_n: "all" }, { top_n: 0.5, order: true }],
+  annotations: [true, false],
   dedupe: ["contained", "exact"],
   memory_budget_tokens: [0, 40, 200, 1000],
   memory_budget_ratio: [1, 1.3, 2],
   max_prompt_tokens: [60, 400, 2000, 100_000],
   top_k: [1, 5, 20],
   workers: [["w1", "w2", "w3"]],
-  run_id: ["run-1", "*"],
-  filters: [{ topic: "food", OR: [{ year: { gte: 2025 } }] }],
 };
 const ODD_SETTINGS = {
   dry_run: [true],
   record_usage: [false],
-  show_expired: [true],
   surprise: [1],
   policy: ["none"],
 };

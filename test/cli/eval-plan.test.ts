@@ -58,7 +58,7 @@ describe("memprefix eval plan", () => {
       sendJson(response, 200, wholeAnswer('{"label":"WRONG"}', usage));
     });
     const engines = ["--engine", engine.url, "--model", "stub-1", "--judge", judge.url, "--judge-model", "judge-1"];
-    const arms = ["--policies", "readme,prefix-exact", "--place", "turn,system", "--max-tokens", "20"];
+    const arms = ["--policies", "readme,retrieval,prefix-exact", "--max-tokens", "20"];
     const rates = ["--prefill-rate", "1000", "--answer-rate", "10"];
     const plan = await memprefix.run(["eval", "plan", ...settings(...arms), ...engines, ...rates]);
     expect(plan).toMatchObject({ code: 0, stderr: "" });

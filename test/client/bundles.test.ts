@@ -50,7 +50,7 @@ async function inWorker(source: string, given: unknown): Promise<unknown> {
 /** A prompt and its digest, and what runs it. */
 const COMPOSING = `
 import {
-  compose, DEFAULT_ANNOTATIONS, DEFAULT_SCOPE_BOUNDS, digestOf, EMPTY_SCOPE, ENGINE_MODELS, KEEPS_ALL, prefixExact, ScopeState,
+  compose, DEFAULT_SCOPE_BOUNDS, digestOf, EMPTY_SCOPE, ENGINE_MODELS, KEEPS_ALL, prefixExact, ScopeState,
 } from "memprefix/core";
 export function run() {
   const countTokens = (text) => text.length;
@@ -65,7 +65,7 @@ export function run() {
     memoryBudgetTokens: null,
     retention: "keep",
     engine: ENGINE_MODELS.gpu,
-    annotations: DEFAULT_ANNOTATIONS,
+    annotations: true,
     countTokens,
     isOurs: () => false,
   });

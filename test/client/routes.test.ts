@@ -74,7 +74,7 @@ describe("the client's routes", () => {
   const requests = [
     { userId: "ana", requestId: "b-0", query: "Where?", priority: 1 },
     { userId: "", requestId: "b-1", query: "Where?" },
-    { userId: "ben", query: "Why?", annotations: { topN: 1 } },
+    { userId: "ben", query: "Why?", topK: 1 },
   ];
   const invalid = { index: 1, problem: { status: 422, errors: [{ field: "userId", message: "must not be empty" }] } };
 

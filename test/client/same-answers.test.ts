@@ -76,7 +76,7 @@ describe("the client of a service and the library", () => {
           conversationId: "c",
           requestId,
           messages: [...history],
-          annotations: { topN: 1 },
+          annotations: "paper",
         }),
       );
       expect(told).toMatchObject({ answer: { requestId, plan: { layout: "conversation" } } });
@@ -129,12 +129,7 @@ describe("the client of a service and the library", () => {
       { userId: "ben", query: "Where?", requestId: "q-5", memories, dates: false, dedupe: "exact" },
       { userId: "ben", query: "Where?", requestId: "q-6", memories, policy: "carry-over", memoryBudgetTokens: 50 },
       { userId: "ben", query: "Where?", requestId: "q-7", memories, memoryBudgetRatio: 1.5, retention: "auto" },
-      {
-        userId: "ben",
-        query: "Where?",
-        requestId: "q-8",
-        annotations: { order: true, wording: { order: "First {labels}." } },
-      },
+      { userId: "ben", query: "Where?", requestId: "q-8", annotations: false },
       { userId: "ben", query: "Where?", requestId: "q-9", maxPromptTokens: 30, model: "qwen3" },
       { userId: "ben", query: "Where?", requestId: "q-1" },
     ];
@@ -188,7 +183,7 @@ describe("the client of a service and the library", () => {
     ["no question", { userId: "ana" }],
     ["an unknown option", { userId: "ana", query: "x", topKk: 1 }],
     ["an option as HTTP names it", { userId: "ana", query: "x", conversation_id: "c" }],
-    ["options inside options", { userId: "ana", query: "x", annotations: { topN: 0 } }],
+    ["another annotation", { userId: "ana", query: "x", annotations: "all" }],
     ["a message without a role", { userId: "ana", messages: [{ content: "x" }] }],
     ["memories that are no list", { userId: "ana", query: "x", memories: { items: [] } }],
     ["a stored history without a conversation", { userId: "ana", query: "x", history: "stored" }],

@@ -225,8 +225,8 @@ describe("options", () => {
       }
     };
     expect(issueOf({ topK: Number.NaN })).toEqual([{ field: "topK", message: "must be a finite number, not NaN" }]);
-    expect(issueOf({ annotations: { top_n: 1 } })).toEqual([
-      { field: "annotations.top_n", message: "is not a known field" },
+    expect(issueOf({ search: { reference_date: 1 } })).toEqual([
+      { field: "search.reference_date", message: "is not a known field" },
     ]);
     expect(issueOf({ messages: [{ some_key: Number.NaN }] })).toEqual({ messages: [{ some_key: Number.NaN }] });
   });

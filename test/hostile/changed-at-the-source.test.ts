@@ -266,7 +266,7 @@ describe("a memory that breaks the operator's conditions since it was given", ()
   const mem0 = restMem0Server();
   const app = servedApp({
     source: () => openRestMem0({ url: mem0.url }),
-    environment: { MEMPREFIX_RETENTION: "keep", MEMPREFIX_MEM0_FILTERS: '{"visibility":"public"}' },
+    environment: { MEMPREFIX_RETENTION: "keep", MEMPREFIX_MEM0_SEARCH: '{"filters":{"visibility":"public"}}' },
   });
 
   it("has none of its new text in a prompt", async () => {

@@ -31,7 +31,7 @@ describe("memories with structure in them", () => {
   it.each([
     [null, {}],
     ["tea", {}],
-    ["labelled", { annotations: { top_n: "all" } }],
+    ["labelled", { annotations: "paper" }],
   ])("reach the engine as text (conversation: %s)", async (conversation_id, more) => {
     const body = {
       user: "ada",

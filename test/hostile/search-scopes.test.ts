@@ -24,60 +24,62 @@ const filters = {
   OR: [{ mood: { in: ["glad", "sad"] } }, { mood: "*" }],
 };
 
-/** What a search is asked for, the filters that Mem0 gets, and what is found. */
-const NARROWED: readonly (readonly [string, { show_expired?: boolean; [field: string]: unknown }, object, string[]])[] =
+/** A request, the filters that Mem0 gets, and what is found. */
+const NARROWED: readonly (readonly [
+  string,
+  { search?: { show_expired?: boolean }; agent_id?: string },
+  object,
+  string[],
+])[] = [
+  ["finds none of any run's", {}, { user_id: "ada" }, ["general", "app"]],
+  ["of an agent", { agent_id: "coach" }, { user_id: "ada", agent_id: "coach" }, ["general", "app"]],
+  ["with conditions", { search: { filters } as object }, { user_id: "ada", ...filters }, ["general", "app"]],
   [
-    ["without a run finds none of any run's", {}, { user_id: "ada" }, ["general", "app"]],
-    [
-      "of a run finds none of another's",
-      { run_id: "trip" },
-      { user_id: "ada", run_id: "trip" },
-      ["general", "trip", "app"],
-    ],
-    ["of any run", { run_id: "*" }, { user_id: "ada", run_id: "*" }, ["general", "trip", "work", "app"]],
-    ["of an application", { app_id: "games" }, { user_id: "ada", app_id: "games" }, ["general", "app"]],
-    ["of another application", { app_id: "maps" }, { user_id: "ada", app_id: "maps" }, ["general"]],
-    ["of an agent", { agent_id: "coach" }, { user_id: "ada", agent_id: "coach" }, ["general", "app"]],
-    ["with conditions", { filters }, { user_id: "ada", ...filters }, ["general", "app"]],
-    [
-      "without some, as the platform's documentation has it",
-      { filters: { AND: [{ NOT: { topic: { in: ["spam"] } } }], NOT: { NOT: { mood: "sad" } } } },
-      { user_id: "ada", AND: [{ NOT: [{ topic: { in: ["spam"] } }] }], NOT: [{ NOT: [{ mood: "sad" }] }] },
-      ["general", "app"],
-    ],
-    ["with none", { filters: {}, run_id: null, show_expired: false }, { user_id: "ada" }, ["general", "app"]],
-    ["of what has expired, too", { show_expired: true }, { user_id: "ada" }, ["general", "app", "expired"]],
-  ];
+    "without some, as the platform's documentation has it",
+    { search: { filters: { AND: [{ NOT: { topic: { in: ["spam"] } } }], NOT: { NOT: { mood: "sad" } } } } as object },
+    { user_id: "ada", AND: [{ NOT: [{ topic: { in: ["spam"] } }] }], NOT: [{ NOT: [{ mood: "sad" }] }] },
+    ["general", "app"],
+  ],
+  ["with none", { search: { filters: {}, show_expired: false } as object }, { user_id: "ada" }, ["general", "app"]],
+  ["of what has expired, too", { search: { show_expired: true } }, { user_id: "ada" }, ["general", "app", "expired"]],
+];
 
-/** What narrows no search, and the field that is named. */
+/** What is no option of a search, and the field that is named. */
 const REFUSED: readonly (readonly [string, object, string])[] = [
-  ["another user in a filter", { filters: { user_id: "bob" } }, "filters"],
-  ["another user within OR", { filters: { OR: [{ topic: "food" }, { user_id: "bob" }] } }, "filters"],
-  ["another agent within NOT within AND", { filters: { AND: [{ NOT: [{ agentId: "x" }] }] } }, "filters"],
-  ["a run in a filter", { filters: { run_id: "trip" } }, "filters"],
-  ["a filter that is a list", { filters: [] }, "filters"],
-  ["a filter that is a text", { filters: "topic" }, "filters"],
-  ["an unknown operator", { filters: { year: { $gt: 1 } } }, "filters"],
-  ["a condition that is an object of objects", { filters: { year: { gte: { $ne: 1 } } } }, "filters"],
-  ["another user behind NOT", { filters: { NOT: { user_id: "ada" } } }, "filters"],
-  ["NOT of a text", { filters: { NOT: "topic" } }, "filters"],
-  ["OR of one filter that is no list", { filters: { OR: { topic: "food" } } }, "filters"],
-  ["NUL in a condition", { filters: { topic: "\0" } }, "filters"],
-  ["half of a surrogate pair in a name", { filters: { "\ud800": 1 } }, "filters"],
-  ["too many conditions", { filters: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [n, n])) }, "filters"],
+  ["another user in a filter", { filters: { user_id: "bob" } }, "search.filters"],
+  ["another user within OR", { filters: { OR: [{ topic: "food" }, { user_id: "bob" }] } }, "search.filters"],
+  ["another agent within NOT within AND", { filters: { AND: [{ NOT: [{ agentId: "x" }] }] } }, "search.filters"],
+  ["a run in a filter", { filters: { run_id: "trip" } }, "search.filters"],
+  ["an application within metadata", { filters: { metadata: { app_id: "games" } } }, "search.filters"],
+  ["a filter that is a list", { filters: [] }, "search.filters"],
+  ["a filter that is a text", { filters: "topic" }, "search.filters"],
+  ["an unknown operator", { filters: { year: { $gt: 1 } } }, "search.filters"],
+  ["a condition that is an object of objects", { filters: { year: { gte: { $ne: 1 } } } }, "search.filters"],
+  ["another user behind NOT", { filters: { NOT: { user_id: "ada" } } }, "search.filters"],
+  ["NOT of a text", { filters: { NOT: "topic" } }, "search.filters"],
+  ["OR of one filter that is no list", { filters: { OR: { topic: "food" } } }, "search.filters"],
+  ["NUL in a condition", { filters: { topic: "\0" } }, "search.filters"],
+  ["half of a surrogate pair in a name", { filters: { "\ud800": 1 } }, "search.filters"],
+  [
+    "too many conditions",
+    { filters: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [n, n])) },
+    "search.filters",
+  ],
   [
     "conditions that are nested too deep",
     { filters: { OR: [{ OR: [{ OR: [{ OR: [{ OR: [{ a: 1 }] }] }] }] }] } },
-    "filters",
+    "search.filters",
   ],
-  ["an empty run", { run_id: "" }, "run_id"],
-  ["a run that is a number", { run_id: 7 }, "run_id"],
-  ["NUL in an application", { app_id: "a\0" }, "app_id"],
-  ["a switch that is a text", { show_expired: "yes" }, "show_expired"],
-  ["a reranker that is a number", { rerank: 1 }, "rerank"],
-  ["a day that is none", { reference_date: "2026-02-30" }, "reference_date"],
-  ["a day in words", { reference_date: "yesterday" }, "reference_date"],
-  ["a time before all times", { reference_date: -1 }, "reference_date"],
+  ["another user", { user_id: "bob" }, "search.user_id"],
+  ["an agent", { agent_id: "coach" }, "search.agent_id"],
+  ["a run", { run_id: "trip" }, "search.run_id"],
+  ["an application", { app_id: "games" }, "search.app_id"],
+  ["a switch that is a text", { show_expired: "yes" }, "search.show_expired"],
+  ["a reranker that is a number", { rerank: 1 }, "search.rerank"],
+  ["a day that is none", { reference_date: "2026-02-30" }, "search.reference_date"],
+  ["a day in words", { reference_date: "yesterday" }, "search.reference_date"],
+  ["a time before all times", { reference_date: -1 }, "search.reference_date"],
+  ["a similarity beyond 1", { threshold: 2 }, "search.threshold"],
 ];
 
 describe("a search", () => {
@@ -99,7 +101,7 @@ describe("a search", () => {
       mem0.requests.length = 0;
       const { blocks } = await compose(asked);
       expect(searches()[0]?.["filters"], what).toEqual(sent);
-      expect(searches()[0]?.["show_expired"], what).toBe(asked.show_expired === true ? true : undefined);
+      expect(searches()[0]?.["show_expired"], what).toBe(asked.search?.show_expired || undefined);
       expect(blocks.map(({ memory_id }) => memory_id).sort(), what).toEqual([...found].sort());
     }
   });
@@ -115,16 +117,14 @@ describe("a search", () => {
     expect(searches()).toHaveLength(3);
   });
 
-  it("that fails is not made up for with what another run, application or condition gave", async () => {
-    await compose({ run_id: "trip" });
-    await compose({ run_id: "work" });
+  it("that fails is not made up for with what a run or another condition gave", async () => {
+    await compose({});
+    await compose({ memories: [ofTrip, ofWork] });
     mem0.isDown = true;
-    const given = async (more: object) => (await compose({ query: "What of Ada?", ...more })).blocks;
-    const known = async (more: object) => (await given(more)).map(({ memory_id }) => memory_id).sort();
-    for (const asked of [{}, { run_id: "trip" }, { run_id: "play" }, { run_id: "*" }])
-      expect([asked, await known(asked)]).toEqual([asked, ["app", "general"]]);
-    for (const asked of [{ app_id: "maps" }, { filters: { topic: "food" } }, { app_id: "games", run_id: "trip" }])
-      expect([asked, await known(asked)]).toEqual([asked, []]);
+    const known = async (more: object) =>
+      (await compose({ query: "What of Ada?", ...more })).blocks.map(({ memory_id }) => memory_id).sort();
+    expect(await known({})).toEqual(["app", "general"]);
+    expect(await known({ search: { filters: { topic: "food" } } })).toEqual([]);
     mem0.isDown = false;
     // One that belongs to no run any more is anybody's.
     mem0.memories.set("trip", { id: ofTrip.id, memory: ofTrip.memory, user_id: "ada" });
@@ -149,8 +149,8 @@ describe("a search", () => {
   });
 
   it("is narrowed from every door", async () => {
-    const ranked = { rerank: true, reference_date: "2026-02-27" };
-    const asked = { run_id: "trip", filters: { topic: "food" }, show_expired: true, ...ranked };
+    const options = { show_expired: true, rerank: true, reference_date: "2026-02-27", threshold: 0.3 };
+    const asked = { search: { filters: { topic: "food" }, ...options } };
     await app.send("POST", "/compose/batch", { requests: [{ user_id: "ada", query: "What?", ...asked }] });
     const messages = [{ role: "user", content: "What?" }];
     const chats: readonly (readonly [string, object])[] = [
@@ -162,18 +162,14 @@ describe("a search", () => {
       await app.send("POST", path, { model: "m", ...body, memprefix: { user_id: "ada", ...asked } });
     expect(searches()).toHaveLength(4);
     for (const body of searches())
-      expect(body).toMatchObject({
-        filters: { user_id: "ada", run_id: "trip", topic: "food" },
-        show_expired: true,
-        ...ranked,
-      });
+      expect(body).toMatchObject({ filters: { user_id: "ada", topic: "food" }, ...options });
   });
 
   it("is refused where it is narrowed by what is no filter", async () => {
     for (const [what, asked, field] of REFUSED) {
-      const problem = problemOf(await app.send("POST", "/compose", { user_id: "ada", query: "What?", ...asked }));
+      const problem = problemOf(await app.send("POST", "/compose", { user_id: "ada", query: "What?", search: asked }));
       expect([problem.status, problem.errors?.[0]?.field], what).toEqual([422, field]);
-      const chat = { messages: [{ role: "user", content: "What?" }], memprefix: { user_id: "ada", ...asked } };
+      const chat = { messages: [{ role: "user", content: "What?" }], memprefix: { user_id: "ada", search: asked } };
       expect((await app.send("POST", "/v1/chat/completions", chat)).status, what).toBe(422);
     }
     expect(searches()).toEqual([]);
@@ -184,11 +180,7 @@ describe("searches as they are configured", () => {
   const mem0 = restMem0Server();
   const app = servedApp({
     source: () => openRestMem0({ url: mem0.url }),
-    environment: {
-      MEMPREFIX_MEM0_APP_ID: "games",
-      MEMPREFIX_MEM0_FILTERS: '{"topic":"food"}',
-      MEMPREFIX_MEM0_RERANK: "on",
-    },
+    environment: { MEMPREFIX_MEM0_SEARCH: '{"filters":{"topic":"food"},"rerank":true,"threshold":0.2}' },
   });
   const sent = async (asked: object) => {
     await app.compose({ user_id: "ada", query: "What?", ...asked });
@@ -196,16 +188,16 @@ describe("searches as they are configured", () => {
   };
 
   it("give way to what a request says, and their conditions apply beside its own", async () => {
-    expect(await sent({})).toMatchObject({ filters: { user_id: "ada", app_id: "games", topic: "food" }, rerank: true });
-    const asked = { app_id: "maps", filters: { year: 2026 }, show_expired: true, rerank: false };
-    expect(await sent(asked)).toEqual({
-      query: "What?",
-      top_k: 20,
+    const configured = { query: "What?", top_k: 20, threshold: 0.2 };
+    expect(await sent({})).toEqual({ ...configured, filters: { user_id: "ada", topic: "food" }, rerank: true });
+    expect(await sent({ search: { filters: { year: 2026 }, show_expired: true, rerank: false } })).toEqual({
+      ...configured,
       show_expired: true,
-      filters: { user_id: "ada", app_id: "maps", year: 2026, topic: "food" },
+      filters: { user_id: "ada", year: 2026, topic: "food" },
     });
-    expect(await sent({ filters: { topic: "trip", OR: [{ a: 1 }] } })).toMatchObject({
+    expect(await sent({ search: { filters: { topic: "trip", OR: [{ a: 1 }] }, threshold: null } })).toMatchObject({
       filters: { OR: [{ a: 1 }], AND: [{ topic: "trip" }, { topic: "food" }] },
+      threshold: 0.2,
     });
   });
 });
@@ -221,7 +213,7 @@ describe.each(CONFIGURED)("before the embedded Mem0, the configured conditions %
   vi.setConfig({ testTimeout: 30_000 });
   const app = servedApp({
     source: (dataDir) => openEmbeddedMem0({ dataDir, threshold: 0 }),
-    environment: { MEMPREFIX_MEM0_FILTERS: configured, MEMPREFIX_SEARCH_TIMEOUT_MS: "20000" },
+    environment: { MEMPREFIX_MEM0_SEARCH: `{"filters":${configured}}`, MEMPREFIX_SEARCH_TIMEOUT_MS: "20000" },
   });
   const keep = async (memory: string, metadata: object) =>
     app.send("POST", "/memories", { user_id: "ada", memories: [memory], metadata });
@@ -244,7 +236,11 @@ describe.each(CONFIGURED)("before the embedded Mem0, the configured conditions %
       [{ topic: "work" }, []],
     ];
     for (const [filters, drinks] of known) {
-      const { messages, warnings } = await app.compose({ user_id: "ada", query: "What does Ada drink?", filters });
+      const { messages, warnings } = await app.compose({
+        user_id: "ada",
+        query: "What does Ada drink?",
+        search: { filters },
+      });
       const found = [...JSON.stringify(messages).matchAll(/Ada drinks (\w+)/g)].map(([, drink]) => drink).sort();
       expect([filters, found, warnings]).toEqual([filters, drinks, []]);
     }
@@ -263,7 +259,10 @@ describe("before a Mem0 that overlooks some, configured conditions", () => {
           return (await opened(dataDir)).memory.search(query, { ...options, threshold: 0 });
         },
       }),
-    environment: { MEMPREFIX_MEM0_FILTERS: JSON.stringify(configured), MEMPREFIX_SEARCH_TIMEOUT_MS: "20000" },
+    environment: {
+      MEMPREFIX_MEM0_SEARCH: JSON.stringify({ filters: configured }),
+      MEMPREFIX_SEARCH_TIMEOUT_MS: "20000",
+    },
   });
   const opened = async (directory: string) => {
     store ??= await openEmbeddedStore(directory);
@@ -293,7 +292,11 @@ describe("before a Mem0 that overlooks some, configured conditions", () => {
       [{ year: 2025 }, ["juice"]],
     ];
     for (const [filters, drinks] of known) {
-      const { messages, warnings } = await app.compose({ user_id: "ada", query: "What does Ada drink?", filters });
+      const { messages, warnings } = await app.compose({
+        user_id: "ada",
+        query: "What does Ada drink?",
+        search: { filters },
+      });
       const found = [...JSON.stringify(messages).matchAll(/Ada drinks (\w+)/g)].map(([, drink]) => drink).sort();
       expect([filters, found, warnings]).toEqual([filters, drinks, []]);
     }

@@ -27,7 +27,6 @@ describe("settings", () => {
     { url: `http://mem0?key=${KEY}` },
     { url: "http://mem0", apiKey: `${KEY}\n` },
     { url: "http://mem0", apiKey: "" },
-    { url: "http://mem0", apiKey: KEY, threshold: 2 },
   ];
 
   it.each(wrong)("are refused at once, unquoted, where they cannot work: %#", (settings) => {
@@ -44,9 +43,9 @@ describe("on the wire", () => {
   it("the REST source sends what Mem0's REST server takes", async () => {
     const server = await startRestServer(KEY);
     closing.push(server);
-    const source = openRestMem0({ url: `${server.url}/`, apiKey: KEY, threshold: 0.2 });
+    const source = openRestMem0({ url: `${server.url}/`, apiKey: KEY });
     const [added] = await source.add(odd, [{ text: "she drinks tea", metadata: { camelKey: 1 } }], never);
-    await source.search({ scope: odd, query: "tea", topK: 7 }, never);
+    await source.search({ scope: odd, query: "tea", topK: 7, options: { threshold: 0.2 } }, never);
     await source.delete(odd, added?.id ?? ("" as MemoryId), never);
     await source.deleteUser(odd, never);
     const names = { user_id: "Ada Lovelace", agent_id: "bot 7/ä" };
@@ -79,21 +78,18 @@ describe("on the wire", () => {
   it("the hosted source sends what Mem0's client sends, and neither pings nor reports", async () => {
     const server = await startPlatformServer(KEY);
     closing.push(server);
-    const source = openHostedMem0({ url: server.url, apiKey: KEY, threshold: 0.2 });
+    const source = openHostedMem0({ url: server.url, apiKey: KEY });
     expect(await source.add(odd, [{ text: "she drinks tea", metadata: { camelKey: 1 } }], never)).toEqual([]);
-    const [found] = await source.search({ scope: odd, query: "tea", topK: 7 }, never);
-    const among = {
-      ...{ runId: "trip", appId: null, filters: { topic: "food" } },
-      ...{ showExpired: true, rerank: true, referenceDate: "2026-11-26" },
-    };
-    await source.search({ scope: odd, query: "tea", topK: 7, among }, never).catch(() => []);
+    const [found] = await source.search({ scope: odd, query: "tea", topK: 7, options: { threshold: 0.2 } }, never);
+    const options = { filters: { topic: "food" }, showExpired: true, rerank: true, referenceDate: "2026-11-26" };
+    await source.search({ scope: odd, query: "tea", topK: 7, options }, never).catch(() => []);
     const narrowed = server.requests[2];
     await source.delete(odd, found?.id ?? ("" as MemoryId), never);
     await source.deleteUser(odd, never);
     const names = { user_id: "Ada Lovelace", agent_id: "bot 7/ä" };
     expect(narrowed?.body).toMatchObject({
       filters: {
-        AND: [{ user_id: names.user_id }, { agent_id: names.agent_id }, { run_id: "trip" }, { topic: "food" }],
+        AND: [{ user_id: names.user_id }, { agent_id: names.agent_id }, { topic: "food" }],
       },
       show_expired: true,
       rerank: true,

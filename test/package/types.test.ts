@@ -56,7 +56,7 @@ type QueryMessage = import("memprefix").QueryMessage;
 
 const options: MemprefixOptions = { dataDir: "data", source: { kind: "rest", url: "http://127.0.0.1:8000" }, searchTimeoutMs: 500 };
 const client: MemprefixClient = createMemprefix(options);
-const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: { topN: 3, order: false }, agentId: null };
+const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: "paper", agentId: null };
 const answer: Omit<ComposeAnswer, "messages"> = await client.compose(request);
 const asked: readonly QueryMessage[] = (await client.compose({ userId: "ada", query: "Where?" })).messages;
 const role: "system" | "user" | undefined = asked[0]?.role;
@@ -89,7 +89,7 @@ import {
 
 const memprefix: RemoteMemprefix = createMemprefixClient({ url: "http://127.0.0.1:4600", apiKey: "mst_…", timeoutMs: 5_000, retries: 1 });
 const asLibrary: MemprefixClient = memprefix;
-const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: { topN: 3, order: false }, agentId: null };
+const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: "paper", agentId: null };
 const { messages, plan, engine } = await memprefix.compose(request, { retries: 0 });
 const given: readonly { role: "user"; content: string }[] = (
   await asLibrary.compose({ userId: "ada", messages: [{ role: "user", content: "Where?" }] })

@@ -50,7 +50,7 @@ describe("an installed memprefix", () => {
       "core.js",
       `
       import {
-        compose, DEFAULT_ANNOTATIONS, DEFAULT_SCOPE_BOUNDS, EMPTY_SCOPE, ENGINE_MODELS, KEEPS_ALL, prefixExact, ScopeState,
+        compose, DEFAULT_SCOPE_BOUNDS, EMPTY_SCOPE, ENGINE_MODELS, KEEPS_ALL, prefixExact, ScopeState,
       } from "memprefix/core";
       const state = new ScopeState(EMPTY_SCOPE, (text) => text.length, DEFAULT_SCOPE_BOUNDS);
       const { messages } = compose(state, {
@@ -63,7 +63,7 @@ describe("an installed memprefix", () => {
         memoryBudgetTokens: null,
         retention: "keep",
         engine: ENGINE_MODELS.gpu,
-        annotations: DEFAULT_ANNOTATIONS,
+        annotations: true,
         countTokens: (text) => text.length,
         isOurs: () => false,
       });

@@ -16,7 +16,7 @@ import {
 } from "../conversation/conversation.js";
 import type { EpochReason, HistoryTerms } from "../conversation/epoch.js";
 import {
-  type AnnotationSettings,
+  type Annotations,
   injectionTokens,
   planInjection,
   type SupersededLabels,
@@ -275,7 +275,7 @@ export interface ComposeInput extends PastInput, SelectionInput {
   readonly residency: ResidencyModel;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  readonly annotations: AnnotationSettings;
+  readonly annotations: Annotations;
   /** What later prompts of the conversation keep of this one's injection. */
   readonly retention: RetentionName;
   readonly countTokens: TokenCounter;
@@ -477,7 +477,7 @@ export function draftOf(
     placed: head === null ? ordering.labels : [],
     carried: ordering.carried,
     placement,
-    settings: input.annotations,
+    wanted: input.annotations,
     hasLabels: isLabelled,
   });
   const text = renderSection(injection, register.textOf);

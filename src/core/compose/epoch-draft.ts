@@ -6,7 +6,7 @@ import {
   type PromptTokens,
   type WindowTerms,
 } from "../conversation/epoch.js";
-import { injectionTokens, wantsLabels } from "../conversation/injecting.js";
+import { injectionTokens } from "../conversation/injecting.js";
 import { withoutRepeats } from "../conversation/repeats.js";
 import { withoutSpanReferences, withSpanReferences } from "../conversation/spans.js";
 import { promptCost, smooth } from "../cost/engine-model.js";
@@ -168,7 +168,7 @@ function beginEpoch(state: ScopeState, input: ComposeInput, carried: number | nu
   const placement = isWithFirst ? "in-question" : ownMessageBehind(rest.messages);
   const prompt = new Prompt();
   prompt.push(head);
-  const isLabelled = wantsLabels(input.annotations);
+  const isLabelled = input.annotations === "paper";
   const anchor = prompt.anchorFor(placement, true, isLabelled);
   const retrieved = resolution.blocks.reduce((sum, { tokens }) => sum + tokens, 0);
   const policy = input.policy.name === "prefix-exact" ? carryOver : input.policy;

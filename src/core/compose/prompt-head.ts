@@ -1,7 +1,6 @@
 import { heldTokens } from "../context-index/context-index.js";
 import type { UsablePath } from "../context-index/prefix-forest.js";
 import { DROPS_NOTHING } from "../conversation/conversation.js";
-import { wantsLabels } from "../conversation/injecting.js";
 import { promptSections, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
 import type { Digest, Label } from "../text/ids.js";
@@ -86,5 +85,5 @@ function firstAnchor(input: PastInput & Pick<ComposeInput, "annotations">): Dige
   const prompt = new Prompt();
   prompt.push(head);
   prompt.push(splitAtAnchor(history.rest, placement).answer);
-  return prompt.anchorFor(placement, true, wantsLabels(input.annotations));
+  return prompt.anchorFor(placement, true, input.annotations === "paper");
 }

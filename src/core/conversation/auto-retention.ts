@@ -7,13 +7,7 @@ import { type Injection, isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } fr
 import type { Label } from "../text/ids.js";
 import { fixedTokens, type TokenCounter } from "../text/message.js";
 import { DROPS_NOTHING, type RetentionChoice, type SeenRetrievals, standingOf, type Turn } from "./conversation.js";
-import {
-  type AnnotationSettings,
-  injectionTokens,
-  planInjection,
-  sectionsHaveLabels,
-  supersededIn,
-} from "./injecting.js";
+import { type Annotations, injectionTokens, planInjection, sectionsHaveLabels, supersededIn } from "./injecting.js";
 import type { Replay } from "./replay.js";
 
 /**
@@ -39,7 +33,7 @@ export interface RetainableTurn {
   readonly answer: DigestedMessages;
   readonly question: DigestedMessages;
   readonly placement: Turn["placement"];
-  readonly annotations: AnnotationSettings;
+  readonly annotations: Annotations;
   readonly engine: EngineModel;
   /** Tokens of a prompt that the engine keeps until the next turn. Default: any. */
   readonly shareTokens?: number | undefined;
@@ -257,7 +251,7 @@ function sectionOf(turn: RetainableTurn, given: readonly Injection[], register: 
     placed: requested.map(({ label }) => label).filter((label) => !standing.given.has(label)),
     carried: new Set(),
     placement,
-    settings: turn.annotations,
+    wanted: turn.annotations,
     hasLabels: sectionsHaveLabels(given, turn.annotations),
   });
   const total = injectionTokens(injection, placement, register, countTokens);

@@ -1,6 +1,5 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { type RequestedMemory, type Resolution, type StoredBlock, WITHDRAWN } from "../blocks/context-block.js";
-import { forgesStructure } from "../escaping/escaping.js";
 import {
   type Annotation,
   hasLabels,
@@ -30,7 +29,7 @@ export interface InjectionRequest {
   /** Those of them that were not retrieved; no annotation names them. */
   readonly carried: ReadonlySet<Label>;
   readonly placement: Turn["placement"];
-  readonly settings: AnnotationSettings;
+  readonly wanted: Annotations;
   /** Whether blocks are written with their labels: where something may refer to them. */
   readonly hasLabels: boolean;
 }
@@ -41,7 +40,7 @@ export interface InjectionRequest {
  * current.
  */
 export function planInjection(request: InjectionRequest): Injection {
-  const { requested, standing, superseded: replacing, placed, settings } = request;
+  const { requested, standing, superseded: replacing, placed, wanted } = request;
   const isLabelled = request.hasLabels;
   const blocks = placed.map((label): InjectedBlock => {
     const replaces = replacing.get(label) ?? NOTHING_REPLACED;
@@ -76,12 +75,13 @@ export function planInjection(request: InjectionRequest): Injection {
     return NOTHING_INJECTED;
   }
   const ranked = requested.map(({ label }) => label);
-  const ranking = isLabelled
-    ? rankingAnnotations(
-        { ranked, earlier: new Set(earlier), placed: placed.filter((label) => !request.carried.has(label)) },
-        settings,
-      )
-    : bestAgain(ranked, [...restored, ...placed], standing, settings);
+  const retrieved = placed.filter((label) => !request.carried.has(label));
+  const ranking =
+    wanted === "paper" && isLabelled
+      ? paperAnnotations(ranked, new Set(earlier), retrieved)
+      : wanted === false
+        ? []
+        : bestAgain(ranked, [...restored, ...placed], standing);
   const annotations = [...corrections, ...ranking];
   return { blocks, annotations };
 }
@@ -159,94 +159,17 @@ export function closingTokens(placement: Turn["placement"], countTokens: TokenCo
   }
 }
 
-/** The wording of the annotations, one line each; `{labels}` is replaced by the labels, best first. */
-export interface AnnotationWording {
-  readonly order: string;
-  readonly location: string;
-}
+/** Which annotations a prompt gets: the line that quotes the best memory, none, or ContextPilot's, which name labels. */
+export type Annotations = boolean | "paper";
 
-/**
- * Short, because annotations are uncached tokens in every prompt (docs/internals/algorithms.md, "Annotations"). The paper's wording is
- * "Please read the context in the following priority order: … and answer the question."
- */
-export const DEFAULT_WORDING: AnnotationWording = {
-  order: "Most relevant first: {labels}.",
-  location: "Also relevant, given earlier: {labels}.",
-};
-
-/** The problem with a template; null for none. A template must not look like a label, a tag or a continued line. */
-export function wordingProblem(template: string): string | null {
-  if (template.split("{labels}").length !== 2) return "must contain {labels} exactly once";
-  if (template.length > 300) return "must be at most 300 characters";
-  if (/[\p{Cc}\u2028\u2029]/u.test(template)) return "must be one line without control characters";
-  // With labels or a number first, the line would parse as a block.
-  if (/^(?:[[<\s]|\{labels\})/.test(template)) return 'must not begin with {labels}, "[", "<" or white space';
-  if (/^(?:\d+|-) /.test(template)) return "must not begin with a number or a hyphen";
-  if (forgesStructure(template)) return "must not contain a label, a memories tag or a template token";
-  return null;
-}
-
-/** Which annotations a caller wants, and their wording. */
-export interface AnnotationSettings {
-  /** The relevance ranking. */
-  readonly order: boolean;
-  /** A line of their own for blocks that were given earlier, as in the paper; the ranking then has this turn's only. */
-  readonly location: boolean;
-  /** How many labels one annotation names. */
-  readonly topN: TopN;
-  readonly wording: AnnotationWording;
-}
-
-/** Maximum labels of an annotation: a number, a share of the retrieved blocks between 0 and 1, or all; `auto`: {@link autoTopN}. */
-export type TopN = number | "all" | "auto";
-
-export const DEFAULT_ANNOTATIONS: AnnotationSettings = {
-  order: true,
-  location: false,
-  topN: "auto",
-  wording: DEFAULT_WORDING,
-};
-
-/** Whether a caller wants labels to be named: in lines of its own wording, so many of them, or of earlier turns. */
-export function wantsLabels({ location, topN, wording }: AnnotationSettings): boolean {
-  return location || topN !== DEFAULT_ANNOTATIONS.topN || wording.order !== DEFAULT_WORDING.order;
-}
-
-/** Whether a prompt's next blocks are written with their labels: as those that it has already are, else where a caller's lines name them. */
-export function sectionsHaveLabels(
-  sections: readonly Pick<Injection, "blocks">[],
-  annotations: AnnotationSettings,
-): boolean {
+/** Whether a prompt's next blocks are written with their labels: as those that it has already are, else where annotations name them. */
+export function sectionsHaveLabels(sections: readonly Pick<Injection, "blocks">[], annotations: Annotations): boolean {
   const last = sections.findLast(({ blocks }) => blocks.length > 0);
-  return last === undefined ? wantsLabels(annotations) : hasLabels(last);
+  return last === undefined ? annotations === "paper" : hasLabels(last);
 }
 
 /**
- * The retrieved blocks that a prompt has, by where their texts are. Carried blocks must not be in the lists.
- */
-export interface RankedBlocks {
-  /** All of them, best first. */
-  readonly ranked: readonly Label[];
-  /** Those that stand earlier in the prompt. */
-  readonly earlier: ReadonlySet<Label>;
-  /** Those of this turn, in prompt order. */
-  readonly placed: readonly Label[];
-}
-
-/**
- * The annotations of a turn: the relevance ranking of all its blocks, wherever they stand, if the prompt's order is another one or some stand
- * earlier. A block's rank is lost nowhere, in one line (docs/internals/algorithms.md, "Annotations").
- */
-export function rankingAnnotations(blocks: RankedBlocks, settings: AnnotationSettings): Annotation[] {
-  if (settings.location) return separateAnnotations(blocks, settings);
-  const { ranked, earlier, placed } = blocks;
-  const moved = earlier.size > 0 || ranked.some((label, rank) => placed[rank] !== label);
-  return settings.order && moved ? annotation("order", ranked, settings) : [];
-}
-
-/**
- * The ranking of blocks without labels: the most relevant one again, where another stands first, or where it stands earlier and not in the last
- * section.
+ * The most relevant block again, where another stands first, or where it stands earlier and not in the last section.
  *
  * @param ranked best first
  * @param placed what this turn names or gives, in prompt order, carried ones included
@@ -255,46 +178,28 @@ export function bestAgain(
   ranked: readonly Label[],
   placed: readonly Label[],
   { newest }: Pick<Standing, "newest">,
-  { order }: AnnotationSettings,
 ): Annotation[] {
   const [best] = ranked;
-  if (!order || best === undefined || placed[0] === best) return [];
+  if (best === undefined || placed[0] === best) return [];
   return placed.length === 0 && newest.has(best) ? [] : [{ kind: "best", labels: [best] }];
 }
 
-/** The paper's two: a ranking of this turn's blocks, and a reference to the earlier ones (Alg. 3). */
-function separateAnnotations({ ranked, earlier, placed }: RankedBlocks, settings: AnnotationSettings): Annotation[] {
-  const fresh = ranked.filter((label) => !earlier.has(label));
-  const moved = fresh.some((label, rank) => placed[rank] !== label);
-  return [
-    ...(settings.order && moved ? annotation("order", fresh, settings) : []),
-    ...annotation(
-      "location",
-      ranked.filter((label) => earlier.has(label)),
-      settings,
-    ),
-  ];
-}
-
-function annotation(
-  kind: "order" | "location",
-  ranked: readonly Label[],
-  { topN, wording }: AnnotationSettings,
-): Annotation[] {
-  const labels = ranked.slice(0, mostLabels(topN, ranked.length));
-  return labels.length === 0 ? [] : [{ kind, template: wording[kind], labels }];
-}
-
-function mostLabels(topN: TopN, ranked: number): number {
-  if (topN === "all") return ranked;
-  if (topN === "auto") return autoTopN(ranked);
-  return topN < 1 ? Math.ceil(topN * ranked) : topN;
-}
-
 /**
- * A quarter of the ranked blocks, from three to eight: a label is two uncached tokens in every prompt. Naming all
- * of 100 costs as much as ten memories.
+ * ContextPilot's: a reference to each retrieved block that is earlier in the prompt, and a ranking of this turn's where they are not in
+ * relevance order (arXiv 2511.03475, 5.3 and 6; Alg. 3).
+ *
+ * @param ranked best first
+ * @param placed this turn's retrieved blocks, in prompt order
  */
-export function autoTopN(ranked: number): number {
-  return Math.min(8, Math.max(3, Math.ceil(ranked / 4)));
+export function paperAnnotations(
+  ranked: readonly Label[],
+  earlier: ReadonlySet<Label>,
+  placed: readonly Label[],
+): Annotation[] {
+  const fresh = ranked.filter((label) => !earlier.has(label));
+  const isMoved = fresh.some((label, rank) => placed[rank] !== label);
+  return [
+    ...ranked.filter((label) => earlier.has(label)).map((label) => ({ kind: "location", labels: [label] }) as const),
+    ...(isMoved ? [{ kind: "order", labels: fresh } as const] : []),
+  ];
 }

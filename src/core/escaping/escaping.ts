@@ -250,29 +250,9 @@ export function unescapeText(written: string): string {
   );
 }
 
-/**
- * Whether a line of an annotation, worded by a caller, contains a label, a section's tag or a token of the list. Other markers are allowed,
- * because the caller can write them in a system prompt too.
- */
-export function forgesStructure(line: string): boolean {
-  return LISTED.test(line) || OWN_STRUCTURE.test(escapeText(line));
-}
-
-/** An escaped label or section tag. */
-const OWN_STRUCTURE = /[[［﹇]\\\s*\p{N}+\s*[\]］﹈]|[<＜﹤]\\\s*[/／]?\s*memories/iu;
 const ESCAPED_OPENERS = new RegExp(String.raw`(${OPENER_CLASS})\\`, "g");
 
 const LINE_BREAKS = new RegExp(BREAK, "g");
 /** What a text has if anything is escaped in it: one look, where escaping takes three. */
 const MAY_CHANGE = new RegExp(`${OPENER_CLASS}|${BREAK}`);
 const INDENTED = new RegExp(`(${BREAK})  `, "g");
-
-/** Listed tokens after a square bracket: a label; turns and tools of Llama 2, Mistral and GLM. */
-const LISTED_BRACKETED = String.raw`\d+|\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID)|[gs]MASK`;
-/**
- * Listed tokens after an angle bracket: a section's tags; `<|…|>` of most templates, `<｜…｜>` of DeepSeek's; start and end tokens of Llama
- * 2, Gemma, Cohere and GLM; reasoning and tools of Qwen and Hermes.
- */
-const LISTED_ANGLED = String.raw`\/?memories|[|｜]|<\/?SYS>>|\/?(?:s|bos|eos|sop|eop|think|tool_call|tool_response|tools)>|\w{1,32}_of_\w{1,32}>|\w{1,32}_TOKEN>`;
-/** A token of the list, escaped or not, or a further line. */
-const LISTED = new RegExp(String.raw`\[\\*(?:${LISTED_BRACKETED})\]|<\\*(?:${LISTED_ANGLED})|\n`, "i");

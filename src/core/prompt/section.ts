@@ -7,7 +7,7 @@ export interface InjectedBlock {
   readonly label: Label;
   /** Labels in the same prompt that this block supersedes (an updated memory). */
   readonly replaces: readonly Label[];
-  /** Written with its label, because the caller's annotations refer to it. Of a section all blocks are, or none. */
+  /** Written with its label, because annotations refer to it. Of a section all blocks are, or none. */
   readonly isLabelled?: true;
 }
 
@@ -16,12 +16,12 @@ export const NOTHING_REPLACED: readonly Label[] = [];
 
 /** One line after a section's closing tag. */
 export type Annotation =
-  /** The relevance ranking, best first, because blocks were reordered (docs/internals/algorithms.md, "Annotations"). */
-  | { readonly kind: "order"; readonly template: string; readonly labels: readonly Label[] }
+  /** ContextPilot's ranking, best first, because blocks were reordered (docs/internals/algorithms.md, "Annotations"). */
+  | { readonly kind: "order"; readonly labels: readonly Label[] }
   /** The most relevant block again, because blocks without labels were reordered; one label. */
   | { readonly kind: "best"; readonly labels: readonly Label[] }
-  /** Retrieved blocks that are earlier in this prompt, best first (Alg. 3). */
-  | { readonly kind: "location"; readonly template: string; readonly labels: readonly Label[] }
+  /** ContextPilot's reference to a retrieved block that is earlier in this prompt (Alg. 3); one label. */
+  | { readonly kind: "location"; readonly labels: readonly Label[] }
   /** A memory's current text became, perhaps again, one that this prompt already contains. Quoted: names it by its text. */
   | {
       readonly kind: "restored";
@@ -124,7 +124,7 @@ export function ownMessageBehind(messages: readonly ChatMessage[], count = messa
  *                  nor white space *( LF SP SP text )
  *
  * Blocks are items of a list, which small models read better than numbered lines, and annotations quote them after the closing tag, next to
- * the question, where both models that were asked make more of them (docs/quality.md). Where a caller's annotations name labels, a block begins
+ * the question, where both models that were asked make more of them (docs/quality.md). With ContextPilot's annotations, which name labels, a block begins
  * with its label as a bare number, which takes two tokens less than one in brackets. Memory text is untrusted. Every line except the first is
  * indented, and anything that looks like structure is escaped with a backslash (see escaping.ts), so no memory can forge structure: no empty
  * line either, which ends a section's annotations.
@@ -172,7 +172,10 @@ export function renderAnnotation(annotation: Annotation, textOf: TextOf): string
     return `${RESTORED}${renderLabels([annotation.label])}${mark}.`;
   }
   if (annotation.kind === "withdrawn") return `${OUTDATED}${renderLabels(annotation.labels)}.`;
-  return annotation.template.replace("{labels}", renderLabels(annotation.labels));
+  const labels = annotation.labels.map((label) => `[${label}]`).join(" > ");
+  return annotation.kind === "order"
+    ? `Please read the context in the following priority order: ${labels} and answer the question.`
+    : `Please refer to ${labels} in the previous conversation.`;
 }
 
 const NAMED_LABEL = /\[(\d+)\]/g;

@@ -154,7 +154,7 @@ export function blocksIn(message: ChatMessage): ParsedSection["blocks"] {
 }
 
 /** Some engines' marks stand between the parts of a message, within a section too; its text is that of the parts in a row. */
-export function sectionText(message: ChatMessage): string {
+function sectionText(message: ChatMessage): string {
   if (!Array.isArray(message.content)) return messageText(message);
   return message.content.map((part) => (typeof part["text"] === "string" ? part["text"] : "")).join("");
 }

@@ -56,10 +56,6 @@ const window = z.strictObject({
   ratio: z.number().positive().nullable(),
 });
 
-/** How a memory's line begins: with a number, as memprefix writes it in conversations, with one in brackets, with a dash, or with the text. */
-export const ARM_FORMS = ["numbers", "brackets", "bullets", "plain"] as const;
-export type ArmForm = (typeof ARM_FORMS)[number];
-
 /** How answers are scored: F1 and BLEU-1 of the words generated, and the likelihood of the right answer, for which nothing is generated. */
 export const ANSWER_SCORES = ["words", "likelihood"] as const;
 export type AnswerScore = (typeof ANSWER_SCORES)[number];
@@ -67,22 +63,9 @@ export type AnswerScore = (typeof ANSWER_SCORES)[number];
 /** Adaptive depth: the memories of its first try, and the most entropy of a first token that counts as sure. */
 const armDepth = z.strictObject({ firstBlocks: z.int().min(1), entropyNats: z.number().min(0) });
 
-/** What annotations say of a prompt's memories. */
-export const ANNOTATION_KINDS = ["none", "order", "references", "both"] as const;
-/** Whose sentences annotations are. */
-export const ANNOTATION_WORDINGS = ["memprefix", "paper"] as const;
-
-const annotated = z.strictObject({
-  /**
-   * `order`: one line that ranks all memories of the search, wherever they stand. `references`: a line that names those of earlier
-   * turns. `both`: that, and a ranking of this turn's.
-   */
-  kind: z.enum(ANNOTATION_KINDS),
-  /** Most labels of a line; null without annotations. */
-  top: z.union([z.int().min(1), z.enum(["all", "auto"])]).nullable(),
-  /** Null without annotations. */
-  wording: z.enum(ANNOTATION_WORDINGS).nullable(),
-});
+/** Annotations of memprefix's prompts that an evaluation can ask for beside its default. */
+export const ARM_ANNOTATIONS = ["none", "paper"] as const;
+export type ArmAnnotations = (typeof ARM_ANNOTATIONS)[number];
 
 const arm = z.strictObject({
   /** Unique in a run, readable, as `single k=20 prefix-exact` or `conversation k=100 carry-over ≤1.5× on average auto`. */
@@ -98,12 +81,8 @@ const arm = z.strictObject({
   budgetOf: z.enum(["each", "all"]),
   /** Null: all of it, and in single prompts. */
   window: window.nullable(),
-  /** Null: where the policy puts memories. `system`: after the instructions, in the policy's order. */
-  place: z.enum(["system"]).nullable(),
-  /** Null: memprefix's own choice, or prompts are not memprefix's. */
-  annotations: annotated.nullable(),
-  /** Null: memprefix's own, or prompts are not memprefix's. */
-  form: z.enum(ARM_FORMS).nullable().default(null),
+  /** Null: memprefix's default, or prompts are not memprefix's. */
+  annotations: z.enum(ARM_ANNOTATIONS).nullable(),
   /** Null: prompts have all memories. */
   depth: armDepth.nullable().default(null),
 });
@@ -250,7 +229,6 @@ export type EvalArm = z.output<typeof arm>;
 export type EngineIdentity = NonNullable<RunRecord["engine"]["served"]>;
 export type ArmDepth = z.output<typeof armDepth>;
 export type RecordedDepth = z.output<typeof chosenDepth>;
-export type ArmAnnotations = z.output<typeof annotated>;
 export type ClientWindow = z.output<typeof window>;
 export type AnswerLikelihood = NonNullable<AnsweredQuestion["likelihood"]>;
 export type Judgement = z.output<typeof judgement>;

@@ -7,7 +7,7 @@ import {
   questionKey,
   type RunRecord,
 } from "../base/run-record.js";
-import { annotationsLabel, budgetLabel, depthLabel } from "../run/arms.js";
+import { budgetLabel, depthLabel } from "../run/arms.js";
 import { type BootstrapOptions, bootstrapGroups, clustersOf, type Interval } from "./bootstrap.js";
 import { judgedRight, logLikelihood, type Measure } from "./measured.js";
 import { baselineOf, holm, type Pair, type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
@@ -134,7 +134,7 @@ export interface OptionChange {
 /** An arm by its options; what stands in `alike` is no option here, and is the same in arms that are compared. */
 type ArmOptions = Readonly<Record<(typeof OPTIONS)[number] | "alike", string>> & { readonly arm: EvalArm };
 
-/** How memories are written: Mem0's dashes, or memprefix's lines, in whatever form. */
+/** How memories are written: Mem0's dashes, or memprefix's lines. */
 const [LIST, LINES] = ["Mem0’s list", "memprefix’s lines"];
 /** Prompts without adaptive depth. */
 const ALL = "all memories";
@@ -179,7 +179,7 @@ function valuesOf(option: (typeof OPTIONS)[number], arms: readonly ArmOptions[])
 }
 
 function optionsOf(arm: EvalArm): ArmOptions {
-  const { layout, k, policy, retention, window, place, annotations, form, depth, ...budget } = arm;
+  const { layout, k, policy, retention, window, annotations, depth, ...budget } = arm;
   // A window of which memprefix makes nothing is sent as it is.
   const alike = JSON.stringify([layout, k, window && { ...window, history: window.history ?? "exact" }]);
   if (policy === "readme" || policy === "last-message") {
@@ -199,10 +199,10 @@ function optionsOf(arm: EvalArm): ArmOptions {
     arm,
     alike,
     order: [policy, ...budgetLabel(budget)].join(" "),
-    place: place === "system" ? "system prompt" : placeOf(retention),
+    place: placeOf(retention),
     // The search's own order has no annotation where nothing stands earlier.
-    annotations: isPlain ? "none" : annotationsLabel(annotations).join(" ").replace("annotations=", "") || "default",
-    form: form === null ? LINES : `${LINES} as ${form}`,
+    annotations: isPlain && annotations === null ? "none" : (annotations ?? "default"),
+    form: LINES,
     depth: depthLabel(depth).join(" ") || ALL,
   };
 }

@@ -7,12 +7,11 @@
  */
 
 import {
-  type AnnotationSettings,
+  type Annotations,
   type ChatMessage,
   Conversation,
   type ConversationId,
   compose,
-  DEFAULT_ANNOTATIONS,
   DEFAULT_ENGINE_MODEL,
   DEFAULT_RETENTION,
   type DedupeName,
@@ -139,7 +138,7 @@ export interface ReplayOptions {
   /** Which texts are given once. Default: the default one. */
   readonly dedupe?: DedupeName | undefined;
   /** Default: the default ones. */
-  readonly annotations?: AnnotationSettings | undefined;
+  readonly annotations?: Annotations | undefined;
   /** The cache that others use too, which the prompts are planned for; default: none. */
   readonly shared?: { readonly cache: SharedCache; readonly stream: string; now(): number } | undefined;
   /** First so many questions only. */
@@ -210,7 +209,7 @@ export function* composeTrace(
       policy: options.policy,
       memoryBudgetTokens: budgetEach === null ? null : Math.floor(budgetEach * retrievedTokens),
       memoryBudgetRatio: options.budgetRatio,
-      annotations: options.annotations ?? DEFAULT_ANNOTATIONS,
+      annotations: options.annotations ?? true,
       residency,
       shareTokens: shared?.cache.shareOf(shared.stream),
       residentTokens: shared?.cache.residentOf(shared.stream),

@@ -3,11 +3,8 @@ import {
   type ConversationId,
   DEFAULT_DEPTH,
   type Depth,
-  isInstruction,
-  messageText,
   type PolicyName,
   type RequestId,
-  sectionAtStart,
   type UserId,
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
@@ -22,13 +19,10 @@ import {
   type MemoryList,
   PromptMemories,
   type StandingMemories,
-  sectionText,
   WindowMemories,
 } from "../base/prompt-memories.js";
 import type { AnsweredQuestion, EvalArm, RecordedDepth } from "../base/run-record.js";
 import type { ChooseDepth, EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
-import { composedAnnotations, hasLabels, inForm, isSentAsComposed } from "./arms.js";
-import { PaperSections } from "./paper-annotations.js";
 
 /** What is asked, with what the search found for it. */
 export interface PromptRequest {
@@ -116,7 +110,7 @@ export interface MemoryBudget {
 export interface ComposedPromptsOptions {
   /** Opens one without users, on this clock; closed with the builder. */
   readonly openMemprefix: (now: () => number) => Memprefix;
-  readonly arm: Pick<EvalArm, "layout" | "k" | "retention" | "window" | "place" | "annotations" | "form" | "depth">;
+  readonly arm: Pick<EvalArm, "layout" | "retention" | "window" | "annotations" | "depth">;
   readonly budget: MemoryBudget;
   readonly policy: PolicyName;
   readonly family: EngineName;
@@ -138,12 +132,9 @@ const CONVERSATION = "questions" as ConversationId;
 export function composedPrompts(list: MemoryList, options: ComposedPromptsOptions): PromptBuilder {
   const { openMemprefix, arm, budget, policy, family, mark, promptTokens, chooseDepth } = options;
   const { window } = arm;
-  const isInSystem = arm.place === "system";
-  const annotations = composedAnnotations(arm);
-  const paper = arm.annotations?.wording === "paper" ? new PaperSections() : null;
   let now = 0;
   const memprefix = openMemprefix(() => now);
-  const standing = standingMemories(list, isInSystem ? null : window);
+  const standing = standingMemories(list, window);
   const system = mark === null ? INSTRUCTION : `${mark}\n${INSTRUCTION}`;
   return {
     build: async ({ turn, question, history, retrieved, evidence, knownDepth }, signal = NEVER) => {
@@ -151,7 +142,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
       const retrievedTokens = list.tokens(retrieved);
       const given = composeRequest({
         userId: USER,
-        conversationId: arm.layout === "conversation" && !isInSystem ? CONVERSATION : null,
+        conversationId: arm.layout === "conversation" ? CONVERSATION : null,
         messages: [...history, { role: "user", content: question }],
         memories: list.retrieved(retrieved),
         system,
@@ -159,7 +150,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         engine: family,
         ...(arm.retention === null ? {} : { retention: arm.retention }),
         ...(window === null ? {} : { history: window.history, historyRatio: window.ratio }),
-        ...(annotations === null ? {} : { annotations }),
+        ...(arm.annotations === null ? {} : { annotations: arm.annotations === "paper" ? "paper" : false }),
         memoryBudgetRatio: budget.average,
         memoryBudgetTokens: budget.each === null ? null : Math.floor(budget.each * retrievedTokens),
       });
@@ -177,8 +168,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
             );
       const composeMs = performance.now() - startedAt - probeMs;
       const { order, carried } = standing(answer);
-      const placed = isInSystem ? memoriesInSystem(answer.messages) : answer.messages;
-      const messages = inForm(paper?.in(answer.messages, answer.blocks, placed) ?? placed, arm.form);
+      const { messages } = answer;
       const { expectedCachedTokens: cachedTokens, totalTokens, freshStart, epoch, depth = null } = answer.plan;
       return {
         messages,
@@ -187,8 +177,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         order,
         carried,
         composeMs,
-        // What it expects is of the prompt that it composed.
-        expected: isSentAsComposed(arm) ? { cachedTokens, totalTokens } : null,
+        expected: { cachedTokens, totalTokens },
         figures: {
           retrievedTokens,
           memoryTokens: list.tokens(order),
@@ -198,7 +187,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
           depth: depth && { outcome: depth.outcome, given: depth.given, probeMs, probes: [...depth.probes] },
           evidence: evidence.length,
           evidenceInPrompt: list.evidenceIn(order, evidence),
-          ...countReferences(answer.annotations, hasLabels(arm.form) ? placed : messages),
+          ...countReferences(answer.annotations, messages),
         },
         learn: (reported) => report(memprefix, answer.requestId, reported),
       };
@@ -262,22 +251,4 @@ async function report(
 function marked([system, ...others]: readonly ChatMessage[], mark: string): ChatMessage[] {
   if (system === undefined) return [];
   return [{ ...system, content: `${mark}\n${String(system.content)}` }, ...others];
-}
-
-/**
- * The same prompt with its newest memories after the instructions: the section is taken from the last message, whose text is left, and put
- * to the end of the system message. Cache marks on parts of the last message go with them. Unmodified without a section.
- */
-function memoriesInSystem(messages: readonly ChatMessage[]): readonly ChatMessage[] {
-  const [first, ...others] = messages;
-  const last = others.at(-1);
-  if (first === undefined || last === undefined || !isInstruction(first)) return messages;
-  const text = sectionText(last);
-  const section = sectionAtStart(text);
-  if (section === null) return messages;
-  return [
-    { ...first, content: `${messageText(first)}\n\n${section.trimEnd()}` },
-    ...others.slice(0, -1),
-    { ...last, content: text.slice(section.length).trimStart() },
-  ];
 }

@@ -76,9 +76,6 @@ export interface RequestLog extends ComposedEntry {
 /** Composes a prompt. */
 export const COMPOSE_PATH = "/compose";
 
-/** Metrics label of requests without a route: rejected before routing, or no route found. */
-export const UNROUTED = "/*";
-
 /** Composes a batch. */
 export const BATCH_PATH = "/compose/batch";
 

@@ -20,7 +20,7 @@ import type {
   TokenCounter,
 } from "../../core/index.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
-import type { MemoryChoice, MemorySource } from "../../memory/memory-source.js";
+import type { MemorySource, SearchOptions } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
 import type { UsageLog } from "../../store/api/usage-log.js";
 
@@ -30,8 +30,8 @@ export interface ComposeDefaults {
   readonly retention: RetentionName;
   /** Memories to search for. Default: {@link DEFAULT_TOP_K}. */
   readonly topK?: number | undefined;
-  /** Which of a user's memories to search for. Default: all that belong to no run, and have not expired. */
-  readonly among?: Partial<MemoryChoice> | undefined;
+  /** Mem0's own options of a search. Default: none. */
+  readonly search?: SearchOptions | undefined;
   /** The cost model of the engine that prompts go to. */
   readonly engine: EngineModel;
   readonly engineFamily: EngineName;
@@ -61,8 +61,6 @@ export interface MemprefixParts {
   readonly usage?: UsageLog | undefined;
   /** Null: each request brings its memories. Has a time-out of its own. */
   readonly source: MemorySource | null;
-  /** Whether the source is asked what became of memories that a conversation has from it. Default: where it can be. */
-  readonly checksSource?: boolean;
   readonly defaults: ComposeDefaults;
   /** The adapter of every engine family. */
   readonly engines: Readonly<Record<EngineName, EngineAdapter>>;

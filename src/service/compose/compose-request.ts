@@ -1,10 +1,9 @@
 import type { z } from "zod";
 import {
   type AgentId,
-  type AnnotationSettings,
+  type Annotations,
   type ChatMessage,
   type ConversationId,
-  DEFAULT_ANNOTATIONS,
   type Digest,
   digestOf,
   type MemoryId,
@@ -17,20 +16,14 @@ import {
   withoutProviderMemories,
 } from "../../core/index.js";
 import type { EngineName, MarksElsewhere } from "../../engines/adapters/engine-adapter.js";
-import type { MemoryChoice } from "../../memory/memory-source.js";
 import { InvalidRequestError } from "../base/errors.js";
 import type { ComposeDefaults } from "../base/memprefix-parts.js";
 import { composeOptions } from "../fields/compose-options.js";
 import { type AsGiven, type GivenMemories, readOptions, type UnusableMemories } from "../fields/fields.js";
 import { asGiven, type GivenMessages, type GivenPrompt, readMessages } from "../fields/given-messages.js";
 
-/** Fields that say which memories to search for. */
-const CHOICE = ["runId", "appId", "filters", "showExpired", "rerank", "referenceDate"] as const;
 /** Fields of the options that a request has in another form. */
-const CONVERTED = [
-  ...CHOICE,
-  ...(["messages", "format", "memories", "system", "annotations", "dryRun", "recordUsage"] as const),
-];
+const CONVERTED = [...(["messages", "format", "memories", "system", "annotations", "dryRun", "recordUsage"] as const)];
 type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
 const UNMODIFIED = Object.keys(composeOptions.shape).filter(
   (name): name is UnmodifiedField => !(CONVERTED as readonly string[]).includes(name),
@@ -63,15 +56,13 @@ export interface ComposeRequest extends UnmodifiedFields {
   readonly moved?: readonly MemoryId[];
   /** Null: the configured number. */
   readonly topK: number | null;
-  /** Which of the user's memories to search for, where it says so; absent: the configured ones, of no run. */
-  readonly among?: Partial<MemoryChoice>;
   readonly memoryBudgetTokens: number | null;
   readonly memoryBudgetRatio: number | null;
   /** Null: the configured one. */
   readonly policy: PolicyName | null;
   /** Null: the configured one. */
   readonly retention: RetentionName | null;
-  readonly annotations: AnnotationSettings;
+  readonly annotations: Annotations;
   /** The engine family that the prompt goes to; null: the configured one. */
   readonly engine: EngineName | null;
   /** The caller's cache marks outside the messages in the request to the engine, for example on tools. Default: none. */
@@ -147,8 +138,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     memories: provided === null ? given : [...(given ?? []), ...provided],
     ...(provided === null ? {} : { moved: provided.map(({ id }) => id) }),
     ...(unusable === undefined || unusable.count === 0 ? {} : { unusable }),
-    ...choiceIn(fields),
-    annotations: annotationSettings(fields.annotations ?? true),
+    annotations: fields.annotations ?? true,
     ...(fields.dryRun === true ? { dryRun: true } : {}),
     ...(fields.recordUsage === false ? { recordUsage: false } : {}),
   };
@@ -159,12 +149,6 @@ type ComposeFields = Omit<z.output<typeof composeOptions>, "messages" | "memorie
   readonly messages?: GivenMessages | readonly ChatMessage[] | null | undefined;
   readonly memories?: GivenMemories | readonly RetrievedMemory[] | null | undefined;
 };
-
-/** What a request says of which memories to search for; nothing where it says nothing. */
-function choiceIn(fields: ComposeFields): Pick<ComposeRequest, "among"> {
-  const given = CHOICE.filter((name) => fields[name] != null);
-  return given.length === 0 ? {} : { among: Object.fromEntries(given.map((name) => [name, fields[name]])) };
-}
 
 function memoriesGiven({
   memories,
@@ -181,19 +165,6 @@ function messagesIn({ messages, format, query }: ComposeFields): GivenMessages |
   throw new InvalidRequestError([...read]);
 }
 
-function annotationSettings(wanted: NonNullable<ComposeFields["annotations"]>): AnnotationSettings {
-  if (typeof wanted === "boolean") return { ...DEFAULT_ANNOTATIONS, order: wanted };
-  return {
-    order: wanted.order ?? DEFAULT_ANNOTATIONS.order,
-    location: wanted.location ?? DEFAULT_ANNOTATIONS.location,
-    topN: wanted.topN ?? DEFAULT_ANNOTATIONS.topN,
-    wording: {
-      order: wanted.wording?.order ?? DEFAULT_ANNOTATIONS.wording.order,
-      location: wanted.wording?.location ?? DEFAULT_ANNOTATIONS.wording.location,
-    },
-  };
-}
-
 /**
  * The fields of a request's digest, in order. Stored digests are compared with it for as long as requests can be repeated, so the order
  * must not change. Fields that select the engine or the form of the answer are left out: they may differ in a repeated request. Any other
@@ -204,7 +175,7 @@ function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
   const { inResult, model, maxPromptTokens, acceptedTokens, destination, workers, worker, historyRatio, ...digested } =
     asked;
   const { userId, agentId, conversationId, query, messages, memories, topK, memoryBudgetTokens, ...others } = digested;
-  const { memoryBudgetRatio, policy, retention, annotations, history, dates, dedupe, among, ...more } = others;
+  const { memoryBudgetRatio, policy, retention, annotations, history, dates, dedupe, ...more } = others;
   return {
     userId,
     agentId,
@@ -222,7 +193,6 @@ function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
     history: history === "exact" ? undefined : (history ?? undefined),
     dates: dates === true ? true : undefined,
     dedupe: dedupe ?? undefined,
-    among,
     ...Object.fromEntries(
       Object.entries(more)
         .filter(([, value]) => value !== null)

@@ -147,10 +147,7 @@ export class PromptComposer {
       ...on,
       planner: new PromptPlanner(on.parts, on.tenant, on.law, new PromptLimits(on.parts, on.ratios), on.routing),
       retrieval: { source, now, defaults },
-      checks: new SourceChecks(
-        on.parts.checksSource === false ? null : source,
-        on.parts.defaults.among?.filters ?? null,
-      ),
+      checks: new SourceChecks(source, on.parts.defaults.search?.filters),
       storesWell: true,
     };
   }

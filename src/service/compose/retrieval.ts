@@ -14,7 +14,7 @@ import {
   type Scope,
   type Warning,
 } from "../../core/index.js";
-import { type MemoryChoice, type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
+import { type MemorySource, MemorySourceError, type SearchOptions } from "../../memory/memory-source.js";
 import type { CommitBase } from "../../store/api/store.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
 import type { DeletionWatch } from "../scopes/working-scopes.js";
@@ -70,8 +70,8 @@ export async function lookUpMemories(
   if (source === null || query.trim() === "") return { found: [] };
   try {
     const topK = topKOf(request, parts.defaults);
-    const among = chosen(parts.defaults.among, request.among);
-    const found = await source.search({ scope, query, topK, ...(among === null ? {} : { among }) }, signal);
+    const options = searchOptionsOf(parts.defaults, request);
+    const found = await source.search({ scope, query, topK, options }, signal);
     if (found.length > 0) return asBlocks(parts, request, found, true);
     const sourceUserId = source.sourceUserId?.(scope) ?? scope.userId;
     return sourceUserId === scope.userId ? { found } : { found, emptyUnder: sourceUserId };
@@ -82,33 +82,25 @@ export async function lookUpMemories(
 }
 
 /** Whether a request is about some of the memories alone, by its own choice: none but what its search found may stand in its prompt. */
-export function isNarrowed({ among }: ComposeRequest): boolean {
-  return among?.appId != null || among?.filters != null;
+export function isNarrowed({ search }: ComposeRequest): boolean {
+  return search?.filters != null;
 }
 
-/** The configured choice with what a request says. The conditions of both apply. Null: nothing is chosen. */
-function chosen(configured: Partial<MemoryChoice> = {}, asked: Partial<MemoryChoice> = {}): MemoryChoice | null {
-  const all = { ...configured, ...asked };
-  const { runId = null, appId = null, showExpired = false, rerank = false, referenceDate = null } = all;
+/** The configured options with a request's, option by option. The conditions of both apply. */
+function searchOptionsOf(
+  { search: configured = {} }: LookupParts["defaults"],
+  { search }: ComposeRequest,
+): SearchOptions {
+  const asked = Object.fromEntries(Object.entries(search ?? {}).filter(([, value]) => value !== null)) as SearchOptions;
   const filters = joined(asked.filters, configured.filters);
-  const isPlain = [runId, appId, filters, referenceDate].every((one) => one === null);
-  if (isPlain && !showExpired && !rerank) return null;
-  return {
-    runId,
-    appId,
-    showExpired,
-    rerank,
-    referenceDate,
-    filters,
-    ...(configured.filters == null ? {} : { isChecked: true }),
-  };
+  return { ...configured, ...asked, filters, ...(configured.filters == null ? {} : { isChecked: true }) };
 }
 
 /**
  * Conditions that all apply. At the top where their names differ, since the open-source Mem0 takes nothing nested; the operator's last, since
  * of two on a field it takes the last.
  */
-function joined(asked: MemoryChoice["filters"] = null, configured: MemoryChoice["filters"] = null) {
+function joined(asked: SearchOptions["filters"] = null, configured: SearchOptions["filters"] = null) {
   if (asked === null || configured === null) return asked ?? configured;
   const every = [...conditionsIn(asked), ...conditionsIn(configured)];
   const isOnce = ([name]: Condition) => every.filter(([other]) => other === name).length === 1;
@@ -189,7 +181,7 @@ function asBlocks(
   isFound: boolean,
 ): Extract<MemoryLookup, { readonly found: unknown }> {
   const now = parts.now();
-  const { showExpired } = { ...parts.defaults.among, ...request.among };
+  const { showExpired } = searchOptionsOf(parts.defaults, request);
   // A request for expired ones gets them, in this prompt.
   const hasEnded = ({ end }: RetrievedMemory) => end !== undefined && end.until <= (showExpired === true ? ENDED : now);
   if (!given.some(hasEnded)) return rendered(request, given, isFound);
@@ -264,7 +256,7 @@ export class SourceChecks {
    */
   constructor(
     private readonly source: MemorySource | null,
-    private readonly filters: MemoryChoice["filters"],
+    private readonly filters: SearchOptions["filters"],
   ) {}
 
   /** Whether there is anything to ask. */

@@ -15,32 +15,25 @@ export const planner = z
     `Who orders blocks and requests. ContextPilot's: Alg. 4 and 5, or "context-pilot-live", Alg. 2 and 5 on each user's cluster tree. Default: "${DEFAULT_BATCH_PLANNER}".`,
   );
 
-const annotations = z
-  .union(
-    [
-      field.annotationSwitch,
-      z.strictObject({
-        order: field.annotationSwitch
-          .optional()
-          .describe(
-            "Say which blocks are the most relevant, where they are not first in the prompt: by quoting the best one, or by labels where blocks have them. Default: true.",
-          ),
-        location: field.annotationSwitch
-          .optional()
-          .describe(
-            "Name blocks that an earlier turn gave, by labels in a line of their own, and rank only this turn's. Default: false.",
-          ),
-        topN: field.annotationTopN
-          .optional()
-          .describe(
-            "Most labels that one annotation names: a number, a share of the retrieved blocks (0.5), `all`, or `auto` (the default): a quarter of them, from 3 to 8. Blocks have labels only where this, a wording or `location` is given, or where the conversation's have.",
-          ),
-        wording: field.wording.optional().describe("Templates, each with `{labels}` once."),
-      }),
-    ],
-    field.ANNOTATIONS_WANTED,
-  )
-  .describe("Which annotations the prompt gets, how many labels each names, and their wording.");
+/** Mem0's own options of a search. */
+export const searchOptions = z.strictObject({
+  filters: field.memoryFilters
+    .nullish()
+    .describe(
+      'Conditions in Mem0\'s form, such as `{ "topic": "food", "year": { "gte": 2025 } }`, with `AND`, `OR` and `NOT`; those of `MEMPREFIX_MEM0_SEARCH` apply too.',
+    ),
+  showExpired: z
+    .boolean()
+    .nullish()
+    .describe("Whether the search gives memories whose `expiration_date` is past. Default: false."),
+  rerank: z.boolean().nullish().describe("Whether Mem0's reranker ranks what was found. Default: false."),
+  referenceDate: field.referenceDate
+    .nullish()
+    .describe(
+      "The day from which Mem0's platform reads relative times, such as `last week`: `2026-11-26`, or seconds since the epoch. Other sources refuse it.",
+    ),
+  threshold: z.number().min(0).max(1).nullish().describe("Least similarity to the query, 0 to 1. Default: Mem0's own."),
+});
 
 /**
  * Options of `compose` (`ComposeOptions`), and, in snake_case, the body of `POST /compose`. `null` counts as absent. The descriptions are the
@@ -83,31 +76,10 @@ export const composeOptions = z.strictObject({
     ),
   system: field.system.nullish().describe("System instructions, placed before the messages: a text, or text parts."),
   topK: field.topK.nullish().describe("How many memories to search for. Default: `MEMPREFIX_TOP_K`."),
-  runId: field.mem0Name
+  search: searchOptions
     .nullish()
     .describe(
-      "Search only memories of this run of Mem0's; `*`: those of any. Absent: those of no run, so that what belongs to one run is not given in all conversations.",
-    ),
-  appId: field.mem0Name
-    .nullish()
-    .describe("Search only memories of this application of Mem0's. Default: `MEMPREFIX_MEM0_APP_ID`."),
-  filters: field.memoryFilters
-    .nullish()
-    .describe(
-      'Further conditions of the search in Mem0\'s form, such as `{ "topic": "food", "year": { "gte": 2025 } }`, with `AND`, `OR` and `NOT`; those of `MEMPREFIX_MEM0_FILTERS` apply too. Ids of users, agents, runs and applications are no conditions.',
-    ),
-  showExpired: z
-    .boolean()
-    .nullish()
-    .describe("Whether the search gives memories whose `expiration_date` is past. Default: false."),
-  rerank: z
-    .boolean()
-    .nullish()
-    .describe("Whether Mem0 ranks what it found once more, by its reranker. Default: `MEMPREFIX_MEM0_RERANK`."),
-  referenceDate: field.referenceDate
-    .nullish()
-    .describe(
-      "The day from which Mem0's platform reads relative times, such as `last week`: `2026-11-26`, or seconds since the epoch. Other sources refuse it.",
+      "Mem0's own options of the search. Ids of users, agents, runs and applications are refused: memories that belong to a run are never found. Default: `MEMPREFIX_MEM0_SEARCH`, option by option.",
     ),
   memoryBudgetTokens: field.memoryBudgetTokens
     .nullish()
@@ -125,7 +97,11 @@ export const composeOptions = z.strictObject({
     .describe(
       "What later prompts of the conversation keep of this turn's memories. `keep`: all, so prompts are append-only. `volatile`: the memories, not the annotations. `ephemeral`: nothing. `auto`: the cheapest by the engine's cost model.",
     ),
-  annotations: annotations.nullish(),
+  annotations: field.annotations
+    .nullish()
+    .describe(
+      'What is said of memories after them. `true`: a line that quotes the most relevant one, where it is not the first. `false`: nothing. `"paper"`: ContextPilot\'s words, with labels, for evaluations. Default: true.',
+    ),
   engine: field.engine
     .nullish()
     .describe(

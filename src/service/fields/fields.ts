@@ -30,7 +30,6 @@ import {
   type UserId,
   unstorable,
   unstorableWithin,
-  wordingProblem,
 } from "../../core/index.js";
 import { ENGINE_NAMES } from "../../engines/adapters/engine-adapter.js";
 import { type AnswerIssue, readMem0Answer } from "../../memory/mem0-answer.js";
@@ -174,8 +173,6 @@ export const memories = z.unknown().transform((value, context): GivenMemories =>
   return z.NEVER;
 });
 
-/** A run or an application of Mem0's, or `*` for any. */
-export const mem0Name = identifier;
 export { memoryFilters } from "./memory-filters.js";
 /** A day, or seconds since the epoch. */
 export const referenceDate = z.union(
@@ -216,16 +213,8 @@ export const workers = z
 export const priority = z.int();
 export const deadline = z.number();
 
-const template = z.string().superRefine(storable(wordingProblem));
-export const annotationSwitch = z.boolean();
-/** The error for annotations of another type. */
-export const ANNOTATIONS_WANTED = "must be true, false, or an object";
-const topNProblem = 'must be a whole number from 1 to 100, a share between 0 and 1, "all" or "auto"';
-export const annotationTopN = z.union(
-  [z.int().min(1).max(100), z.number().gt(0).lt(1), z.enum(["all", "auto"])],
-  topNProblem,
-);
-export const wording = z.strictObject({ order: template.optional(), location: template.optional() });
+/** Which annotations the prompt gets. */
+export const annotations = z.union([z.boolean(), z.literal("paper")], 'must be true, false or "paper"');
 
 export const requestIds = z.preprocess(
   cutAt(MAX_EVICTED_IDS),

@@ -38,7 +38,7 @@ function problemIn(filters: unknown, conditions: { left: number }, levels: numbe
 }
 
 function nameProblem(name: string): string | null {
-  if (IDENTITIES.has(name)) return `must not name ${name}, which is a field of the request`;
+  if (IDENTITIES.has(name)) return `must not name ${name}: whose memories is not a condition`;
   if (name === "" || name.length > MAX_VALUE_CHARACTERS || unstorable(name) !== null)
     return `must have names of 1 to ${MAX_VALUE_CHARACTERS} characters`;
   return null;

@@ -41,7 +41,7 @@ describe("a memory whose text changed", () => {
   it("with labels gets one of its own, and says which one in this conversation it replaces", () => {
     const [, second] = askedWithLabels([rome, tea], [oslo, tea]);
     expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\n3 (replaces [1]) Lives in Oslo.\n</memories>\nMost relevant first: [3][2].\n\nQuestion 1",
+      "<memories>\n3 (replaces [1]) Lives in Oslo.\n</memories>\nPlease refer to [2] in the previous conversation.\n\nQuestion 1",
     );
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
   });
@@ -70,9 +70,12 @@ describe("a memory whose text changed", () => {
     // The line before it has just said it.
     expect(fourth?.annotations).toEqual([]);
     const [, , labelled, after] = askedWithLabels([rome], [oslo], [rome], [rome]);
-    expect(labelled?.annotations).toEqual(["Current again: [1] (replaces [2]).", "Most relevant first: [1]."]);
+    expect(labelled?.annotations).toEqual([
+      "Current again: [1] (replaces [2]).",
+      "Please refer to [1] in the previous conversation.",
+    ]);
     expect(labelled?.memories).toEqual(third?.memories);
-    expect(after?.annotations).toEqual(["Most relevant first: [1]."]);
+    expect(after?.annotations).toEqual(["Please refer to [1] in the previous conversation."]);
   });
 
   it("can go back and forth", () => {
@@ -106,7 +109,7 @@ describe("a memory whose text changed", () => {
       chat.ask("?", requested);
       chat.answer("!");
     }
-    const { annotations } = chat.ask("?", [rome], { annotations: { order: false, location: false } });
+    const { annotations } = chat.ask("?", [rome], { annotations: false });
     expect(annotations).toEqual(lines);
   });
 
@@ -116,8 +119,11 @@ describe("a memory whose text changed", () => {
     expect(second?.annotations).toEqual(["Current again: Lives in Oslo.", "No longer true: Lives in Rome."]);
     expect(third?.annotations).toEqual([]);
     const [, labelled, after] = askedWithLabels([rome, town], [oslo, town], [oslo, town]);
-    expect(labelled?.annotations).toEqual(["Current again: [2] (replaces [1]).", "Most relevant first: [2]."]);
-    expect(after?.annotations).toEqual(["Most relevant first: [2]."]);
+    expect(labelled?.annotations).toEqual([
+      "Current again: [2] (replaces [1]).",
+      "Please refer to [2] in the previous conversation.",
+    ]);
+    expect(after?.annotations).toEqual(["Please refer to [2] in the previous conversation."]);
   });
 
   it("is current again where the text that had taken its place stays, as another memory's", () => {
@@ -128,7 +134,7 @@ describe("a memory whose text changed", () => {
     expect(fourth?.annotations).toEqual([]);
     const [, , labelled, after] = askedWithLabels([rome], [oslo, town], [rome, town], [rome]);
     expect(labelled?.annotations[0]).toBe("Current again: [1].");
-    expect(after?.annotations).toEqual(["Most relevant first: [1]."]);
+    expect(after?.annotations).toEqual(["Please refer to [1] in the previous conversation."]);
   });
 
   it("replaces nothing while another memory still has the old text", () => {

@@ -5,7 +5,6 @@ import { ORDERING_POLICIES } from "../../../src/core/compose/policies.js";
 import { EMPTY_SCOPE, ScopeState } from "../../../src/core/compose/scope-state.js";
 import { KEEPS_ALL } from "../../../src/core/context-index/context-index.js";
 import { Conversation } from "../../../src/core/conversation/conversation.js";
-import { DEFAULT_ANNOTATIONS } from "../../../src/core/conversation/injecting.js";
 import { ENGINE_MODELS } from "../../../src/core/cost/engine-model.js";
 import type { ConversationId } from "../../../src/core/text/ids.js";
 import { assistant, countTokens, memory, system, user } from "./scope-fixture.js";
@@ -37,7 +36,7 @@ class Served {
       engine: ENGINE_MODELS.gpu,
       residency: KEEPS_ALL,
       now: 1,
-      annotations: DEFAULT_ANNOTATIONS,
+      annotations: true,
       retention: "keep",
       countTokens,
       ...input,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { AnnotationSettings } from "../../../src/core/conversation/injecting.js";
+import type { Annotations } from "../../../src/core/conversation/injecting.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
@@ -135,7 +135,7 @@ describe("compose, what a request lists", () => {
 });
 
 describe("compose, order and annotations", () => {
-  const served = (annotations: Partial<AnnotationSettings> = {}) => {
+  const served = (annotations: Annotations = true) => {
     const scope = new UserScope();
     scope.compose([user("?")], memories("a", "b", "c"), { annotations });
     return scope;
@@ -170,39 +170,35 @@ describe("compose, order and annotations", () => {
     expect(annotations).toEqual([`Most relevant: ${"x".repeat(399)}…`]);
   });
 
-  it("ranks the most relevant by label where the caller asks for labels", () => {
-    const settings = { annotations: { topN: 2 } };
-    const composition = served(settings.annotations).compose([user("?")], memories("d", "c", "b", "a"), settings);
+  it("ranks by label in ContextPilot's words where they are wanted", () => {
+    const options = { annotations: "paper" } as const;
+    const composition = served("paper").compose([user("?")], memories("d", "c", "b", "a"), options);
     expect(composition.memories.map(({ memoryId, rank }) => [memoryId, rank])).toEqual([
       ["a", 3],
       ["b", 2],
       ["c", 1],
       ["d", 0],
     ]);
-    expect(composition.annotations).toEqual(["Most relevant first: [4][3]."]);
+    expect(composition.annotations).toEqual([
+      "Please read the context in the following priority order: [4] > [3] > [2] > [1] and answer the question.",
+    ]);
     expect(composition.plan.orderChanged).toBe(true);
     expectPromises(composition, memories("d", "c", "b", "a"));
   });
 
   it("says nothing about the order when told not to, and still reuses it", () => {
-    const { annotations, plan } = served().compose([user("?")], memories("c", "a"), { annotations: { order: false } });
+    const { annotations, plan } = served().compose([user("?")], memories("c", "a"), { annotations: false });
     expect(annotations).toEqual([]);
     expect(plan.orderChanged).toBe(true);
   });
 
-  it("uses the caller's wording", () => {
-    const wording = { order: "Read $& as: {labels}!", location: "See {labels}." };
-    const { annotations } = served({ wording }).compose([user("?")], memories("c", "a"), { annotations: { wording } });
-    expect(annotations).toEqual(["Read $& as: [3][1]!"]);
-  });
-
   it('"references name the caller\'s visible labels, never internal integers"', () => {
-    const options = { annotations: { topN: 5 } };
-    const scope = served(options.annotations);
+    const options = { annotations: "paper" } as const;
+    const scope = served("paper");
     // Nodes, turns and requests count on without new labels, so that no two counters agree by chance.
     for (let n = 0; n < 5; n++) scope.compose([system(`${n}`), user("?")], memories("c", "b"), options);
     const { messages, annotations } = scope.compose([user("?")], memories("c", "z", "a"), options);
-    expect(annotations).toEqual(["Most relevant first: [3][4][1]."]);
+    expect(annotations[0]).toContain("order: [3] > [4] > [1] and");
     expect(messages[0]?.content).toContain("\n4 The user's z is known.\n");
   });
 });

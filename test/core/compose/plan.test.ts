@@ -52,7 +52,7 @@ describe("a plan", () => {
     const scope = new UserScope();
     const asked = [system(INSTRUCTIONS), user("?")];
     const expected = (composition: Composition) => composition.plan.expectedCachedTokens;
-    const labelled = { annotations: { topN: 2 } };
+    const labelled = { annotations: "paper" } as const;
     expect(expected(scope.compose(asked, memories("a", "b")))).toBe(0);
     expect(expected(new Chat(scope, "one").ask("One?", memories("a", "b"), labelled))).toBe(headTokens);
     expect(expected(scope.compose(asked, memories("d")))).toBe(headTokens);

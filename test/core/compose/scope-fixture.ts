@@ -14,7 +14,7 @@ import {
 import { type CacheReport, type Correction, takeReport } from "../../../src/core/context-index/cache-report.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/context-index.js";
 import { Conversation, type RetentionName, type Turn } from "../../../src/core/conversation/conversation.js";
-import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/conversation/injecting.js";
+import type { Annotations } from "../../../src/core/conversation/injecting.js";
 import type { DedupeName } from "../../../src/core/conversation/repeats.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import { prefixExact } from "../../../src/core/ordering/ordering.js";
@@ -61,7 +61,7 @@ export function toolExchange(result: string): ChatMessage[] {
 /** How one request differs from the usual. */
 export interface ComposeOptions {
   readonly conversation?: string;
-  readonly annotations?: Partial<AnnotationSettings>;
+  readonly annotations?: Annotations;
   readonly policy?: ScopePolicy;
   readonly memoryBudgetTokens?: number;
   readonly memoryBudgetRatio?: number;
@@ -77,7 +77,7 @@ export interface ComposeOptions {
 }
 
 /** With what memories are written with labels, which annotations name. */
-export const LABELLED: ComposeOptions = { annotations: { topN: "all" } };
+export const LABELLED: ComposeOptions = { annotations: "paper" };
 
 /** Both forms in which memories are written: as a list, and with labels. */
 export const FORMS = [
@@ -151,7 +151,7 @@ export class UserScope {
       now: this.now,
       memoryBudgetTokens: options.memoryBudgetTokens ?? null,
       memoryBudgetRatio: options.memoryBudgetRatio ?? null,
-      annotations: { ...DEFAULT_ANNOTATIONS, ...options.annotations },
+      annotations: options.annotations ?? true,
       retention: options.retention ?? "keep",
       engine: options.engine ?? ENGINE_MODELS.gpu,
       depth: options.depth,

@@ -1,17 +1,8 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { WITHDRAWN } from "../../../src/core/blocks/context-block.js";
 import { retained, standingOf } from "../../../src/core/conversation/conversation.js";
+import { bestAgain, paperAnnotations, sectionsHaveLabels } from "../../../src/core/conversation/injecting.js";
 import {
-  type AnnotationSettings,
-  bestAgain,
-  DEFAULT_ANNOTATIONS,
-  DEFAULT_WORDING,
-  rankingAnnotations,
-  wantsLabels,
-} from "../../../src/core/conversation/injecting.js";
-import {
-  type Annotation,
   type Injection,
   isEmptyInjection,
   labelsIn,
@@ -21,84 +12,33 @@ import {
 import type { Label } from "../../../src/core/text/ids.js";
 import { label, labels } from "../context-index/served-sequences.js";
 
-const FIFTEEN = labels(...Array.from({ length: 15 }, (_, n) => n + 1));
-
-const ranking = (
-  of: { ranked: readonly Label[]; earlier?: readonly Label[]; placed?: readonly Label[] },
-  settings: Partial<AnnotationSettings> = {},
-) => {
-  const earlier = new Set(of.earlier ?? []);
-  const placed = of.placed ?? of.ranked.filter((each) => !earlier.has(each));
-  return rankingAnnotations({ ranked: of.ranked, earlier, placed }, { ...DEFAULT_ANNOTATIONS, ...settings });
-};
-
-describe("the ranking", () => {
-  it("is not there where nothing moved and nothing was given earlier", () => {
-    expect(ranking({ ranked: labels(3, 1, 2) })).toEqual([]);
-    expect(ranking({ ranked: [] })).toEqual([]);
+describe("ContextPilot's annotations", () => {
+  it("refer to each block that was given earlier, and rank this turn's where they moved", () => {
+    const asked = [labels(9, 2, 7, 4), new Set(labels(9, 7))] as const;
+    const references = [
+      { kind: "location", labels: [9] },
+      { kind: "location", labels: [7] },
+    ];
+    expect(paperAnnotations(...asked, labels(4, 2))).toEqual([...references, { kind: "order", labels: [2, 4] }]);
+    expect(paperAnnotations(...asked, labels(2, 4))).toEqual(references);
+    expect(paperAnnotations(labels(3, 1, 2), new Set(), labels(3, 1, 2))).toEqual([]);
+    expect(paperAnnotations([], new Set(), [])).toEqual([]);
   });
 
-  it("has the most relevant blocks, best first, new and earlier together", () => {
-    const [moved] = ranking({ ranked: FIFTEEN, placed: FIFTEEN.toReversed() });
-    expect(moved).toEqual({ kind: "order", template: DEFAULT_WORDING.order, labels: FIFTEEN.slice(0, 4) });
-    const [earlier] = ranking({ ranked: labels(9, 2, 7, 4), earlier: labels(9, 7) });
-    expect(earlier).toEqual({ kind: "order", template: DEFAULT_WORDING.order, labels: labels(9, 2, 7) });
-  });
-
-  it.each([
-    ["auto", [1, 3, 3, 4, 8, 8]],
-    ["all", [1, 2, 3, 15, 40, 100]],
-    [0.5, [1, 1, 2, 8, 20, 50]],
-    [7, [1, 2, 3, 7, 7, 7]],
-  ] as const)("names %s labels of 1, 2, 3, 15, 40 and 100", (topN, named) => {
-    const counts = [1, 2, 3, 15, 40, 100].map((count, at) => {
-      const ranked = labels(...Array.from({ length: count }, (_, n) => n + 1));
-      const [line] = ranking({ ranked, earlier: ranked }, { topN });
-      return [line?.kind === "order" ? line.labels.length : 0, at === 1 && topN === "auto" ? 2 : named[at]];
-    });
-    for (const [is, should] of counts) expect(is).toBe(should);
-  });
-
-  it("is not there when it is switched off", () => {
-    expect(ranking({ ranked: labels(1, 2), placed: labels(2, 1) }, { order: false })).toEqual([]);
-  });
-
-  it("never has more labels than the paper's two lines, and loses no rank among those that it has", () => {
-    const property = fc.property(
-      fc.uniqueArray(fc.nat(60), { maxLength: 40 }),
-      fc.nat(40),
-      fc.integer({ min: 1, max: 20 }),
-      (all, cut, topN) => {
-        const ranked = all as unknown as Label[];
-        const earlier = ranked.filter((_, at) => (at * 7) % 40 < cut);
-        const count = (annotations: readonly Annotation[]) =>
-          annotations.reduce((sum, each) => sum + ("labels" in each ? each.labels.length : 0), 0);
-        const [one] = ranking({ ranked, earlier }, { topN });
-        const two = ranking({ ranked, earlier }, { topN, location: true });
-        const fresh = ranked.length - earlier.length;
-        expect(count(one === undefined ? [] : [one])).toBeLessThanOrEqual(count(two) + Math.min(topN, fresh));
-        if (one?.kind === "order") expect(one.labels).toEqual(ranked.slice(0, topN));
-      },
-    );
-    fc.assert(property);
-  });
-});
-
-describe("the paper's two annotations", () => {
-  it("are a ranking of this turn's blocks and a reference to the earlier ones", () => {
-    const asked = { ranked: labels(9, 2, 7, 4), earlier: labels(9, 7), placed: labels(4, 2) };
-    expect(ranking(asked, { location: true, topN: 1 })).toEqual([
-      { kind: "order", template: DEFAULT_WORDING.order, labels: labels(2) },
-      { kind: "location", template: DEFAULT_WORDING.location, labels: labels(9) },
-    ]);
-    expect(ranking(asked, { location: true, order: false })).toMatchObject([{ kind: "location" }]);
-    expect(ranking({ ranked: labels(1, 2) }, { location: true })).toEqual([]);
+  it("alone give blocks labels, where a conversation has none without", () => {
+    const bare = { blocks: [{ label: label(1), replaces: [] }] };
+    const labelled = { blocks: [{ label: label(1), replaces: [], isLabelled: true as const }] };
+    for (const wanted of [true, false, "paper"] as const) {
+      expect(sectionsHaveLabels([], wanted)).toBe(wanted === "paper");
+      expect(sectionsHaveLabels([bare], wanted)).toBe(false);
+      expect(sectionsHaveLabels([labelled], wanted)).toBe(true);
+    }
   });
 });
 
 describe("the best of blocks without labels", () => {
-  const best = (ranked: readonly Label[], placed: readonly Label[], newest: readonly Label[] = [], order = true) =>
-    bestAgain(ranked, placed, { newest: new Set(newest) }, { ...DEFAULT_ANNOTATIONS, order });
+  const best = (ranked: readonly Label[], placed: readonly Label[], newest: readonly Label[] = []) =>
+    bestAgain(ranked, placed, { newest: new Set(newest) });
 
   it("is given again where another stands first of a turn's, and where it stands earlier", () => {
     expect(best(labels(1, 2), labels(2, 1))).toEqual([{ kind: "best", labels: [1] }]);
@@ -107,26 +47,10 @@ describe("the best of blocks without labels", () => {
     expect(best(labels(1, 2), [])).toEqual([{ kind: "best", labels: [1] }]);
   });
 
-  it("is not where it stands first, where the section before has it and nothing is new, without any, and switched off", () => {
+  it("is not where it stands first, where the section before has it and nothing is new, and without any", () => {
     expect(best(labels(1, 2), labels(1, 2))).toEqual([]);
     expect(best(labels(1, 2), [], labels(3, 1))).toEqual([]);
     expect(best([], labels(2))).toEqual([]);
-    expect(best(labels(1, 2), labels(2, 1), [], false)).toEqual([]);
-  });
-});
-
-describe("a caller's settings", () => {
-  it("ask for labels where its lines name so many of them, those of earlier turns, or in its own words", () => {
-    const { wording } = DEFAULT_ANNOTATIONS;
-    const asking = [
-      { topN: 5 },
-      { topN: "all" },
-      { location: true },
-      { wording: { ...wording, order: "Read {labels}." } },
-    ] as const;
-    for (const own of asking) expect(wantsLabels({ ...DEFAULT_ANNOTATIONS, ...own })).toBe(true);
-    for (const own of [{}, { order: false }] as const)
-      expect(wantsLabels({ ...DEFAULT_ANNOTATIONS, ...own })).toBe(false);
   });
 });
 
@@ -184,8 +108,8 @@ describe("an injection", () => {
     ],
     annotations: [
       { kind: "restored", label: label(3), replaces: labels(4) },
-      { kind: "order", template: "{labels}", labels: labels(6, 5) },
-      { kind: "location", template: "{labels}", labels: labels(3) },
+      { kind: "order", labels: labels(6, 5) },
+      { kind: "location", labels: labels(3) },
     ],
   };
 
@@ -196,7 +120,7 @@ describe("an injection", () => {
   it("loses blocks and every reference to them when labels are forgotten, and lines left with nothing to say", () => {
     expect(withoutLabels(injection, new Set(labels(2, 3, 6)))).toEqual({
       blocks: [{ label: 5, replaces: [1] }],
-      annotations: [{ kind: "order", template: "{labels}", labels: [5] }],
+      annotations: [{ kind: "order", labels: [5] }],
     });
     expect(withoutLabels(injection, new Set(labels(4))).annotations[0]).toEqual({
       kind: "restored",

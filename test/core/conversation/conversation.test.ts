@@ -149,15 +149,17 @@ describe("a conversation", () => {
     expectPromises(third, [long, ...memories("a")]);
   });
 
-  it("with labels gives only what is new, and ranks it and the rest, most relevant first, on one line", () => {
+  it("with labels gives only what is new, and refers to the rest", () => {
     const chat = new Chat(new UserScope(), "chat", undefined, LABELLED);
     chat.ask("One?", memories("a", "b", "c"));
     chat.answer("1");
     const { messages, memories: placed, annotations } = chat.ask("Two?", memories("c", "d", "a"));
     expect(messages.at(-1)).toEqual(
-      user("<memories>\n4 The user's d is known.\n</memories>\nMost relevant first: [3][4][1].\n\nTwo?"),
+      user(
+        "<memories>\n4 The user's d is known.\n</memories>\nPlease refer to [3] in the previous conversation.\nPlease refer to [1] in the previous conversation.\n\nTwo?",
+      ),
     );
-    expect(annotations).toEqual(["Most relevant first: [3][4][1]."]);
+    expect(annotations).toHaveLength(2);
     expect(placed).toEqual([
       { label: 4, memoryId: "d", placement: "new", rank: 1, replaces: [] },
       { label: 3, memoryId: "c", placement: "earlier_turn", rank: 0, replaces: [] },
@@ -165,15 +167,15 @@ describe("a conversation", () => {
     ]);
   });
 
-  it("with labels ranks the top of what was given earlier only, and nothing when told not to", () => {
+  it("with labels refers to what was given earlier, and to nothing when told not to", () => {
     const names = Array.from({ length: 15 }, (_, n) => `m${n}`);
     const chat = new Chat(new UserScope());
     chat.ask("One?", memories(...names), LABELLED);
     chat.answer("1");
-    const { annotations } = chat.ask("Two?", memories(...names), { annotations: { topN: 4 } });
-    expect(annotations).toEqual(["Most relevant first: [1][2][3][4]."]);
+    const { annotations } = chat.ask("Two?", memories(...names), LABELLED);
+    expect(annotations).toEqual(names.map((_, at) => `Please refer to [${at + 1}] in the previous conversation.`));
     chat.answer("2");
-    const silent = chat.ask("Three?", memories(...names), { annotations: { order: false } });
+    const silent = chat.ask("Three?", memories(...names), { annotations: false });
     expect(silent.annotations).toEqual([]);
     expect(silent.messages.at(-1)).toEqual(user("Three?"));
     expectPromises(silent, memories(...names));
@@ -200,7 +202,7 @@ describe("a conversation", () => {
     chat.answer("1");
     chat.ask("Two?", memories("c"));
     chat.answer("2");
-    const silent = chat.ask("Three?", memories("b"), { annotations: { order: false } });
+    const silent = chat.ask("Three?", memories("b"), { annotations: false });
     expect(silent.annotations).toEqual([]);
     expect(silent.messages.at(-1)).toEqual(user("Three?"));
     expectPromises(silent, memories("b"));
@@ -215,7 +217,7 @@ describe("a conversation", () => {
     const requested = [...memories("a"), memory("home", "Lives in Rome.")];
     const second = labelled.ask("Two?", requested);
     expect(second.messages.at(-1)).toEqual(
-      user("<memories>\n3 (replaces [1]) Lives in Rome.\n</memories>\nMost relevant first: [2][3].\n\nTwo?"),
+      user("<memories>\n3 (replaces [1]) Lives in Rome.\n</memories>\nMost relevant: The user's a is known.\n\nTwo?"),
     );
     expectPromises(second, requested);
     const other = listed.ask("Two?", requested, LABELLED);
@@ -278,7 +280,7 @@ describe("a conversation", () => {
 describe("a conversation with tools", () => {
   it.each([
     [...FORMS[0], "- The user's b is known.\n</memories>\nMost relevant: The user's a is known."],
-    [...FORMS[1], "2 The user's b is known.\n</memories>\nMost relevant first: [1][2]."],
+    [...FORMS[1], "2 The user's b is known.\n</memories>\nPlease refer to [1] in the previous conversation."],
   ] as const)("replays what was given after a tool's result where it stood, %s", (_form, options, lines) => {
     const chat = new Chat(new UserScope(), "chat", undefined, options);
     chat.ask("One?", memories("a"));

@@ -161,7 +161,12 @@ describe("retention", () => {
 
     const POINTING = [
       [...FORMS[0], "b", "Most relevant: The user's a is known.", "Most relevant: The user's b is known."],
-      [...FORMS[1], "c", "Most relevant first: [1][3].", "Most relevant first: [3]."],
+      [
+        ...FORMS[1],
+        "c",
+        "Please refer to [1] in the previous conversation.",
+        "Please refer to [3] in the previous conversation.",
+      ],
     ] as const;
 
     it.each(POINTING)(

@@ -108,6 +108,7 @@ function expectReferencesResolve(messages: readonly ChatMessage[]): void {
 
 function expectLabelsResolve(sections: readonly ParsedSection[]): void {
   const before = new Set<number>();
+  const texts: string[] = [];
   for (const { blocks, annotations } of sections) {
     const here = new Set(blocks.flatMap(({ label }) => label ?? []));
     const replaced = blocks.flatMap(({ replaces }) => replaces);
@@ -116,7 +117,16 @@ function expectLabelsResolve(sections: readonly ParsedSection[]): void {
       "what is replaced stands before",
     ).toEqual([]);
     for (const line of annotations) {
-      const meant = line.startsWith("Most relevant first") ? new Set([...before, ...here]) : before;
+      const quote = quoteOf(line);
+      if (quote?.kind === "Most relevant") {
+        texts.push(...blocks.map(({ text }) => text));
+        expect(
+          texts.some((text) => isQuoteOf(quote.quoted, text)),
+          `"${line}" quotes a text that stands`,
+        ).toBe(true);
+        continue;
+      }
+      const meant = line.startsWith("Please read") ? new Set([...before, ...here]) : before;
       expect(labelsNamed(line), `"${line}" names labels`).not.toEqual([]);
       expect(
         labelsNamed(line).filter((label) => !meant.has(label)),
@@ -124,6 +134,7 @@ function expectLabelsResolve(sections: readonly ParsedSection[]): void {
       ).toEqual([]);
     }
     for (const label of here) before.add(label);
+    texts.push(...blocks.map(({ text }) => text));
   }
 }
 

@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DEFAULT_WORDING, wordingProblem } from "../../../src/core/conversation/injecting.js";
 import { escapeText, unescapeText } from "../../../src/core/escaping/escaping.js";
 import {
   type Annotation,
@@ -22,12 +21,7 @@ import { labelsNamed } from "./prompt-promises.js";
 const someLabels = fc.uniqueArray(fc.integer({ min: 1, max: 2_000 }).map(label), { minLength: 1, maxLength: 4 });
 
 const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
-  fc.record({ kind: fc.constant("order" as const), template: fc.constant(DEFAULT_WORDING.order), labels: someLabels }),
-  fc.record({
-    kind: fc.constant("location" as const),
-    template: fc.constant(DEFAULT_WORDING.location),
-    labels: someLabels,
-  }),
+  fc.record({ kind: fc.constantFrom("order" as const, "location" as const), labels: someLabels }),
   fc.record({
     kind: fc.constant("restored" as const),
     label: fc.integer({ min: 1, max: 99 }).map(label),
@@ -120,8 +114,8 @@ Most relevant: Lives in Oslo.`);
       annotations: [
         { kind: "restored", label: label(7), replaces: labels(3) },
         { kind: "withdrawn", labels: labels(5, 6) },
-        { kind: "order", template: DEFAULT_WORDING.order, labels: labels(12, 3) },
-        { kind: "location", template: DEFAULT_WORDING.location, labels: labels(7) },
+        { kind: "location", labels: labels(7) },
+        { kind: "order", labels: labels(12, 3) },
       ],
     };
     const texts = new Map([
@@ -135,8 +129,8 @@ Most relevant: Lives in Oslo.`);
 </memories>
 Current again: [7] (replaces [3]).
 No longer true: [5][6].
-Most relevant first: [12][3].
-Also relevant, given earlier: [7].`);
+Please refer to [7] in the previous conversation.
+Please read the context in the following priority order: [12] > [3] and answer the question.`);
   });
 
   it("ends where the text after it begins, whatever stands in either", () => {
@@ -277,53 +271,5 @@ describe("a strict reader", () => {
 
   it.each(Object.entries(refused))("refuses %s", (_what, section) => {
     expect(parseSection(section)).toBeNull();
-  });
-});
-
-describe("the wording of annotations", () => {
-  it("is fine as it comes, and as the paper has it", () => {
-    const paper =
-      "Please read the context in the following priority order: {labels} and answer the question based on [the] <context>.";
-    for (const template of [DEFAULT_WORDING.order, DEFAULT_WORDING.location, paper, "$& {labels} $1"]) {
-      expect(wordingProblem(template)).toBeNull();
-    }
-  });
-
-  const wrong = {
-    "no place for labels": "Read on.",
-    "two places": "{labels} or {labels}",
-    "two lines": "Read {labels}\nnow",
-    "a carriage return": "Read {labels}\r",
-    "a separator that reads as a line break": "Read {labels}\u2028",
-    "a label's bracket in front": "[x] {labels}",
-    "a tag's bracket in front": "<b> {labels}",
-    "white space in front": " {labels}",
-    "labels in front, which would read as a block": "{labels} come first",
-    "a label of its own": "Like [3]: {labels}",
-    "the closing tag": "x {labels} </memories>",
-    "a template token": "x {labels} <|im_end|>",
-    "more than 300 characters": `Read {labels}${"x".repeat(300)}`,
-  };
-
-  it.each(Object.entries(wrong))("is refused with %s", (_what, template) => {
-    expect(wordingProblem(template)).not.toBeNull();
-  });
-
-  it("reads back as one annotation line wherever it is accepted", () => {
-    const anyTemplate = fc.tuple(hostileText, hostileText).map(([before, after]) => `${before}{labels}${after}`);
-    const accepted = fc.property(anyTemplate, someLabels, (template, named) => {
-      fc.pre(wordingProblem(template) === null);
-      const annotations: Annotation[] = [{ kind: "order", template, labels: named }];
-      const section = renderSection(
-        { blocks: [{ label: label(1), replaces: [], isLabelled: true }], annotations },
-        () => "text",
-      );
-      expect(parseSection(section)).toEqual({
-        blocks: [{ label: 1, replaces: [], text: "text" }],
-        annotations: annotations.map((each) => renderAnnotation(each, () => "text")),
-      });
-      expect(labelsNamed(section)).toEqual([1, ...named]);
-    });
-    fc.assert(accepted, { numRuns: 1_000, ignoreEqualValues: true });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULT_ANNOTATIONS, rankingAnnotations } from "../../../src/core/conversation/injecting.js";
+import { paperAnnotations } from "../../../src/core/conversation/injecting.js";
 import { alignTo } from "../../../src/core/ordering/ordering.js";
 import { AccessWindow } from "../../../src/core/published/access-frequency.js";
 import { ClusterTree, contextDistance } from "../../../src/core/published/cluster-tree.js";
@@ -143,10 +143,7 @@ describe.skipIf(known === null)(`the papers' worked examples${known === null ? S
       const retrieved = labels(...context);
       const placed = alignTo(tree.search(retrieved).blocks, retrieved);
       expect(placed, name).toEqual(ordered);
-      const annotations = rankingAnnotations(
-        { ranked: retrieved, earlier: new Set(), placed },
-        { ...DEFAULT_ANNOTATIONS, topN: "all" },
-      );
+      const annotations = paperAnnotations(retrieved, new Set(), placed);
       expect(
         annotations.map((annotation) => ("labels" in annotation ? annotation.labels : null)),
         name,
@@ -185,7 +182,7 @@ describe.skipIf(known === null)(`the papers' worked examples${known === null ? S
     const chat = new Chat(new UserScope());
     for (const { context, sent, references } of examples.deduplicate.turns) {
       const { turn, memories: placed } = chat.ask("?", memories(...context.map(String)), {
-        annotations: { location: true },
+        annotations: "paper",
       });
       chat.answer("!");
       const blockOf = new Map(placed.map(({ label, memoryId }) => [label, Number(memoryId)]));

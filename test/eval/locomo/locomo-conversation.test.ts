@@ -100,7 +100,7 @@ async function checkEveryTurn(memprefix: Memprefix, turns: readonly Turn[], k: n
         conversationId: "questions" as ConversationId,
         messages: [...history, asked],
         memories,
-        ...(hasLabels ? { annotations: { topN: "all" as const } } : {}),
+        ...(hasLabels ? { annotations: "paper" as const } : {}),
       }),
     );
     expect(JSON.stringify(messages.slice(0, before.length))).toBe(JSON.stringify(before));

@@ -11,24 +11,18 @@ const ARMS = armsOf({
   ...DEFAULT_ARMS,
   ks: [20],
   policies: ["retrieval", "sorted"],
-  places: ["turn", "system"],
-  annotations: [
-    { kind: "none", top: null, wording: null },
-    { kind: "order", top: "all", wording: "memprefix" },
-    { kind: "order", top: "all", wording: "paper" },
-  ],
+  annotations: ["none", null, "paper"],
 });
 /** What the model that is made up here loses and gains; nothing by whose words an annotation has. */
-const PLANTED = { sorted: -0.12, system: -0.1, order: 0.15 } as const;
+const PLANTED = { sorted: -0.12, line: 0.15 } as const;
 const JUDGED = { judge: { url: "http://127.0.0.1:1/v1", model: "judge-1" }, otherJudges: [] };
 const QUESTIONS = 200;
 const SEEDS = IS_WHOLE ? 200 : 50;
 
 /** Probability that an arm answers a question right which another answers right with probability `easy`. */
-function rightness({ policy, place, annotations }: EvalArm, easy: number): number {
-  const order = policy === "sorted" ? PLANTED.sorted : 0;
-  const where = place === "system" ? PLANTED.system : 0;
-  return easy + order + where + (annotations?.kind === "order" ? PLANTED.order : 0);
+function rightness({ policy, annotations }: EvalArm, easy: number): number {
+  const hasLine = annotations === "paper" || (annotations === null && policy !== "retrieval");
+  return easy + (policy === "sorted" ? PLANTED.sorted : 0) + (hasLine ? PLANTED.line : 0);
 }
 
 /** One run of that model: questions differ in how easy they are, and arms mostly fail on the same ones. */
@@ -46,9 +40,9 @@ function madeUpRun(seed: number): QuestionRecord[] {
 }
 
 /** How far what an arm gains is another in every conversation: standard deviation. */
-const BETWEEN = 0.08;
+const BETWEEN = 0.1;
 
-/** The same model on ten conversations of 10 to 30 questions, with which order and place do more or less. */
+/** The same model on ten conversations of 10 to 30 questions, with which the order does more or less. */
 function madeUpConversations(seed: number): QuestionRecord[] {
   const draw = seeded(seed);
   const normal = () => Math.sqrt(-2 * Math.log(1 - draw())) * Math.cos(2 * Math.PI * draw());
@@ -85,8 +79,7 @@ describe(`planted differences, over ${SEEDS} seeds`, () => {
 
   it.each([
     ["order", "sorted", PLANTED.sorted],
-    ["place", "system prompt", PLANTED.system],
-    ["annotations", "order top=all", PLANTED.order],
+    ["annotations", "paper", PLANTED.line],
   ] as const)(
     "%s, %s: found with its sign, and covered by the interval in about 19 of 20 runs",
     (option, to, planted) => {
@@ -104,7 +97,7 @@ describe(`planted differences, over ${SEEDS} seeds`, () => {
 
   it("on ten conversations that differ: covered by intervals over conversations, and not by intervals over questions", () => {
     const [retrieval, sorted] = ["retrieval", "sorted"].map((policy) =>
-      ARMS.find((arm) => arm.policy === policy && arm.place === null && arm.annotations?.kind === "none"),
+      ARMS.find((arm) => arm.policy === policy && arm.annotations === (policy === "retrieval" ? null : "none")),
     );
     if (retrieval === undefined || sorted === undefined) throw new Error("no such arms");
     const arms = [retrieval, sorted];
@@ -132,8 +125,8 @@ describe(`planted differences, over ${SEEDS} seeds`, () => {
   });
 
   it("finds nothing between arms that differ in nothing that counts", () => {
-    const [mine, papers] = ["memprefix", "paper"].map((wording) =>
-      ARMS.find((arm) => arm.policy === "sorted" && arm.place === null && arm.annotations?.wording === wording),
+    const [mine, papers] = [null, "paper"].map((annotations) =>
+      ARMS.find((arm) => arm.policy === "sorted" && arm.annotations === annotations),
     );
     if (mine === undefined || papers === undefined) throw new Error("no such arms");
     const verdicts = Array.from({ length: SEEDS }, (_, seed) => {

@@ -81,18 +81,16 @@ describe("qualityChange", () => {
   it("takes one option at a time, over all pairs of arms that differ in nothing else; a question counts once", () => {
     const arms = armsOf({
       ...DEFAULT_ARMS,
+      layouts: ["conversation"],
       ks: [20],
       policies: ["readme", "prefix-exact", "sorted"],
-      places: ["turn", "system"],
-      annotations: [
-        { kind: "none", top: null, wording: null },
-        { kind: "order", top: "all", wording: "memprefix" },
-      ],
+      retentions: ["keep", "ephemeral"],
+      annotations: ["none", null],
     });
-    // In the system prompt the first question is wrong; with a ranking the second is right.
+    // Before the newest question the first question is wrong; with the line the second is right.
     const records = arms.flatMap((arm) =>
       [0, 1, 2, 3].map((n) => {
-        const isWrong = (n === 0 && arm.place === "system") || (n === 1 && arm.annotations?.kind !== "order");
+        const isWrong = (n === 0 && arm.retention === "ephemeral") || (n === 1 && arm.annotations !== null);
         return answeredBy(arm, n, judged(!isWrong));
       }),
     );
@@ -104,8 +102,8 @@ describe("qualityChange", () => {
     ]);
     expect(found).toEqual([
       ["order: prefix-exact → sorted", 4, 4, 0],
-      ["place: turn → system prompt", 4, 4, -0.25],
-      ["annotations: none → order top=all", 4, 4, 0.25],
+      ["place: turn, keep → newest question", 4, 4, -0.25],
+      ["annotations: none → default", 4, 4, 0.25],
     ]);
   });
 
@@ -114,7 +112,6 @@ describe("qualityChange", () => {
       ...DEFAULT_ARMS,
       ks: [20],
       policies: ["readme", "last-message", "retrieval", "prefix-exact"],
-      places: ["turn", "system"],
     });
     // Numbered lines cost the first question.
     const records = arms.flatMap((arm) =>
@@ -123,7 +120,7 @@ describe("qualityChange", () => {
       ),
     );
     const form = qualityChange({ ...RUN, arms }, records)?.options.find(({ option }) => option === "form");
-    expect(form).toMatchObject({ from: "Mem0’s list", to: "memprefix’s lines", pairsOfArms: 2 });
+    expect(form).toMatchObject({ from: "Mem0’s list", to: "memprefix’s lines", pairsOfArms: 1 });
     expect(form?.found?.difference.value).toBe(-0.25);
   });
 });

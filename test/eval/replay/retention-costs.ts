@@ -1,7 +1,6 @@
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import {
   type ChatMessage,
-  DEFAULT_ANNOTATIONS,
   ENGINE_MODELS,
   type EngineModel,
   FIXED_RETENTIONS,
@@ -107,7 +106,7 @@ export function singlesWith(
   policy: PolicyName,
   budgetRatio: number | null,
   engine: EngineModel = ENGINE_MODELS.gpu,
-  annotations = DEFAULT_ANNOTATIONS,
+  annotations = true,
 ): (readonly Served[])[] {
   const options = {
     k,

@@ -17,11 +17,7 @@ const ARMS = armsOf({
   layouts: ["single", "conversation"],
   ks: [20],
   policies: ["readme", "retrieval", "prefix-exact", "carry-over"],
-  places: ["turn", "system"],
-  annotations: [
-    { kind: "none", top: null, wording: null },
-    { kind: "order", top: "all", wording: "paper" },
-  ],
+  annotations: ["none", null, "paper"],
 });
 
 /** A run of ten conversations with two judges, in which everything was measured. */

@@ -56,36 +56,6 @@ function annotationsIn(prompt: ArmPrompt | undefined): readonly string[] {
   return parseSection(sectionAtStart(text.slice(text.indexOf("<memories>"))) ?? "")?.annotations ?? [];
 }
 
-describe("memories in the system prompt", () => {
-  it("stand behind the instructions, in the policy's order, and in no message", async () => {
-    const [inTurn, inSystem] = [await promptsOf({}), await promptsOf({ place: "system" })];
-    for (const [at, prompt] of inSystem.entries()) {
-      const [system = "", question] = textsOf(prompt);
-      expect(prompt.messages).toHaveLength(2);
-      expect(question).toBe(`Question ${at}?`);
-      expect(system.startsWith("You are a helpful assistant.")).toBe(true);
-      const section = system.slice(system.indexOf("<memories>"));
-      expect(parseSection(section)?.blocks).toHaveLength(FOUND[at]?.length ?? 0);
-      expect(prompt.order).toEqual(inTurn[at]?.order);
-      expect(prompt.expected).toBeNull();
-      // The same text, elsewhere.
-      expect(textsOf(inTurn[at] as ArmPrompt)[1]).toBe(`${section}\n\nQuestion ${at}?`);
-    }
-  });
-
-  it("leave the history of a conversation plain", async () => {
-    const last = (await promptsOf({ layout: "conversation", place: "system" })).at(-1);
-    expect(last === undefined ? [] : textsOf(last).slice(1)).toEqual([
-      "Question 0?",
-      "Yes.",
-      "Question 1?",
-      "Yes.",
-      "Question 2?",
-    ]);
-    expect(last?.order.toSorted()).toEqual([1, 3]);
-  });
-});
-
 describe("an engine's limit", () => {
   it("is kept as the service keeps it, and what was cut is counted", async () => {
     const prompts = await promptsOf({ layout: "conversation", retention: "keep" }, 55);
@@ -107,19 +77,14 @@ describe("an engine's limit", () => {
 
 describe("annotations", () => {
   const kept = { layout: "conversation", retention: "keep" } as const;
-  const said = async (annotations: ArmAnnotations | null) =>
-    (await promptsOf({ ...kept, annotations })).map((prompt) => annotationsIn(prompt));
-  const wordless = { top: "all", wording: "memprefix" } as const;
 
   it("are those of the arm", async () => {
-    const none = await said({ kind: "none", top: null, wording: null });
-    expect(none).toEqual([[], [], []]);
-    expect(await said(null)).toEqual(await said({ kind: "order", top: "auto", wording: "memprefix" }));
-    const order = await said({ kind: "order", ...wordless });
-    expect(order[1]).toEqual(["Most relevant first: [3][2][1]."]);
-    expect((await said({ kind: "references", ...wordless }))[1]).toEqual(["Also relevant, given earlier: [2][1]."]);
-    const [single] = [await promptsOf({ annotations: { kind: "order", top: "all", wording: "paper" } })];
-    expect(annotationsIn(single?.[1])).toEqual([
+    const said = async (annotations: ArmAnnotations | null) =>
+      (await promptsOf({ ...kept, annotations })).map((prompt) => annotationsIn(prompt));
+    expect(await said("none")).toEqual([[], [], []]);
+    expect((await said(null))[2]).toEqual(["Most relevant: Ana has a dog"]);
+    const single = await promptsOf({ annotations: "paper" });
+    expect(annotationsIn(single[1])).toEqual([
       "Please read the context in the following priority order: [3] > [2] > [1] and answer the question.",
     ]);
   });
@@ -130,22 +95,23 @@ describe("annotations", () => {
     expect(prompts[2]?.figures).toMatchObject({ references: 1, referencesResolved: 1 });
   });
 
-  it("are the paper's word for word: each duplicate is referred to in its place, also in what is replayed", async () => {
-    const prompts = await promptsOf({ ...kept, annotations: { kind: "both", top: "auto", wording: "paper" } });
+  it("are the paper's word for word: each duplicate is referred to, also in what is replayed", async () => {
+    const prompts = await promptsOf({ ...kept, annotations: "paper" });
     const [first, second, third] = prompts.map(textsOf);
     expect(second?.[3]).toBe(
       [
         "<memories>",
         "3 Ana paints",
+        "</memories>",
         "Please refer to [2] in the previous conversation.",
         "Please refer to [1] in the previous conversation.",
-        "</memories>\n\nQuestion 1?",
+        "\nQuestion 1?",
       ].join("\n"),
     );
     expect(third?.slice(0, 4)).toEqual(second);
     expect(second?.slice(0, 2)).toEqual(first);
     expect(third?.at(-1)).toBe(
-      "<memories>\nPlease refer to [2] in the previous conversation.\n4 Ana sails\n</memories>\n\nQuestion 2?",
+      "<memories>\n4 Ana sails\n</memories>\nPlease refer to [2] in the previous conversation.\n\nQuestion 2?",
     );
     expect(prompts.map(({ figures: { references, referencesResolved } }) => [references, referencesResolved])).toEqual([
       [0, 0],
@@ -153,24 +119,4 @@ describe("annotations", () => {
       [1, 1],
     ]);
   });
-});
-
-describe("forms of a memory's line", () => {
-  const ranked = { kind: "order", top: "all", wording: "memprefix" } as const satisfies ArmAnnotations;
-
-  it.each([
-    ["numbers", "1 Ana likes tea\n2 Ana has a dog\n3 Ana paints\n", 3],
-    ["brackets", "[1] Ana likes tea\n[2] Ana has a dog\n[3] Ana paints\n", 3],
-    ["bullets", "- Ana likes tea\n- Ana has a dog\n- Ana paints\n", 0],
-    ["plain", "Ana likes tea\nAna has a dog\nAna paints\n", 0],
-  ] as const)(
-    "%s: nothing else changes, and what annotations name stands there where it has labels",
-    async (form, lines, resolved) => {
-      const [own, formed] = [await promptsOf({ annotations: ranked }), await promptsOf({ annotations: ranked, form })];
-      const [, asked = ""] = textsOf(formed[1] as ArmPrompt);
-      expect(asked).toBe(`<memories>\n${lines}</memories>\nMost relevant first: [3][2][1].\n\nQuestion 1?`);
-      expect(formed[1]).toMatchObject({ figures: { references: 3, referencesResolved: resolved }, expected: null });
-      expect(formed[1]?.order).toEqual(own[1]?.order);
-    },
-  );
 });

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { HISTORY_NAMES } from "../../../src/core/conversation/epoch.js";
-import { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ARM_FORMS, ARM_POLICIES } from "../../../src/eval/base/run-record.js";
-import { ARM_PLACES, annotationChoices, armsOf } from "../../../src/eval/run/arms.js";
+import { ARM_ANNOTATIONS, ARM_POLICIES } from "../../../src/eval/base/run-record.js";
+import { armsOf } from "../../../src/eval/run/arms.js";
 import { DEFAULT_ARMS } from "./default-arms.js";
 
-const OWN = { places: ["turn"], annotations: [null], forms: [null], depths: [null] } as const;
+const OWN = { annotations: [null], depths: [null] } as const;
 const WHOLE = { ...OWN, windows: [null], histories: HISTORY_NAMES, historyRatio: null } as const;
 
 describe("armsOf", () => {
@@ -62,33 +62,20 @@ describe("armsOf", () => {
     expect(arms.at(-2)?.window).toEqual({ messages: 20, history: "exact", ratio: null });
   });
 
-  it("multiplies places, annotations and budgets, where they make another prompt", () => {
+  it("multiplies annotations and budgets, where they make another prompt", () => {
     const ids = (choices: Partial<Parameters<typeof armsOf>[0]>) =>
       armsOf({ ...DEFAULT_ARMS, ks: [20], policies: ["readme", "prefix-exact"], ...choices }).map(({ id }) => id);
-    const annotations = annotationChoices(ANNOTATION_KINDS, ["auto", "all"], ["memprefix", "paper"]);
-    // In single prompts the turn is the question, and nothing stands earlier.
-    expect(ids({ places: ["system", "question", "turn"], annotations })).toEqual([
+    const annotations = [null, ...ARM_ANNOTATIONS];
+    expect(ids({ annotations })).toEqual([
       "single k=20 readme",
-      ...["in the system prompt annotations=", "annotations="].flatMap((of) =>
-        ["none", "order", "order paper's words", "order top=all", "order top=all paper's words"].map(
-          (kind) => `single k=20 prefix-exact ${of}${kind}`,
-        ),
-      ),
+      "single k=20 prefix-exact",
+      "single k=20 prefix-exact annotations=none",
+      "single k=20 prefix-exact annotations=paper",
     ]);
-    // The search's own order needs no ranking.
-    expect(ids({ policies: ["retrieval"], annotations })).toEqual(["single k=20 retrieval annotations=none"]);
-    const paper = {
-      layouts: ["conversation"],
-      annotations: annotationChoices(ANNOTATION_KINDS, [3], ["paper"]),
-    } as const;
-    expect(ids({ ...paper, places: ["question", "turn"], windows: [8] })).toEqual([
-      "conversation k=20 window=8 readme",
-      ...["none", "order top=3 paper's words"].map(
-        (kind) => `conversation k=20 window=8 prefix-exact ephemeral exact annotations=${kind}`,
-      ),
-      ...["none", ...["order", "references", "both"].map((kind) => `${kind} top=3 paper's words`)].map(
-        (kind) => `conversation k=20 window=8 prefix-exact auto exact annotations=${kind}`,
-      ),
+    // The search's own order needs no line where nothing stands earlier.
+    expect(ids({ policies: ["retrieval"], annotations })).toEqual([
+      "single k=20 retrieval",
+      "single k=20 retrieval annotations=paper",
     ]);
     expect(ids({ policies: ["carry-over"], budgetRatios: [1.25, 2] })).toEqual([
       "single k=20 carry-over ≤1.25× on average",
@@ -104,9 +91,7 @@ describe("armsOf", () => {
       policies: some(...ARM_POLICIES),
       retentions: some("keep" as const, "volatile" as const, "ephemeral" as const, "auto" as const),
       budgetRatios: fc.uniqueArray(fc.double({ min: 1, max: 100, noNaN: true }), { minLength: 1, maxLength: 3 }),
-      places: some(...ARM_PLACES),
-      annotations: some(null, ...annotationChoices(ANNOTATION_KINDS, [3, "all", "auto"], ANNOTATION_WORDINGS)),
-      forms: some(null, ...ARM_FORMS),
+      annotations: some(null, ...ARM_ANNOTATIONS),
       depths: some(null, { firstBlocks: 5, entropyNats: 1 }, { firstBlocks: 5, entropyNats: 2 }),
       budgetOf: fc.constantFrom("each" as const, "all" as const),
       windows: some(null, 1, 8, 20),

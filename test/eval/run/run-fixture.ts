@@ -9,9 +9,7 @@ export const README_ARM: EvalArm = {
   budgetRatio: null,
   budgetOf: "all",
   window: null,
-  place: null,
   annotations: null,
-  form: null,
   depth: null,
 };
 

@@ -37,10 +37,7 @@ const composeFields = {
   memory_budget_ratio: fc.option(mostly(fc.double({ min: 1, max: 100, noNaN: true }), count)),
   policy,
   retention,
-  annotations: mostly(
-    fc.oneof(fc.boolean(), fc.record({ order: fc.boolean(), top_n: fc.integer({ min: 1, max: 9 }) })),
-    anything,
-  ),
+  annotations: mostly(fc.constantFrom(true, false, "paper"), anything),
   engine: engineName,
   prompt: mostly(fc.boolean(), anything),
 };

@@ -137,10 +137,7 @@ describe("GET /openapi.json", () => {
       { user_id: "ada", memories: { results: [{ id: "m-1", memory: "tea" }], relations: [] } },
     ],
     ["annotations as a switch", { user_id: "ada", query: "Tea?", annotations: false }],
-    [
-      "annotations one by one",
-      { user_id: "ada", annotations: { order: true, top_n: 3, wording: { order: "{labels}:" } } },
-    ],
+    ["ContextPilot's annotations", { user_id: "ada", query: "Tea?", annotations: "paper" }],
     [
       "null for every field that may be absent",
       {

@@ -83,19 +83,17 @@ describe("POST /compose without a conversation", () => {
     expect(answer.messages).toEqual([{ role: "user", content: "Tea?" }]);
   });
 
-  it("uses the caller's words for annotations, and none where they are switched off", async () => {
+  it("has no annotations where they are switched off, and ContextPilot's where they are wanted", async () => {
     const compose = (annotations: unknown, ...memories: object[]) =>
       app.compose({ user_id: "ada", query: "Tea?", memories, annotations });
     await compose(true, paris);
     expect((await compose(false, bicycle, paris)).annotations).toEqual([]);
     // Blocks have labels then.
-    const own = { wording: { order: "Read {labels} first." }, top_n: 1 };
-    await compose(own, paris);
-    const answer = await compose(own, bicycle, paris);
-    expect(answer.annotations).toEqual(["Read [2] first."]);
-    expect(answer.messages[0]?.["content"]).toContain(
-      `1 ${paris.memory}\n2 ${bicycle.memory}\n</memories>\nRead [2] first.\n`,
-    );
+    await compose("paper", paris);
+    const line = "Please read the context in the following priority order: [2] > [1] and answer the question.";
+    const answer = await compose("paper", bicycle, paris);
+    expect(answer.annotations).toEqual([line]);
+    expect(answer.messages[0]?.["content"]).toContain(`1 ${paris.memory}\n2 ${bicycle.memory}\n</memories>\n${line}\n`);
   });
 
   it("warns that a memory budget changes nothing with a policy that carries nothing over", async () => {

@@ -104,12 +104,20 @@ describe.skipIf(missing)(title, () => {
     });
 
     it.each<[what: string, more: object, found: string[]]>([
-      ["metadata", { filters: { topic: "food" } }, ["vegetarian"]],
-      ["a comparison", { filters: { year: { gte: 2025 } } }, ["Lisbon"]],
-      ["either of two", { filters: { OR: [{ topic: "food" }, { topic: "travel" }] } }, ["vegetarian", "Lisbon"]],
-      ["what is not", { filters: { NOT: [{ topic: "food" }] } }, ["Lisbon"]],
-      ["what has expired, too", { show_expired: true }, ["vegetarian", "Lisbon", "bicycle"]],
-      ["what that server has no word for", { reference_date: "2026-01-01", rerank: true }, ["vegetarian", "Lisbon"]],
+      ["metadata", { search: { filters: { topic: "food" } } }, ["vegetarian"]],
+      ["a comparison", { search: { filters: { year: { gte: 2025 } } } }, ["Lisbon"]],
+      [
+        "either of two",
+        { search: { filters: { OR: [{ topic: "food" }, { topic: "travel" }] } } },
+        ["vegetarian", "Lisbon"],
+      ],
+      ["what is not", { search: { filters: { NOT: [{ topic: "food" }] } } }, ["Lisbon"]],
+      ["what has expired, too", { search: { show_expired: true } }, ["vegetarian", "Lisbon", "bicycle"]],
+      [
+        "what that server has no word for",
+        { search: { reference_date: "2026-01-01", rerank: true } },
+        ["vegetarian", "Lisbon"],
+      ],
       ["another agent's", { agent_id: "cook" }, []],
     ])("narrows a search by %s", async (_what, more, found) => {
       const { prompt, warnings } = await composed("What of Ana?", more);
@@ -126,8 +134,8 @@ describe.skipIf(missing)(title, () => {
       ["its opposite", { year: 2024 }, []],
       ["what is not, of the same", { NOT: [{ year: { gte: 2025 } }] }, []],
     ])("keeps to the configured conditions where a request says %s", async (_what, filters, found) => {
-      url = await serve({ MEMPREFIX_MEM0_FILTERS: '{"year":{"gte":2025}}' });
-      const { prompt, warnings } = await composed("What of Ana?", { filters });
+      url = await serve({ MEMPREFIX_MEM0_SEARCH: '{"filters":{"year":{"gte":2025}}}' });
+      const { prompt, warnings } = await composed("What of Ana?", { search: { filters } });
       expect(warnings).toEqual([]);
       expect(["vegetarian", "Lisbon", "bicycle"].filter((word) => prompt.includes(word))).toEqual(found);
     });

@@ -8,8 +8,7 @@ const [PULSE, MAPS] = [
 
 it.each([
   ["of the same user where it is about all", {}, true],
-  ["not where it is about an application's", { appId: "work" }, false],
-  ["not where it is about those that meet conditions", { filters: { topic: "maps" } }, false],
+  ["not where it is about those that meet conditions", { search: { filters: { topic: "maps" } } }, false],
 ])("what a search did not find is carried into a prompt, %s", async (_which, among, isCarried) => {
   let searched: Readonly<Record<string, string>> = {};
   const service = openService({ source: searchingSource(async () => found(searched)) });
@@ -18,7 +17,7 @@ it.each([
     const carrying = { policy: "carry-over", memoryBudgetTokens: 2_000 } as const;
     return JSON.stringify((await composeWith(service, { userId: "ana", query, ...carrying, ...of })).messages);
   };
-  expect(await ask("How am I?", { pulse: PULSE, maps: MAPS }, { appId: "health" })).toContain(PULSE);
+  expect(await ask("How am I?", { pulse: PULSE, maps: MAPS }, {})).toContain(PULSE);
   const prompt = await ask("Which maps?", { maps: MAPS }, among);
   expect(prompt).toContain(MAPS);
   expect(prompt.includes(PULSE)).toBe(isCarried);

@@ -19,7 +19,7 @@ describe("a request's digest", () => {
         memoryBudgetRatio: 1.5,
         policy: "carry-over",
         retention: "keep",
-        annotations: { order: false },
+        annotations: false,
         engine: "vllm",
         model: "qwen3",
       }),

@@ -30,8 +30,8 @@ describe.each(SHARED)(
         requestId,
         query: "?",
         memories: [{ id: `m-${fact}`, memory: `Fact ${fact}` }],
-        // Labels are written where some are asked for; they show whose numbers an instance goes on from.
-        annotations: { topN: 3 },
+        // They are written with labels, which show whose numbers an instance goes on from.
+        annotations: "paper",
       });
     const textOf = async (telling: ReturnType<typeof tell>) => JSON.stringify((await telling).messages);
 
