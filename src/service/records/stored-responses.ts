@@ -30,14 +30,16 @@ export class StoredResponses {
     private readonly jobs: TenantQueues,
   ) {}
 
-  /** Null: not known. */
-  async find(userId: UserId, agentId: AgentId | null, id: string): Promise<FoundResponse | null> {
+  /** Null: not known. Reads in the user's queue, after what was kept before. */
+  find(userId: UserId, agentId: AgentId | null, id: string): Promise<FoundResponse | null> {
     const scope = this.jobs.scopeOf(userId, agentId);
-    const requestId = await this.store.findResponse(scope, id);
-    const prompt = requestId && (await this.store.findRequest(scope, requestId));
-    if (!prompt) return null;
-    const said = prompt.turns.flatMap(({ given }) => given);
-    return { conversationId: prompt.turns.at(-1)?.turn.conversationId ?? null, history: [...prompt.head, ...said] };
+    return this.jobs.run(userId, async () => {
+      const requestId = await this.store.findResponse(scope, id);
+      const prompt = requestId && (await this.store.findRequest(scope, requestId));
+      if (!prompt) return null;
+      const said = prompt.turns.flatMap(({ given }) => given);
+      return { conversationId: prompt.turns.at(-1)?.turn.conversationId ?? null, history: [...prompt.head, ...said] };
+    });
   }
 
   /**
