@@ -42,7 +42,6 @@ const composeFields = {
     anything,
   ),
   engine: engineName,
-  prompt: mostly(fc.boolean(), anything),
 };
 const composed = fc.record(composeFields, { requiredKeys: ["user_id", "messages", "memories"] });
 /** With the fields that single prompts have and a batch has for all. */
