@@ -1,11 +1,12 @@
 /**
- * Compares two builds byte for byte: `npm run compare-builds -- OLD_DIST NEW_DIST [--requests 1400] [--seed 1] [--shown 2]
- * [--service openai]`. Each serves the
- * same requests through every door, from an empty data directory and again after a restart, in front of the same stub engine and Mem0;
- * times, generated ids and durations are masked. Prints the differences by door and field; exits with 1 where there are any.
+ * Compares what two builds compose: `npm run compare-builds -- OLD_DIST NEW_DIST [--requests 1400] [--seed 1] [--shown 2] [--service openai]`.
+ * Each serves the same requests, chat completions, Messages and Responses each at an engine that serves that API, from an empty data directory
+ * and again after a restart, in front of the same stub engine and Mem0. Compared are what these are sent, as parsed JSON, statuses, and what
+ * `/compose` answers; times, generated ids, durations and the builds' names are masked. A build is named as the `package.json` beside its folder
+ * says. Prints the differences by door and field; exits with 1 where there are any.
  */
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, type IncomingMessage, request as send } from "node:http";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -13,64 +14,83 @@ import { setTimeout as after } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { launch, listening } from "../cli/launch.js";
 import { WEBHOOK_TOKEN } from "../http/contracts/fuzzed-requests.js";
-import { type ComparedRequest, comparedRequests, requestsOfTheEnd } from "./compared-requests.js";
-import { stubServers } from "./stub-servers.js";
+import { type ComparedRequest, comparedRequests, type Format, requestsOfTheEnd } from "./compared-requests.js";
+import { type StubRequest, stubServers } from "./stub-servers.js";
 
-/** Settings of each service, and its share of the requests. */
-const SERVICES: Readonly<Record<string, readonly [share: number, settings: Readonly<Record<string, string>>]>> = {
-  openai: [
-    0.4,
-    {
+interface ComparedService {
+  /** Its share of the requests. */
+  readonly share: number;
+  /** The APIs that its requests come through. */
+  readonly formats: readonly Format[];
+  readonly settings: Readonly<Record<string, string>>;
+  /** Further settings of builds with this name. */
+  readonly memstem?: Readonly<Record<string, string>>;
+}
+
+const SERVICES: Readonly<Record<string, ComparedService>> = {
+  openai: {
+    share: 0.4,
+    formats: ["chat", "responses"],
+    settings: {
       MEMPREFIX_WEBHOOK_TOKEN: WEBHOOK_TOKEN,
-      MEMPREFIX_DASHBOARD_TEXT: "on",
       MEMPREFIX_IDENTITY: "user=header:x-user,conversation=body:metadata.session_id,side_call=prompt:open-webui",
     },
-  ],
-  vllm: [
-    0.25,
-    {
-      ...{
-        MEMPREFIX_ENGINE_FAMILY: "vllm",
-        MEMPREFIX_COST: "gpu",
-        MEMPREFIX_CACHE_TOKENS: "20000",
-      },
-      ...{
-        MEMPREFIX_WRITE_BACK: "on",
-        MEMPREFIX_WARM_UP: "on",
-        MEMPREFIX_ADAPTIVE_DEPTH: "on",
-      },
-      ...{
-        MEMPREFIX_ROUTER: "vllm-router",
-      },
+  },
+  vllm: {
+    share: 0.25,
+    formats: ["chat", "responses"],
+    settings: {
+      ...{ MEMPREFIX_ENGINE_FAMILY: "vllm", MEMPREFIX_COST: "gpu", MEMPREFIX_CACHE_TOKENS: "20000" },
+      ...{ MEMPREFIX_WRITE_BACK: "on", MEMPREFIX_WARM_UP: "on" },
+      MEMPREFIX_ROUTER: "vllm-router",
     },
-  ],
-  anthropic: [0.2, { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_ENGINE_FAMILY: "anthropic" }],
-  "no engine": [
-    0.15,
-    {
-      ...{
-        MEMPREFIX_SOURCE: "none",
-        MEMPREFIX_POLICY: "carry-over",
-        MEMPREFIX_ENGINE_FAMILY: "llamacpp",
-        MEMPREFIX_CACHE_SLOTS: "2",
-      },
-      ...{
-        MEMPREFIX_MAX_INDEX_NODES: "100",
-        MEMPREFIX_MAX_WORKING_MB: "1",
-        MEMPREFIX_RETENTION: "ephemeral",
-        MEMPREFIX_TOP_K: "5",
-      },
+  },
+  anthropic: {
+    share: 0.2,
+    formats: ["messages"],
+    settings: { MEMPREFIX_ENGINE_FAMILY: "anthropic" },
+    memstem: { MEMPREFIX_UPSTREAM_API: "anthropic" },
+  },
+  "no engine": {
+    share: 0.15,
+    formats: ["chat", "responses", "messages"],
+    settings: {
+      ...{ MEMPREFIX_SOURCE: "none", MEMPREFIX_POLICY: "carry-over", MEMPREFIX_ENGINE_FAMILY: "llamacpp" },
+      ...{ MEMPREFIX_CACHE_SLOTS: "2", MEMPREFIX_MAX_INDEX_NODES: "100", MEMPREFIX_MAX_WORKING_MB: "1" },
+      ...{ MEMPREFIX_RETENTION: "ephemeral", MEMPREFIX_TOP_K: "5" },
     },
-  ],
+  },
 };
-/** Headers that are not of an answer's content. */
-const UNCOMPARED = new Set(["date", "connection", "keep-alive", "transfer-encoding", "content-length"]);
 const CLOCK = new URL("request-clock.mjs", import.meta.url).href;
-/** For what goes on after an answer, such as what the engine reported; and until the usage of all answers is counted. */
+/** For what goes on after an answer, such as what the engine reported. */
 const SETTLED_MS = { chat: 30, other: 3 };
-const COUNTED_MS = 300;
 
-/** One answer with everything that reached the servers behind the service, masked: `status`, each header, `body`, `sent`. */
+/** A build, and the name that it has in settings, headers and fields. */
+interface Build {
+  readonly dist: string;
+  readonly name: string;
+}
+
+function buildIn(folder: string): Build {
+  const dist = resolve(folder);
+  const manifest = JSON.parse(readFileSync(join(dist, "../package.json"), "utf8")) as { readonly name: string };
+  return { dist, name: manifest.name };
+}
+
+/** A request's or a setting's text as a build reads it. */
+function forBuild({ name }: Build, text: string): string {
+  if (name === "memprefix") return text;
+  return text
+    .replaceAll("memprefix", name)
+    .replaceAll("MEMPREFIX", name.toUpperCase())
+    .replaceAll('"format":"messages"', '"format":"anthropic"');
+}
+
+function keysForBuild(build: Build, fields: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [forBuild(build, name), value]));
+}
+
+/** One answer with everything that reached the servers behind the service, masked: `status`, `body`, `sent`. */
 interface Outcome {
   readonly door: string;
   readonly request: string;
@@ -78,41 +98,49 @@ interface Outcome {
 }
 
 /** Masks what no two runs have in common; generated ids are numbered as they come. */
-function masking(): (text: string) => string {
+function masking({ name }: Build): (text: string) => string {
   const ids = new Map<string, string>();
   return (text) =>
     text
-      .replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{32}|(?<="x-session-id":")[^"]+/g, (id) => {
-        if (!ids.has(id)) ids.set(id, `<id ${ids.size}>`);
-        return ids.get(id) ?? id;
-      })
+      .replaceAll(name, "memprefix")
+      .replaceAll(name.toUpperCase(), "MEMPREFIX")
+      .replace(
+        /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{32}|(?<="x-session-id":")[^"]+|(?<=")[\w-]{43}(?=")/g,
+        (id) => {
+          if (!ids.has(id)) ids.set(id, `<id ${ids.size}>`);
+          return ids.get(id) ?? id;
+        },
+      )
       .replace(/("(?:[a-z_]+_)?(?:ms|seconds)(?:_p\d+|_[a-z]+)?":\s*)(?:\{[^{}]*\}|-?[\d.e+-]+)/g, "$1<time>")
-      .replace(/127\.0\.0\.1:\d+/g, "<host>")
-      .replace(/"stack":"(?:[^"\\]|\\.)*"/g, '"stack":"<stack>"')
-      .replace(/^(?:# \w+ )?(?:nodejs_|process_|memprefix_engine_law).*\n/gm, "")
-      .replace(/^(memprefix_\S*(?:seconds|bytes|lag)\S*) .*$/gm, "$1 <value>");
+      .replace(/127\.0\.0\.1:\d+/g, "<host>");
 }
 
 /** Serves all requests with one build. */
-async function outcomesOf(dist: string): Promise<Outcome[]> {
+async function outcomesOf(build: Build): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
-  for (const [name, [share, settings]] of Object.entries(SERVICES)) {
+  for (const [name, { share, formats, settings, memstem = {} }] of Object.entries(SERVICES)) {
     if (values.service !== undefined && values.service !== name) continue;
     const count = Math.ceil(Number(values.requests) * share);
-    const requests = comparedRequests(Number(values.seed), count, process.env["LOCOMO_DATA"] ?? null);
+    const requests = comparedRequests(Number(values.seed), count, process.env["LOCOMO_DATA"] ?? null, formats);
     const stubs = await stubServers();
     const root = mkdtempSync(join(tmpdir(), "memprefix-builds-"));
     const source = { MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: stubs.mem0Url };
     const engine = name === "no engine" ? {} : { ...source, MEMPREFIX_UPSTREAM_URL: stubs.engineUrl };
     const own = { MEMPREFIX_PORT: "0", MEMPREFIX_LOG_LEVEL: "error", MEMPREFIX_DATA_DIR: join(root, "data") };
-    const environment = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, ...own, ...engine, ...settings };
-    const mask = masking();
+    const ofBuild = keysForBuild(build, {
+      ...own,
+      ...engine,
+      ...settings,
+      ...(build.name === "memstem" ? memstem : {}),
+    });
+    const environment = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, ...ofBuild };
+    const mask = masking(build);
     for (const [at, all] of [requests, requestsOfTheEnd(requests)].entries()) {
       const clock = { NODE_OPTIONS: `--import=${CLOCK}`, CLOCK_STARTS_AT: String(Date.UTC(2026, at)) };
-      const service = launch(["serve"], { ...environment, ...clock }, { main: join(dist, "cli/main.js") });
+      const service = launch(["serve"], { ...environment, ...clock }, { main: join(build.dist, "cli/main.js") });
       const base = new URL(await listening(service));
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-      const written: string[] = [];
+      const written: StubRequest[] = [];
       const keep = (door: string, request: string, parts: Readonly<Record<string, string>>) => {
         const masked = Object.entries(parts).map(([part, text]) => [part, mask(text)]);
         outcomes.push({ door: `${name}: ${door}`, request, parts: Object.fromEntries(masked) as Outcome["parts"] });
@@ -120,20 +148,20 @@ async function outcomesOf(dist: string): Promise<Outcome[]> {
       for (const request of all) {
         const { door, method, path, headers, body, turn, found } = request;
         Object.assign(stubs, { turn, found });
-        if (path.startsWith("/usage/")) await after(COUNTED_MS);
-        const parts = await answerTo(base, request, agent);
+        const parts = await answerTo(build, base, request, agent);
         await after(path.includes("/v1/") ? SETTLED_MS.chat : SETTLED_MS.other);
         const shown = `${method} ${path} ${JSON.stringify(headers)} ${String(body).slice(0, 2_000)}`;
         const [sent = [], writtenNow = []] = partition(stubs.received.splice(0));
         written.push(...writtenNow);
-        keep(door, shown, { ...parts, sent: sent.sort().join("\n") });
+        keep(door, shown, { ...parts, sent: linesOf(sent) });
       }
       agent.destroy();
       service.child.kill("SIGTERM");
       const { code, stderr } = await service.ended;
+      if (stderr !== "") console.error(`${build.name}, ${name}: ${stderr}`);
       // Answers are written back after they were sent: beside which request, is chance.
       written.push(...stubs.received.splice(0));
-      keep("process", "SIGTERM", { code: String(code), stderr, written: written.sort().join("\n") });
+      keep("process", "SIGTERM", { code: String(code), written: linesOf(written) });
     }
     stubs.close();
     rmSync(root, { recursive: true });
@@ -141,37 +169,46 @@ async function outcomesOf(dist: string): Promise<Outcome[]> {
   return outcomes;
 }
 
-async function answerTo({ hostname, port }: URL, { method, path, headers, body }: ComparedRequest, agent: Agent) {
+async function answerTo(
+  build: Build,
+  { hostname, port }: URL,
+  { door, method, path, headers, body: given }: ComparedRequest,
+  agent: Agent,
+): Promise<Readonly<Record<string, string>>> {
+  const body = given === null ? null : typeof given === "string" ? forBuild(build, given) : given;
   const entity = body === null ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-  const request = send({ hostname, port, method, path, agent, headers: { ...entity, ...headers } });
+  const all = { ...entity, ...keysForBuild(build, headers) };
+  const request = send({ hostname, port, method, path, agent, headers: all });
   request.end(body ?? undefined);
   try {
     const [response] = (await once(request, "response")) as [IncomingMessage];
     const text = Buffer.concat(await response.toArray()).toString("utf8");
-    const compared = Object.entries(response.headers).filter(([header]) => !UNCOMPARED.has(header));
-    const named = Object.fromEntries(compared.map(([header, value]) => [`header ${header}`, String(value)]));
-    // Rows of an export are in the order of digests that are sealed with a secret of the data directory.
-    const isExport = path.includes("/export") && response.statusCode === 200;
-    return {
-      ...named,
-      status: String(response.statusCode),
-      body: isExport ? JSON.stringify(sorted(JSON.parse(text))) : text,
-    };
+    const isCompared = door.includes("/compose") && response.statusCode === 200;
+    return { status: String(response.statusCode), ...(isCompared ? { body: text } : {}) };
   } catch (error) {
     return { status: `none: ${(error as Error).message}` };
   }
 }
 
 /** What reached the servers with a request, and what may have come of an earlier one. */
-function partition(received: readonly string[]): string[][] {
-  const isWritten = (line: string) => line.startsWith("mem0 POST /memories ");
-  return [received.filter((line) => !isWritten(line)), received.filter(isWritten)];
+function partition(received: readonly StubRequest[]): StubRequest[][] {
+  const isWritten = ({ method, url, server }: StubRequest) =>
+    server === "mem0" && method === "POST" && url === "/memories";
+  return [received.filter((one) => !isWritten(one)), received.filter(isWritten)];
 }
 
+/** Requests as lines, whatever order they and their fields came in. */
+function linesOf(received: readonly StubRequest[]): string {
+  const lines = received.map((one) => JSON.stringify(sorted(one)));
+  return lines.sort().join("\n");
+}
+
+/** With the names of objects in alphabetical order. */
 function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted).sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+  if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, sorted(field)]));
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(fields.map(([name, field]) => [name, sorted(field)]));
 }
 
 /** Where two texts differ: paths into their JSON with the two values, else the first place. */
@@ -225,7 +262,7 @@ if (oldDist === undefined || newDist === undefined) {
   console.error("Usage: npm run compare-builds -- OLD_DIST NEW_DIST [--requests 1400] [--seed 1] [--shown 2]");
   process.exit(2);
 }
-const [old, now] = [await outcomesOf(resolve(oldDist)), await outcomesOf(resolve(newDist))];
+const [old, now] = [await outcomesOf(buildIn(oldDist)), await outcomesOf(buildIn(newDist))];
 const groups = new Map<string, string[]>();
 let first = "";
 for (const [at, { door, request, parts }] of old.entries()) {

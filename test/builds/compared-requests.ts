@@ -20,7 +20,8 @@ interface Material {
   readonly questions: readonly { readonly question: string; readonly retrieved: readonly number[] }[];
 }
 
-type Format = "chat" | "responses" | "anthropic";
+/** An API, as `format` of `/compose` names it. */
+export type Format = "chat" | "responses" | "messages";
 
 interface Exchange {
   readonly question: unknown;
@@ -39,7 +40,7 @@ interface Conversation {
   readonly exchanges: Exchange[];
 }
 
-const PATHS = { chat: "/v1/chat/completions", responses: "/v1/responses", anthropic: "/v1/messages" } as const;
+const PATHS = { chat: "/v1/chat/completions", responses: "/v1/responses", messages: "/v1/messages" } as const;
 const USERS = ["ada", "bo", "cy d", "é茶", "ada/../bo"];
 const MODELS = ["stub-1", "qwen3-8b", "mistral-small", "gpt-4o", "claude-opus-4-8"];
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -95,8 +96,14 @@ const NOTHING = { headers: {}, turn: { text: "Indeed.", call: null }, found: [] 
  * Requests through every door, the same for the same seed and material.
  *
  * @param data a folder of recorded searches; null: made-up memories
+ * @param formats the APIs of chats
  */
-export function comparedRequests(seed: number, count: number, data: string | null): ComparedRequest[] {
+export function comparedRequests(
+  seed: number,
+  count: number,
+  data: string | null,
+  formats: readonly Format[],
+): ComparedRequest[] {
   const random = seededNumbers(seed);
   const below = (most: number) => Math.floor(random() * most);
   const chance = (share: number) => random() < share;
@@ -179,7 +186,9 @@ export function comparedRequests(seed: number, count: number, data: string | nul
         ...(chance(0.1) ? some(0.12, SETTINGS) : {}),
         ...(chance(0.9) ? { request_id: newId(of) } : {}),
         ...(chance(0.3) ? { memories: chance(0.5) ? found : { results: found } } : {}),
-        ...some(0.04, { write_back: [true], bypass: [true], adaptive_depth: [true, false] }),
+        ...some(0.04, { write_back: [true], bypass: [true] }),
+        // Only chat completions have a depth that is chosen.
+        ...(format === "chat" ? some(0.1, { adaptive_depth: [true, false] }) : {}),
         ...(isByPath || isAscii ? {} : { user_id: of.user }),
       };
       const body = {
@@ -199,7 +208,8 @@ export function comparedRequests(seed: number, count: number, data: string | nul
         "x-memprefix-agent": of.agent,
         "x-memprefix-conversation": of.id,
       };
-      const headers = isByPath ? {} : { ...withoutNulls(named), ...some(0.03, ODD_HEADERS) };
+      const version = format === "messages" ? { "anthropic-version": "2023-06-01" } : {};
+      const headers = isByPath ? version : { ...version, ...withoutNulls(named), ...some(0.03, ODD_HEADERS) };
       const path = `${isByPath ? byPath.join("") : chance(0.03) ? "/plain" : ""}${PATHS[format]}`;
       const turn = { text: exchange.answer, call: upTo === "question" ? call : null };
       push(`${PATHS[format]}${isStreamed ? " streamed" : ""}`, "POST", path, body, { headers, turn, found });
@@ -207,7 +217,7 @@ export function comparedRequests(seed: number, count: number, data: string | nul
     of.exchanges.push(exchange);
   };
   const composeBody = () => {
-    const of = conversation(one(["chat", "chat", "responses", "anthropic"]));
+    const of = conversation(one(["chat", "chat", "responses", "messages"]));
     const { question, found } = retrieved(of.material);
     const exchange: Exchange = { question, call: null, answer: `About ${question.slice(0, 30)}: ${made.length}.` };
     const isQuery = of.id === null && chance(0.4);
@@ -245,28 +255,6 @@ export function comparedRequests(seed: number, count: number, data: string | nul
       return push("/evict", "POST", "/evict", { request_ids: [anySent().request_id, anySent().request_id, "r"] });
     return push("/feedback", "POST", "/feedback", { ...withoutNulls(anySent()), ...some(0.8, REPORTED) });
   };
-  const look = () => {
-    const { user_id, agent_id, request_id } = anySent();
-    const [user, id] = [user_id, request_id].map(encodeURIComponent) as [string, string];
-    const agent = agent_id === null ? "" : `&agent_id=${agent_id}`;
-    const path = one([
-      ...[
-        `/requests/${id}/explain?user_id=${user}${agent}`,
-        `/request/explain?user_id=${user}&request_id=${id}${agent}`,
-      ],
-      ...[
-        `/users/${user}/index?`,
-        `/user/index?user_id=${user}${agent}`,
-        `/users/${user}/export?`,
-        `/user/export?user_id=${user}`,
-      ],
-      ...["summary", "misses"].map((name) => `/usage/${name}?window=${one(["day", "month"])}`),
-      ...[`/usage/requests?limit=7&user_id=${user}`],
-      `/usage/request?user_id=${user}&request_id=${id}${agent}`,
-      ...["/healthz", "/livez", "/openapi.json", "/v1/models", "/", "/nowhere", "/v1/other"],
-    ]);
-    push(path.replace(/\?.*|(?<=^\/(?:users|requests)\/)[^/]+/g, ""), "GET", path);
-  };
   const change = () => {
     const { id } = one(one(materials).memories);
     const user = one(USERS);
@@ -283,22 +271,16 @@ export function comparedRequests(seed: number, count: number, data: string | nul
       () => push("forget user", "DELETE", chance(0.15) ? path : "/users/nobody"),
       () => push("webhook", "POST", `/webhooks/mem0?token=${WEBHOOK_TOKEN}`, { event_details: event }),
       () => push("/memories", "POST", "/memories", { user_id: user, memories: [one(HOSTILE), "Bo naps."] }),
-      () => push("/usage/notes", "POST", "/usage/notes", { kind: "deploy", label: `v${below(9)}` }),
-      () => push("count_tokens", "POST", "/v1/messages/count_tokens", tokens),
+      () => formats.includes("messages") && push("count_tokens", "POST", "/v1/messages/count_tokens", tokens),
     ])();
   };
-  const doors = [
-    compose,
-    compose,
-    compose,
-    compose,
-    () => chat("chat"),
-    () => chat("chat"),
-    () => chat("responses"),
-    () => chat("anthropic"),
-  ];
-  while (made.length < count * 0.75) one([...doors, batch, report, look, change])();
-  for (const { type, ...request } of fc.sample(fuzzedRequest, { seed, numRuns: Math.ceil(count / 4) })) {
+  const doors = [compose, compose, compose, compose, ...Array.from({ length: 4 }, () => () => chat(one(formats)))];
+  while (made.length < count * 0.75) one([...doors, batch, report, change])();
+  const isOfBoth = ({ path, method }: FuzzedRequest) => method === "POST" && !path.startsWith("/v1/");
+  for (const { type, ...request } of fc.sample(fuzzedRequest.filter(isOfBoth), {
+    seed,
+    numRuns: Math.ceil(count / 4),
+  })) {
     const door = `fuzzed ${request.path.replace(/\?.*|(?<=^\/(?:users|requests)\/)[^/]+/gs, "")}`;
     made.push({
       ...NOTHING,
@@ -311,29 +293,13 @@ export function comparedRequests(seed: number, count: number, data: string | nul
   return made;
 }
 
-/** What is asked after the service was started again: everything that it keeps. */
+/** What is asked after the service was started again: answers that it stored. */
 export function requestsOfTheEnd(made: readonly ComparedRequest[]): ComparedRequest[] {
-  const get = (path: string): ComparedRequest => ({
-    ...NOTHING,
-    door: `at the end ${path.split("?")[0]}`,
-    method: "GET",
-    path,
-    body: null,
-  });
-  const users = [...USERS, "c", "1"].map(encodeURIComponent);
-  const usage = ["summary?window=month", "misses?window=month", "requests?limit=100", "users", "conversations"];
-  const repeated = made
-    .filter(({ door, body }) => door === "/compose" && String(body).includes('"request_id"'))
-    .slice(-60);
-  return [
-    ...users.flatMap((user) => [`/user/export?user_id=${user}`, `/user/index?user_id=${user}`]).map(get),
-    ...[...usage.map((path) => `/usage/${path}`), "/metrics", "/openapi.json", "/dashboard"].map(get),
-    ...repeated.map((request) => ({ ...request, door: "at the end /compose repeated" })),
-    ...repeated.map(({ body }) => {
-      const { request_id = "", user_id = "" } = JSON.parse(String(body)) as Record<string, string>;
-      return get(`/request/explain?${new URLSearchParams({ user_id, request_id })}`);
-    }),
-  ];
+  const isNamed = ({ door, body }: ComparedRequest) => door === "/compose" && String(body).includes('"request_id"');
+  return made
+    .filter(isNamed)
+    .slice(-60)
+    .map((request) => ({ ...request, door: "at the end /compose repeated" }));
 }
 
 function withoutNulls(fields: Readonly<Record<string, string | null>>): Record<string, string> {
@@ -376,7 +342,7 @@ function messagesOf(
       { type: "function_call", call_id: id, name, arguments: json },
       { type: "function_call_output", call_id: id, output: result },
     ],
-    anthropic: [
+    messages: [
       { role: "assistant", content: [{ type: "tool_use", id, name, input: JSON.parse(json) as unknown }] },
       { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: result }] },
     ],

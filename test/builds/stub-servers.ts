@@ -16,14 +16,23 @@ export interface StubMemory {
   readonly [field: string]: unknown;
 }
 
+/** A request that reached a server, its body as parsed JSON. */
+export interface StubRequest {
+  readonly server: string;
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly headers: Json;
+  readonly body: Json;
+}
+
 /** An engine and a Mem0 whose answers follow from the requests and from what they are set to. */
 export interface StubServers {
   readonly engineUrl: string;
   readonly mem0Url: string;
   turn: StubTurn;
   found: readonly StubMemory[];
-  /** Requests that came, as lines, oldest first; to be emptied. */
-  readonly received: string[];
+  /** Requests that came, oldest first; to be emptied. */
+  readonly received: StubRequest[];
   close(): void;
 }
 
@@ -31,24 +40,26 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** Prompts with which a new one may share a prefix, which then counts as cached. */
 const CACHED_PROMPTS = 200;
+/** Names under which builds ask for themselves. */
+const OWN_NAMES: ReadonlySet<unknown> = new Set(["memprefix", "memstem"]);
 /** Headers that HTTP itself needs. */
 const OF_HTTP = new Set(["host", "connection", "content-length", "transfer-encoding"]);
 
 export async function stubServers(): Promise<StubServers> {
-  const received: string[] = [];
+  const received: StubRequest[] = [];
   const state = { turn: { text: "Indeed.", call: null } as StubTurn, found: [] as readonly StubMemory[] };
   const listen = async (
     name: string,
     answer: (request: IncomingMessage, body: Json, response: ServerResponse) => void,
   ) => {
     const server = createServer(async (request, response) => {
-      const raw = Buffer.concat(await request.toArray()).toString("utf8");
-      // What memprefix asks for itself, once an hour, comes beside any request.
-      if (request.headers["user-agent"] !== "memprefix") {
-        const headers = Object.entries(request.headers).filter(([header]) => !OF_HTTP.has(header));
-        received.push(`${name} ${request.method} ${request.url} ${JSON.stringify(Object.fromEntries(headers))} ${raw}`);
+      const body = JSON.parse(Buffer.concat(await request.toArray()).toString("utf8") || "{}") as Json;
+      // What a service asks for itself, once an hour, comes beside any request.
+      if (!OWN_NAMES.has(request.headers["user-agent"])) {
+        const headers = Object.fromEntries(Object.entries(request.headers).filter(([header]) => !OF_HTTP.has(header)));
+        received.push({ server: name, method: request.method, url: request.url, headers, body });
       }
-      answer(request, JSON.parse(raw || "{}") as Json, response);
+      answer(request, body, response);
     }).listen(0, "127.0.0.1");
     await once(server, "listening");
     return server;

@@ -39,7 +39,6 @@ const composeFields = {
   retention,
   annotations: mostly(fc.constantFrom(true, false, "paper"), anything),
   engine: engineName,
-  prompt: mostly(fc.boolean(), anything),
 };
 const composed = fc.record(composeFields, { requiredKeys: ["user_id", "messages", "memories"] });
 /** With the fields that single prompts have and a batch has for all. */
