@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { APIS } from "../../../src/apis/apis.js";
 import { eventsOf } from "../../../src/engines/upstream/answer-body.js";
-import { MESSAGES } from "../../../src/service/chat/chat-format.js";
-import { ResponsesAnswer } from "../../../src/service/responses/responses-format.js";
 import { servedApp } from "../server/served-app.js";
 import { anthropicServer } from "./anthropic-server.js";
 import { observedBy } from "./chat-client.js";
@@ -17,7 +16,7 @@ import {
 import { openAiEngine, openEvents } from "./openai-engine.js";
 
 const RESPONSES = everyEvent("responses");
-const MESSAGE = everyEvent("anthropic");
+const MESSAGE = everyEvent("messages");
 /** What no client and no version of memprefix knows. */
 const UNKNOWN = [
   'event: of_tomorrow\ndata: {"type":"of_tomorrow","x":"\\u00e9 é 🍵"}',
@@ -35,21 +34,11 @@ function wireOf(events: readonly StreamedEvent[], lineEnd: string): Buffer {
 }
 
 const STREAMS = [
-  {
-    api: "the Responses API",
-    stream: RESPONSES,
-    kinds: Object.keys(RESPONSE_EVENTS),
-    reader: () => new ResponsesAnswer(),
-  },
-  {
-    api: "the Messages API",
-    stream: MESSAGE,
-    kinds: [...Object.keys(MESSAGE_EVENTS), "ping", "error"],
-    reader: () => MESSAGES.answerReader(),
-  },
+  { api: APIS.responses, stream: RESPONSES, kinds: Object.keys(RESPONSE_EVENTS) },
+  { api: APIS.messages, stream: MESSAGE, kinds: [...Object.keys(MESSAGE_EVENTS), "ping", "error"] },
 ];
 
-describe.each(STREAMS)("a stream with every event of $api", ({ stream, kinds, reader }) => {
+describe.each(STREAMS)("a stream with every event of the API $api.name", ({ api, stream, kinds }) => {
   it("has them all", () => {
     expect([...kindsIn(stream)].sort()).toEqual([...kinds].sort());
   });
@@ -61,7 +50,7 @@ describe.each(STREAMS)("a stream with every event of $api", ({ stream, kinds, re
         const events = end.length === 0 ? stream.events : [...stream.events.slice(0, -1), ...end];
         const wire = wireOf(events, lineEnd);
         const read = async (cuts: readonly number[]) => {
-          const observed = reader();
+          const observed = api.answerReader();
           const passed: Uint8Array[] = [];
           for await (const { bytes, data } of eventsOf(chunksAt(wire, cuts))) {
             observed.take(data, 1);
@@ -103,7 +92,7 @@ describe("every event of the Responses API, a byte at a time", () => {
 
 describe("every event of the Messages API, a byte at a time", () => {
   const anthropic = anthropicServer();
-  const app = servedApp({ upstream: anthropic, environment: { MEMPREFIX_UPSTREAM_API: "anthropic" } });
+  const app = servedApp({ upstream: anthropic, environment: { MEMPREFIX_ENGINE_FAMILY: "anthropic" } });
 
   it("reaches the client as it was sent; its usage is learned", async () => {
     const wire = wireOf(MESSAGE.events, "\n");

@@ -114,8 +114,8 @@ const event = z.looseObject({ type: z.string() });
 const fixture = z.object({ source: z.string(), events: z.array(event), otherEnds: z.array(event) });
 
 /** Reads the events of an API from the fixtures. */
-export function everyEvent(api: "responses" | "anthropic"): EveryEvent {
-  const file = new URL(`../../engines/${api}/fixtures/every-event.json`, import.meta.url);
+export function everyEvent(api: "responses" | "messages"): EveryEvent {
+  const file = new URL(`../../apis/fixtures/${api}-events.json`, import.meta.url);
   return fixture.parse(JSON.parse(readFileSync(file, "utf8")));
 }
 
