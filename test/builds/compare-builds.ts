@@ -9,7 +9,7 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, type IncomingMessage, request as send } from "node:http";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { setTimeout as after } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { launch, listening } from "../cli/launch.js";
@@ -73,7 +73,7 @@ interface Build {
 
 function buildIn(folder: string): Build {
   const dist = resolve(folder);
-  const manifest = JSON.parse(readFileSync(join(dist, "../package.json"), "utf8")) as { readonly name: string };
+  const manifest = JSON.parse(readFileSync(join(dirname(dist), "package.json"), "utf8")) as { readonly name: string };
   return { dist, name: manifest.name };
 }
 
@@ -215,7 +215,8 @@ function sorted(value: unknown): unknown {
 function differences(old: string, now: string): readonly (readonly [field: string, old: string, now: string])[] {
   const [was, is] = [parsed(old), parsed(now)];
   const found = was === undefined || is === undefined ? [] : jsonDifferences(was, is, "");
-  if (found.length > 0) return found;
+  // Of JSON that says the same, the order of names may differ.
+  if (found.length > 0 || (was !== undefined && is !== undefined)) return found;
   let at = 0;
   while (old[at] === now[at]) at++;
   const around = (text: string) => text.slice(Math.max(0, at - 80), at + 80);

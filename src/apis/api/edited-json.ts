@@ -1,6 +1,6 @@
 import { textEnd } from "../../core/text/json.js";
 
-/** A part of a JSON text to write anew. */
+/** A part of a JSON text to write again. */
 interface Edit {
   readonly from: number;
   readonly to: number;
