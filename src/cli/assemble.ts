@@ -3,13 +3,12 @@ import { join } from "node:path";
 import {
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
-  DEFAULT_SCOPE_BOUNDS,
   EngineCache,
   type EngineModel,
   type RequestId,
   residencyModel,
+  type ScopeBounds,
 } from "../core/index.js";
-import { anthropicWith } from "../engines/adapters/anthropic.js";
 import { type EngineAdapter, type EngineName, newRequestId } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
@@ -49,6 +48,8 @@ import {
 } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
+/** Milliseconds for the first byte of the engine's answer, and between its bytes: models may think for minutes. */
+const UPSTREAM_TIMEOUT_MS = 600_000;
 /** Milliseconds that adding or deleting memories may take: Mem0 calls a model for it, and nobody's prompt waits. */
 const WRITE_TIMEOUT_MS = 60_000;
 
@@ -75,7 +76,11 @@ export interface AssembledService {
   readonly storedKeys: StoredApiKeys;
 }
 
-function assembledInFile(settings: Settings, source: MemorySource | null | undefined): Omit<AssembledService, "keys"> {
+function assembledInFile(
+  settings: Settings,
+  source: MemorySource | null | undefined,
+  scopeBounds?: ScopeBounds,
+): Omit<AssembledService, "keys"> {
   const database = openDataDir(settings);
   let opened: MemorySource | null;
   try {
@@ -87,7 +92,7 @@ function assembledInFile(settings: Settings, source: MemorySource | null | undef
   }
   // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
   const usage = threadedUsageLog({ file: join(settings.dataDir, USAGE_DATABASE) }, usageBoundsOf(settings));
-  const memprefix = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened);
+  const memprefix = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened, scopeBounds);
   return { memprefix, source: opened, storedKeys: keysInFile(database) };
 }
 
@@ -95,13 +100,14 @@ async function assembledOnServer(
   databaseUrl: string,
   settings: Settings,
   source: MemorySource | null | undefined,
+  scopeBounds?: ScopeBounds,
 ): Promise<Omit<AssembledService, "keys">> {
   const opened = source === undefined ? openSource(settings) : source;
   const { openPostgres } = await import("../store/postgres/open-postgres.js");
   const { journal, keys: storedKeys } = await openPostgres(databaseUrl);
   const usage = threadedUsageLog({ url: databaseUrl }, usageBoundsOf(settings));
   return {
-    memprefix: assembleWith(new JournalStore(journal), usage, settings, opened),
+    memprefix: assembleWith(new JournalStore(journal), usage, settings, opened, scopeBounds),
     source: opened,
     storedKeys,
   };
@@ -119,12 +125,16 @@ export async function openStore(settings: Settings): Promise<Store> {
  * The service with who may ask it, on the PostgreSQL server that the settings name, where they name one. Its driver is loaded only then.
  * With `MEMPREFIX_API_KEY`, whose tenant has the cache salts that its other keys have. Rejects with `DatabaseOpenError`.
  */
-export async function assembleWhereStored(settings: Settings, source?: MemorySource | null): Promise<AssembledService> {
+export async function assembleWhereStored(
+  settings: Settings,
+  source?: MemorySource | null,
+  scopeBounds?: ScopeBounds,
+): Promise<AssembledService> {
   const { databaseUrl, apiKey } = settings;
   const assembled =
     databaseUrl === undefined
-      ? assembledInFile(settings, source)
-      : await assembledOnServer(databaseUrl, settings, source);
+      ? assembledInFile(settings, source, scopeBounds)
+      : await assembledOnServer(databaseUrl, settings, source, scopeBounds);
   const { memprefix, storedKeys } = assembled;
   if (apiKey === undefined) return { ...assembled, keys: storedKeys };
   const { name } = DEFAULT_TENANT;
@@ -137,12 +147,19 @@ export async function assembleWhereStored(settings: Settings, source?: MemorySou
   }
 }
 
-function assembleWith(store: Store, usage: UsageLog, settings: Settings, source: MemorySource | null): Memprefix {
+function assembleWith(
+  store: Store,
+  usage: UsageLog,
+  settings: Settings,
+  source: MemorySource | null,
+  scopeBounds?: ScopeBounds,
+): Memprefix {
   const cache = sharedCacheOf(settings);
   return new Memprefix({
     store,
     usage,
     source,
+    scopeBounds,
     defaults: {
       policy: settings.policy,
       topK: settings.topK,
@@ -160,8 +177,6 @@ function assembleWith(store: Store, usage: UsageLog, settings: Settings, source:
     countTokens: countO200k,
     newRequestId,
     now: systemClock,
-    maxWorkingBytes: settings.maxWorkingMb * 1024 * 1024,
-    scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
   });
 }
 
@@ -176,7 +191,7 @@ function usageBoundsOf({ usagePrompts, keepDays }: Settings): UsageBounds {
 }
 
 /** How a test waits for the engine: default, by the process's timers, and as long between bytes as for the first. */
-type Waits = Pick<UpstreamOptions, "after" | "idleMs">;
+export type Waits = Partial<Pick<UpstreamOptions, "after" | "idleMs" | "timeoutMs">>;
 
 /** Engines that ignore what they do not know of a message. */
 const IGNORES_FIELDS: ReadonlySet<EngineName> = new Set(["vllm", "sglang", "llamacpp"]);
@@ -217,15 +232,16 @@ export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngin
 interface FollowedEngine extends Pick<KvEventOptions, "onFollowed" | "onFault"> {
   /** What its events are read with; null: they are not followed. */
   readonly packages: KvEventPackages | null;
+  readonly waits?: Waits | undefined;
 }
 
 /** The engine that chats are forwarded to, with what it says of its cache; `stop` ends the reading of that. */
 export function openFollowedEngine(
   settings: Settings,
   cache: EngineCache | undefined,
-  { packages, ...on }: FollowedEngine,
+  { packages, waits, ...on }: FollowedEngine,
 ): { readonly chat: ChatEngine | null; stop(): Promise<void> } {
-  const opened = openChatEngine(settings);
+  const opened = openChatEngine(settings, waits);
   if (opened === null || cache === undefined) return { chat: opened, stop: async () => {} };
   const { upstream } = opened;
   const of = { cache, upstream, now: systemClock };
@@ -245,16 +261,14 @@ export function openFollowedEngine(
 function openConfiguredUpstream(settings: Settings, waits: Waits): Upstream | null {
   const { upstreamUrl: url, upstreamApi, upstreamApiKey: apiKey } = settings;
   if (url === undefined) return null;
-  const { upstreamTimeoutMs: timeoutMs } = settings;
-  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs, ...waits });
-  return anthropicUpstream(openUpstream({ url, timeoutMs, ...waits }), { apiKey, now: Date.now });
+  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs: UPSTREAM_TIMEOUT_MS, ...waits });
+  return anthropicUpstream(openUpstream({ url, timeoutMs: UPSTREAM_TIMEOUT_MS, ...waits }), { apiKey, now: Date.now });
 }
 
 /** The adapter of every engine. */
-function enginesFor({ router, cacheMarkTtl }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
-  const anthropic = anthropicWith(cacheMarkTtl);
+function enginesFor({ router }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
   const sglang = router === SESSION_ROUTERS.sglang ? behindSglangGateway(ENGINES.sglang) : ENGINES.sglang;
-  return { ...ENGINES, anthropic, sglang };
+  return { ...ENGINES, sglang };
 }
 
 /** The configured memory source, with its deadlines. Null: none. */

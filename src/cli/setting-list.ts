@@ -11,7 +11,6 @@ import {
   RETENTION_NAMES,
 } from "../core/index.js";
 import { parsedJson } from "../core/text/json.js";
-import { MARK_LIFETIMES } from "../engines/adapters/anthropic.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { SESSION_ROUTERS, type SessionRouter } from "../engines/adapters/session-routers.js";
 import { kvEventSources } from "../engines/upstream/kv-events.js";
@@ -31,14 +30,6 @@ const wholeNumber = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
 
-const origins = z.string().transform((text) => text.split(",").map((origin) => origin.trim()));
-/** As browsers write it: `https://app.example.org`. */
-const origin = z
-  .string()
-  .refine(
-    (text) => URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text,
-    "must be origins as https://app.example.org, separated by commas",
-  );
 /** Text of at least one character. */
 const text = z.string().min(1);
 const onOrOff = z.enum(["on", "off"]);
@@ -199,13 +190,6 @@ export const SETTINGS = {
     .enum(["silent", "error", "warn", "info", "debug"])
     .default("info")
     .describe("silent, error, warn, info or debug; logs go to standard error and hold no memory text"),
-  shutdownMs: wholeNumber(0, 3_600_000)
-    .default(10_000)
-    .describe("time-out of running requests, streams included, after SIGTERM, in ms"),
-  corsOrigins: origins
-    .pipe(z.array(origin))
-    .optional()
-    .describe("CORS origins, as https://app.example.org, separated by commas; default: none"),
   webhookToken: z
     .string()
     .min(16, "must have at least 16 characters")
@@ -260,12 +244,6 @@ export const SETTINGS = {
     .describe(
       `cost model of the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON; default: by the engine's family`,
     ),
-  cacheMarkTtl: z
-    .enum(MARK_LIFETIMES)
-    .default("5m")
-    .describe(
-      "lifetime of memprefix's cache marks for anthropic, 5m or 1h, where the client's own allow it; an hour costs more to write",
-    ),
   cacheTtlSeconds: wholeNumber(1, 31_536_000)
     .optional()
     .describe("seconds that the engine's cache keeps a prefix after its last use; default: no limit"),
@@ -299,9 +277,6 @@ export const SETTINGS = {
     .default("openai")
     .describe("the upstream's API: openai, or anthropic for Anthropic's own, to which chats are converted"),
   upstreamApiKey: text.optional().describe("the upstream's API key; default: the client's key is forwarded"),
-  upstreamTimeoutMs: wholeNumber(1, 3_600_000)
-    .default(600_000)
-    .describe("time-out for the first byte of the upstream's answer, and between its bytes, in ms"),
   identity: identitySources
     .optional()
     .describe(
@@ -326,12 +301,6 @@ export const SETTINGS = {
   keepDays: wholeNumber(1, 36_500)
     .optional()
     .describe("days after which unused conversations, prompts and memory texts are deleted; default: no limit"),
-  maxWorkingMb: wholeNumber(1, 1_048_576)
-    .default(128)
-    .describe("maximum megabytes of working state in memory, estimated; the process needs about five times as much"),
-  maxIndexNodes: wholeNumber(10, 10_000_000)
-    .default(20_000)
-    .describe("maximum nodes of one user's context index; the least recently used paths are evicted"),
   usagePrompts: wholeNumber(0, 100_000_000)
     .default(DEFAULT_USAGE_BOUNDS.prompts)
     .describe(

@@ -174,7 +174,7 @@ describe("built memprefix serve, in a process", () => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write('data: {"choices":[{"index":0,"delta":{"content":"first"}}]}\n\n');
     });
-    const service = await memprefix.serve({ MEMPREFIX_UPSTREAM_URL: engine.url, MEMPREFIX_SHUTDOWN_MS: "600000" });
+    const service = await memprefix.serve({ MEMPREFIX_UPSTREAM_URL: engine.url });
     const chat = { stream: true, user: "ada", messages: [{ role: "user", content: "Tea?" }] };
     await fetch(`${service.address}/v1/chat/completions`, { method: "POST", body: JSON.stringify(chat) });
     service.kill(first);

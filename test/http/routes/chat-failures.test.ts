@@ -18,8 +18,7 @@ describe("a chat that fails", () => {
   const app = servedApp({
     source: () => source,
     upstream: engine,
-    times: { after: timers.after, idleMs: 2_001 },
-    environment: { MEMPREFIX_UPSTREAM_TIMEOUT_MS: "2000" },
+    times: { after: timers.after, idleMs: 2_001, timeoutMs: 2_000 },
   });
   const liveRequests = async () =>
     indexResult.parse(JSON.parse((await app.send("GET", "/users/ada/index")).text)).nodes.flatMap((n) => n.request_ids);
