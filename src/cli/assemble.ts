@@ -43,8 +43,10 @@ import {
   engineModelOf,
   identityOf,
   residencyOf,
+  sessionRouterOf,
   sharedCacheOf,
   sourceOf,
+  workersOf,
 } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
@@ -168,7 +170,7 @@ function assembleWith(
       engine: engineModelOf(settings),
       engineFamily: engineFamilyOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
-      workers: settings.workers,
+      workers: workersOf(settings),
     },
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
@@ -224,7 +226,7 @@ export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngin
     readsLimit: maxPromptTokens === undefined,
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
-    router: settings.router ?? null,
+    router: sessionRouterOf(settings),
   };
 }
 
@@ -266,7 +268,8 @@ function openConfiguredUpstream(settings: Settings, waits: Waits): Upstream | nu
 }
 
 /** The adapter of every engine. */
-function enginesFor({ router }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+function enginesFor(settings: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+  const router = sessionRouterOf(settings);
   const sglang = router === SESSION_ROUTERS.sglang ? behindSglangGateway(ENGINES.sglang) : ENGINES.sglang;
   return { ...ENGINES, sglang };
 }

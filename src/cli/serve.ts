@@ -6,12 +6,7 @@ import type { ScopeBounds } from "../core/index.js";
 import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp } from "../http/server/app.js";
 import { type HttpSurface, nodeServer } from "../http/server/node-server.js";
-import {
-  InvalidRequestError,
-  MemorySourceError,
-  StoreUnavailableError,
-  UpstreamError,
-} from "../service/base/errors.js";
+import { MemorySourceError, StoreUnavailableError, UpstreamError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { systemClock } from "../service/library/memprefix.js";
 import { startSweeps } from "../service/records/expiry.js";
@@ -22,7 +17,7 @@ import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
 import { VERSION } from "./package.js";
 import type { Settings } from "./setting-list.js";
-import { addressOf, leftOutSource, rateOf, sourceOf } from "./settings.js";
+import { addressOf, leftOutSource, rateOf, sourceOf, UsageError } from "./settings.js";
 
 const NEEDS_A_KEY =
   "without an API key only the loopback is listened on; make one with memprefix keys add, or give one as MEMPREFIX_API_KEY";
@@ -72,7 +67,7 @@ export async function startService(
   const validKeys = (await storedKeys.list()).filter(({ revokedAt }) => revokedAt === null);
   if (!isLoopbackAddress(settings.host) && keys.configured === undefined && validKeys.length === 0) {
     await memprefix.close();
-    throw new InvalidRequestError([{ field: "MEMPREFIX_HOST", message: NEEDS_A_KEY }]);
+    throw new UsageError([{ field: "MEMPREFIX_HOST", message: NEEDS_A_KEY }]);
   }
   // Before it listens: while `npm ci` replaces the packages of a running service, nothing can be loaded any more.
   loadO200k();

@@ -31,6 +31,9 @@ const SERVICES: Readonly<Record<string, readonly [share: number, settings: Reado
     {
       ...{
         MEMPREFIX_ENGINE_FAMILY: "vllm",
+        MEMPREFIX_ENGINE_COST: "gpu",
+        MEMPREFIX_CACHE_SIZE: "20000",
+        // As builds before CACHE_SIZE name them.
         MEMPREFIX_COST: "gpu",
         MEMPREFIX_CACHE_TOKENS: "20000",
       },
@@ -52,11 +55,10 @@ const SERVICES: Readonly<Record<string, readonly [share: number, settings: Reado
         MEMPREFIX_SOURCE: "none",
         MEMPREFIX_POLICY: "carry-over",
         MEMPREFIX_ENGINE_FAMILY: "llamacpp",
+        MEMPREFIX_CACHE_SIZE: "2 slots",
         MEMPREFIX_CACHE_SLOTS: "2",
       },
       ...{
-        MEMPREFIX_MAX_INDEX_NODES: "100",
-        MEMPREFIX_MAX_WORKING_MB: "1",
         MEMPREFIX_RETENTION: "ephemeral",
         MEMPREFIX_TOP_K: "5",
       },

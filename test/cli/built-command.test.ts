@@ -83,7 +83,12 @@ describe("built commands, one after the other:", () => {
     running.child.stdin?.end(JSON.stringify([...MISTAKES, { args: ["compose"], input: JSON.stringify(REQUEST) }]));
     const ended = JSON.parse((await running).stdout) as readonly object[];
     const mistakes = MISTAKES.map(({ stderr }) => ({
-      ...{ code: 1, stdout: "", stderr: expect.stringMatching(stderr ?? ""), hasTokenizer: false },
+      ...{
+        code: expect.toBeOneOf([1, 2]),
+        stdout: "",
+        stderr: expect.stringMatching(stderr ?? ""),
+        hasTokenizer: false,
+      },
     }));
     const composed = {
       code: 0,

@@ -113,7 +113,7 @@ describe("the Helm chart", () => {
     expect(Service).toMatchObject({ metadata: { name: "memprefix" } });
     // As the kubelet writes them of a Service by this name.
     const links = { MEMPREFIX_PORT: "tcp://10.96.0.1:4600", MEMPREFIX_SERVICE_HOST: "10.96.0.1" };
-    expect(() => readSettings(links)).toThrow(/MEMPREFIX_SERVICE_HOST/);
+    expect(() => readSettings(links)).toThrow(/MEMPREFIX_PORT/);
     expect(Deployment).toMatchObject({ spec: { template: { spec: { enableServiceLinks: false } } } });
   });
 
