@@ -49,8 +49,8 @@ const ANY_FORMAT = { anyOf: [refTo("Message"), refTo("ResponsesItem")] };
  * `POST /compose`.
  */
 
-/** Where the body has memories, and what of it is sent on. */
-export const COMPOSE_PLACES = { memories: ["memories"], exact: new Set(["messages", "system"]) } as const;
+/** What of the body is sent on. */
+export const COMPOSE_PLACES = { exact: new Set(["messages", "system"]) } as const;
 
 const MEMORIES = { type: "array", items: refTo("Memory") };
 const { messages, memories } = composeOptions.shape;

@@ -106,7 +106,7 @@ export function readerOf<S extends z.ZodObject, T = z.output<S>>(
 /** A request's body: its schema, and the service's form of what the schema accepted. */
 export interface WireBody<T> {
   readonly schema: z.ZodType;
-  /** Absent: it has no memories. */
+  /** Absent: nothing of it is sent on. */
   readonly places?: BodyPlaces;
   read(body: object): T;
 }

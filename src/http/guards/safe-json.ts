@@ -9,8 +9,8 @@ import {
 } from "../../service/fields/fields.js";
 
 /*
- * JSON that cannot be read safely: nested too deep, with a field that sets a prototype, or of bytes that are not UTF-8. Where that is so of a
- * memory that a request gives, it costs the memory, as any other fault of it does; elsewhere it costs the request.
+ * JSON that cannot be read safely: nested too deep, with a field that sets a prototype, or of bytes that are not UTF-8. It costs the request,
+ * but in a chat's memories only the memory.
  */
 
 /** The fields on the way to a part of a body, `*` for every item of a list. */
@@ -20,8 +20,8 @@ type BodyPath = readonly string[];
 export interface BodyPlaces {
   /** The way to the requests in it. Default: it is one. */
   readonly within?: BodyPath;
-  /** The way from a request to its memories. */
-  readonly memories: BodyPath;
+  /** The way from a chat to its memories. Default: it has none. */
+  readonly memories?: BodyPath;
   /** Fields of a request that go on to an engine: their numbers are as `withExactNumbers` has them. Default: none. */
   readonly exact?: ReadonlySet<string>;
 }
