@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { FromWire } from "../../client/wire-names.js";
+import type { FromWire } from "./wire-names.js";
 import type { CacheState } from "../../core/index.js";
 import type { ShownPrompt } from "../../service/records/explain.js";
 import {

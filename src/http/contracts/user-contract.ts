@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { FromWire } from "../../client/wire-names.js";
+import type { FromWire } from "./wire-names.js";
 import { addOptions, forgetMemoryOptions, forgetUserOptions } from "../../service/fields/companion-options.js";
 import * as field from "../../service/fields/fields.js";
 import type { UserExport } from "../../service/records/user-records.js";

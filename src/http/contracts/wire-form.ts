@@ -8,7 +8,7 @@
 
 import type { Context } from "hono";
 import { z } from "zod";
-import { type CamelName, camelName, type FromWire, type WireName, wireName } from "../../client/wire-names.js";
+import { type CamelName, camelName, type FromWire, type WireName, wireName } from "./wire-names.js";
 import { withPlainNumbers } from "../../service/fields/fields.js";
 import type { BodyPlaces } from "../guards/safe-json.js";
 

@@ -1,7 +1,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { z } from "zod";
-import { type FromWire, fromWire } from "../../client/wire-names.js";
+import { type FromWire, fromWire } from "../contracts/wire-names.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { fieldIssues } from "../../service/fields/fields.js";
 import { type Described, type OperationId, operation } from "../contracts/operations.js";
