@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
-import { camelName } from "../src/client/wire-names.js";
+import { camelName } from "../src/http/contracts/wire-names.js";
 
 /*
  * Writes out the types that built declarations take from zod schemas, as `AnswerOf<typeof schema>`: with their descriptions, and so that who

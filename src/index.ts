@@ -169,12 +169,13 @@ export function createMemprefix(options: MemprefixOptions = {}): MemprefixClient
 }
 
 const OF_THE_SAME_NAME = [
-  ...(["dataDir", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "topK", "maxPromptTokens"] as const),
+  ...(["dataDir", "searchTimeoutMs", "cacheTtlSeconds", "topK", "maxPromptTokens"] as const),
 ] satisfies readonly (keyof Settings & keyof MemprefixOptions)[];
 
 /** Each option's setting. A misspelt option would leave a default in force: memories in another directory, or of another source. */
 const OPTIONS: ReadonlyMap<string, keyof Settings> = new Map<string, keyof Settings>([
   ...OF_THE_SAME_NAME.map((name) => [name, name] as const),
+  ["cacheTokens", "cacheSize"],
   ["source.kind", "source"],
   ["source.url", "mem0Url"],
   ["source.apiKey", "mem0ApiKey"],

@@ -40,9 +40,9 @@ const RULES: Readonly<Record<string, RoomRule>> = {
     rooms: ["core", "apis", "engines"],
     files: ["store/api/store.ts", "store/api/usage-log.ts", "memory/memory-source.ts", "memory/mem0-answer.ts"],
   },
+  http: { rooms: ["service", "apis"], typesOf: ["core"], files: ["core/text/json.ts"] },
   // Names turn by one rule at both ends of the wire.
-  http: { rooms: ["service", "apis"], typesOf: ["core"], files: ["client/wire-names.ts", "core/text/json.ts"] },
-  client: { rooms: [], typesOf: ["core", "service", "http"] },
+  client: { rooms: [], typesOf: ["core", "service", "http"], files: ["http/contracts/wire-names.ts"] },
   // They import nothing that a browser or a worker lacks.
   integrations: {
     rooms: ["client"],
@@ -85,7 +85,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   eval: ["base", "locomo", "engine", "scores", "replay", "run", "measures", "report"],
 };
 
-/** The library's entry, and the client's errors, which have the names of the library's. */
+/** The library's entry, and the client's problem, which needs no package. */
 const OWN_FORMS: readonly string[] = ["index.ts", "client/errors.ts"];
 
 /** Most files of one folder of `core`. */

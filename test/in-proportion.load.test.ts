@@ -54,7 +54,7 @@ const almostQuoted: Work = (length) => {
 const unsafeMemories: Work = (length) => {
   const item = '{"id":"1","memory":"x","metadata":{"__proto__":[]}}';
   const json = `{"memories":[${Array.from({ length: Math.ceil(length / item.length) }, () => item).join()}]}`;
-  return () => parseSafeJson(json, { memories: ["memories"] });
+  return () => parseSafeJson(json, ["memories"]);
 };
 
 /** One event, in pieces of 16 bytes. Eight times as long was 64 times as much work. */

@@ -314,10 +314,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "client: fields have the library's names",
-    file: "src/client/wire-names.ts",
+    file: "src/http/contracts/wire-names.ts",
     from: 'left_out_messages: "leftOut", ',
     to: "",
-    by: ["test/client/wire-names.test.ts"],
+    by: ["test/http/contracts/wire-names.test.ts"],
   },
   {
     promise: "windows: a history cut by the client is found again",

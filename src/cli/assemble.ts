@@ -3,13 +3,12 @@ import { join } from "node:path";
 import {
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
-  DEFAULT_SCOPE_BOUNDS,
   EngineCache,
   type EngineModel,
   type RequestId,
   residencyModel,
+  type ScopeBounds,
 } from "../core/index.js";
-import { anthropicWith } from "../engines/adapters/anthropic.js";
 import { type EngineAdapter, type EngineName, newRequestId } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
@@ -41,11 +40,15 @@ import {
   engineModelOf,
   identityOf,
   residencyOf,
+  sessionRouterOf,
   sharedCacheOf,
   sourceOf,
+  workersOf,
 } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
+/** Milliseconds for the first byte of the engine's answer, and between its bytes: models may think for minutes. */
+const UPSTREAM_TIMEOUT_MS = 600_000;
 /** Milliseconds that adding or deleting memories may take: Mem0 calls a model for it, and nobody's prompt waits. */
 const WRITE_TIMEOUT_MS = 60_000;
 
@@ -72,7 +75,11 @@ export interface AssembledService {
   readonly storedKeys: StoredApiKeys;
 }
 
-function assembledInFile(settings: Settings, source: MemorySource | null | undefined): Omit<AssembledService, "keys"> {
+function assembledInFile(
+  settings: Settings,
+  source: MemorySource | null | undefined,
+  scopeBounds?: ScopeBounds,
+): Omit<AssembledService, "keys"> {
   const database = openDataDir(settings);
   let opened: MemorySource | null;
   try {
@@ -84,7 +91,7 @@ function assembledInFile(settings: Settings, source: MemorySource | null | undef
   }
   // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
   const usage = threadedUsageLog({ file: join(settings.dataDir, USAGE_DATABASE) }, usageBoundsOf(settings));
-  const memprefix = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened);
+  const memprefix = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened, scopeBounds);
   return { memprefix, source: opened, storedKeys: keysInFile(database) };
 }
 
@@ -92,13 +99,14 @@ async function assembledOnServer(
   databaseUrl: string,
   settings: Settings,
   source: MemorySource | null | undefined,
+  scopeBounds?: ScopeBounds,
 ): Promise<Omit<AssembledService, "keys">> {
   const opened = source === undefined ? openSource(settings) : source;
   const { openPostgres } = await import("../store/postgres/open-postgres.js");
   const { journal, keys: storedKeys } = await openPostgres(databaseUrl);
   const usage = threadedUsageLog({ url: databaseUrl }, usageBoundsOf(settings));
   return {
-    memprefix: assembleWith(new JournalStore(journal), usage, settings, opened),
+    memprefix: assembleWith(new JournalStore(journal), usage, settings, opened, scopeBounds),
     source: opened,
     storedKeys,
   };
@@ -116,12 +124,16 @@ export async function openStore(settings: Settings): Promise<Store> {
  * The service with who may ask it, on the PostgreSQL server that the settings name, where they name one. Its driver is loaded only then.
  * With `MEMPREFIX_API_KEY`, whose tenant has the cache salts that its other keys have. Rejects with `DatabaseOpenError`.
  */
-export async function assembleWhereStored(settings: Settings, source?: MemorySource | null): Promise<AssembledService> {
+export async function assembleWhereStored(
+  settings: Settings,
+  source?: MemorySource | null,
+  scopeBounds?: ScopeBounds,
+): Promise<AssembledService> {
   const { databaseUrl, apiKey } = settings;
   const assembled =
     databaseUrl === undefined
-      ? assembledInFile(settings, source)
-      : await assembledOnServer(databaseUrl, settings, source);
+      ? assembledInFile(settings, source, scopeBounds)
+      : await assembledOnServer(databaseUrl, settings, source, scopeBounds);
   const { memprefix, storedKeys } = assembled;
   if (apiKey === undefined) return { ...assembled, keys: storedKeys };
   const { name } = DEFAULT_TENANT;
@@ -134,12 +146,19 @@ export async function assembleWhereStored(settings: Settings, source?: MemorySou
   }
 }
 
-function assembleWith(store: Store, usage: UsageLog, settings: Settings, source: MemorySource | null): Memprefix {
+function assembleWith(
+  store: Store,
+  usage: UsageLog,
+  settings: Settings,
+  source: MemorySource | null,
+  scopeBounds?: ScopeBounds,
+): Memprefix {
   const cache = sharedCacheOf(settings);
   return new Memprefix({
     store,
     usage,
     source,
+    scopeBounds,
     defaults: {
       policy: settings.policy,
       topK: settings.topK,
@@ -148,7 +167,7 @@ function assembleWith(store: Store, usage: UsageLog, settings: Settings, source:
       engine: engineModelOf(settings),
       engineFamily: engineFamilyOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
-      workers: settings.workers,
+      workers: workersOf(settings),
     },
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
@@ -157,8 +176,6 @@ function assembleWith(store: Store, usage: UsageLog, settings: Settings, source:
     countTokens: countO200k,
     newRequestId,
     now: systemClock,
-    maxWorkingBytes: settings.maxWorkingMb * 1024 * 1024,
-    scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
   });
 }
 
@@ -173,7 +190,7 @@ function usageBoundsOf({ usagePrompts, keepDays }: Settings): UsageBounds {
 }
 
 /** How a test waits for the engine: default, by the process's timers, and as long between bytes as for the first. */
-type Waits = Pick<UpstreamOptions, "after" | "idleMs">;
+export type Waits = Partial<Pick<UpstreamOptions, "after" | "idleMs" | "timeoutMs">>;
 
 /** The engine that chats are forwarded to; null where none is configured. */
 export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngine | null {
@@ -194,7 +211,7 @@ export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngin
     readsLimit: maxPromptTokens === undefined,
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
-    router: settings.router ?? null,
+    router: sessionRouterOf(settings),
   };
 }
 
@@ -202,15 +219,16 @@ export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngin
 interface FollowedEngine extends Pick<KvEventOptions, "onFollowed" | "onFault"> {
   /** What its events are read with; null: they are not followed. */
   readonly packages: KvEventPackages | null;
+  readonly waits?: Waits | undefined;
 }
 
 /** The engine that chats are forwarded to, with what it says of its cache; `stop` ends the reading of that. */
 export function openFollowedEngine(
   settings: Settings,
   cache: EngineCache | undefined,
-  { packages, ...on }: FollowedEngine,
+  { packages, waits, ...on }: FollowedEngine,
 ): { readonly chat: ChatEngine | null; stop(): Promise<void> } {
-  const opened = openChatEngine(settings);
+  const opened = openChatEngine(settings, waits);
   if (opened === null || cache === undefined) return { chat: opened, stop: async () => {} };
   const { upstream } = opened;
   const of = { cache, upstream, now: systemClock };
@@ -228,15 +246,15 @@ export function openFollowedEngine(
 }
 
 function openConfiguredUpstream(settings: Settings, waits: Waits): Upstream | null {
-  const { upstreamUrl: url, upstreamApiKey: apiKey, upstreamTimeoutMs: timeoutMs } = settings;
-  return url === undefined ? null : openUpstream({ url, apiKey, timeoutMs, ...waits });
+  const { upstreamUrl: url, upstreamApiKey: apiKey } = settings;
+  return url === undefined ? null : openUpstream({ url, apiKey, timeoutMs: UPSTREAM_TIMEOUT_MS, ...waits });
 }
 
 /** The adapter of every engine. */
-function enginesFor({ router, cacheMarkTtl }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
-  const anthropic = anthropicWith(cacheMarkTtl);
+function enginesFor(settings: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+  const router = sessionRouterOf(settings);
   const sglang = router === SESSION_ROUTERS.sglang ? behindSglangGateway(ENGINES.sglang) : ENGINES.sglang;
-  return { ...ENGINES, anthropic, sglang };
+  return { ...ENGINES, sglang };
 }
 
 /** The configured memory source, with its deadlines. Null: none. */

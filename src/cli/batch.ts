@@ -7,14 +7,13 @@ import type { ServicePlanner } from "../core/index.js";
 import { writeBatchEvent } from "../http/contracts/batch-contract.js";
 import { HTTP_LIMITS } from "../http/guards/limits.js";
 import { batchLines } from "../http/routes/batch-route.js";
-import { InvalidRequestError } from "../service/base/errors.js";
 import { type BatchProgress, composeBatch } from "../service/batch/batch.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/fields.js";
 import { assemble } from "./assemble.js";
 import type { Invocation } from "./invocation.js";
 import { progressBar } from "./progress-bar.js";
-import { readSettings } from "./settings.js";
+import { readSettings, UsageError } from "./settings.js";
 
 /** How `memprefix batch` was asked to do it. */
 export interface BatchOptions {
@@ -40,7 +39,7 @@ export async function runBatch(
   const names = readOptions(named, { workers: workers?.split(",") }).workers;
   const total = await countLines(file);
   if (out !== undefined && isSameFile(file, out))
-    throw new InvalidRequestError([{ field: "--out", message: "is the file of the requests" }]);
+    throw new UsageError([{ field: "--out", message: "is the file of the requests" }]);
   const memprefix = assemble(settings);
   let output: Writable = stdout;
   try {

@@ -2,7 +2,7 @@
  * The command line: every command, its options and its exit code. The room is the one place that builds concrete parts from settings.
  *
  * Enters: arguments, `MEMPREFIX_` environment variables, standard input.
- * Leaves: answers on standard output; progress, logs and errors on standard error. Exit code 1: the caller can put it right.
+ * Leaves: answers on standard output; progress, logs and errors on standard error. Exit code 2: the call or a setting is wrong; 1: anything else.
  * A command's own code is imported by its action, so that help and mistakes load no database and no tokenizer.
  */
 
@@ -10,13 +10,14 @@ import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { POLICY_NAMES, SERVICE_PLANNERS } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
-import { type BodyPlaces, parseSafeJson } from "../http/guards/safe-json.js";
+import { parseSafeJson } from "../http/guards/safe-json.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/fields.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
 import type { DoctorOptions } from "./doctor.js";
+import { readDotEnv } from "./dot-env.js";
 import { errorText, unbuilt } from "./error-text.js";
 import { addEvalCommands } from "./eval.js";
 import type { ExplainOptions } from "./explain.js";
@@ -27,7 +28,10 @@ import { HISTORY_RATIO, list, oneOf, positive, ratio, WINDOW_HISTORIES, wholeNum
 import { VERSION } from "./package.js";
 import type { ReplayCommand } from "./replay.js";
 import type { RunningService } from "./serve.js";
-import { leftOutSource, readSettings, settingsHelp, unknownVariables } from "./settings.js";
+import { leftOutSource, readSettings, settingsHelp, settingsUnder, UsageError, unknownVariables } from "./settings.js";
+
+/** Exit code of an unknown option or a wrong setting; other errors end with 1. */
+const USAGE_ERROR = 2;
 
 /**
  * Runs one command, and resolves to its exit code; `memprefix serve` runs until a signal stops it. Nothing of the process is used but what is
@@ -41,9 +45,10 @@ export async function run(args: readonly string[], env: Environment, io: Command
     await commandLine(call).parseAsync(args, { from: "user" });
     return call.exitCode;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode;
+    // Help and the version are no errors.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
     call.stderr.write((await unbuilt(error)) ?? errorText(error));
-    return 1;
+    return error instanceof UsageError ? USAGE_ERROR : 1;
   }
 }
 
@@ -61,17 +66,24 @@ function commandLine(call: Invocation): Command {
       outputError: (message, write) => write(message.replace(/^error: /, "memprefix: ")),
     })
     .exitOverride()
-    .hook("preAction", () => {
-      for (const { variable, nearest } of unknownVariables(call.env))
-        call.note(`${variable} is not a setting and is ignored; the nearest is ${nearest}`);
-    });
+    .hook("preAction", () => noteUnknown(call.env, call));
 
   program
     .command("serve")
     .description("run the HTTP service")
-    .addHelpText("after", settingsHelp)
-    .action(async () => {
-      const settings = readSettings(call.env);
+    .option("--host <address>", "address to listen on")
+    .option("--port <number>", "port to listen on")
+    .option("--data-dir <directory>", "directory of memprefix's files")
+    .option("--upstream <url>", "base URL of the engine's API")
+    .addHelpText(
+      "after",
+      "\nFlags come before the environment, the environment before the file .env in the working directory.",
+    )
+    .addHelpText("after", () => settingsHelp())
+    .action(async ({ host, port, dataDir, upstream }: ServeOptions) => {
+      const inFile = readDotEnv(process.cwd());
+      noteUnknown(inFile, call);
+      const settings = readSettings({ ...inFile, ...call.env }, { host, port, dataDir, upstreamUrl: upstream });
       const { startService } = await import("./serve.js");
       const service = await startService(settings, call.stderr);
       // Before it says that it listens: who reads that may signal at once.
@@ -90,7 +102,7 @@ function commandLine(call: Invocation): Command {
     )
     .option("--user <id>", "whose memories to search for", "memprefix-doctor")
     .option("--model <name>", "the engine's model to try (default: the only one that it lists)")
-    .addHelpText("after", settingsHelp)
+    .addHelpText("after", () => settingsHelp())
     .action(async (options: DoctorOptions) => {
       const { runDoctor } = await import("./doctor.js");
       await runDoctor(options, call);
@@ -100,11 +112,11 @@ function commandLine(call: Invocation): Command {
     .command("compose")
     .description("compose one prompt: the body of POST /compose on standard input, its answer on standard output")
     .option("--dry-run", "look only: nothing of the prompt is stored or expected")
-    .addHelpText("after", settingsHelp)
+    .addHelpText("after", () => settingsHelp(COMPOSING))
     .action(async ({ dryRun }: { readonly dryRun?: true }) => {
       const settings = readSettings(call.env);
       const wire = await import("../http/contracts/compose-contract.js");
-      const given = readJson(await text(call.stdin), wire.COMPOSE_PLACES);
+      const given = readJson(await text(call.stdin));
       const request = wire.readCompose(readOptions(wire.composeBodyWithNulls, given));
       const { assemble } = await import("./assemble.js");
       const memprefix = assemble(settings);
@@ -126,7 +138,7 @@ function commandLine(call: Invocation): Command {
     .option("--workers <names>", "assign each request to one of these workers, separated by commas")
     .addOption(new Option("--planner <name>", "who orders blocks and requests").choices(SERVICE_PLANNERS))
     .option("--window <number>", "requests planned together and held in memory", positive, 10_000)
-    .addHelpText("after", settingsHelp)
+    .addHelpText("after", () => settingsHelp(COMPOSING))
     .action(async (file: string, options: BatchOptions) => {
       const { runBatch } = await import("./batch.js");
       const { composed, failed } = await runBatch(file, options, call);
@@ -141,7 +153,7 @@ function commandLine(call: Invocation): Command {
     .requiredOption("--user <id>", "whose request it is")
     .option("--agent <id>", "the agent that it was composed for")
     .option("--json", "the answer of GET /requests/{id}/explain")
-    .addHelpText("after", settingsHelp)
+    .addHelpText("after", () => settingsHelp([...STORED, "engineFamily", "engineCost"]))
     .action(async (id: string, options: ExplainOptions) => {
       const { runExplain } = await import("./explain.js");
       await runExplain(id, options, call);
@@ -154,7 +166,7 @@ function commandLine(call: Invocation): Command {
     )
     .option("--url <address>", "the service (default: MEMPREFIX_URL, else where the settings would start one)")
     .option("--user <id>", "whose memories (default: MEMPREFIX_USER, else each call says it)")
-    .addHelpText("after", settingsHelp)
+    .addHelpText("after", () => settingsHelp(["host", "port", "apiKey"]))
     .action(async (options: McpOptions) => {
       const { runMcp } = await import("./mcp.js");
       await runMcp(options, call);
@@ -165,7 +177,7 @@ function commandLine(call: Invocation): Command {
     .description("print everything held on a user: the answer of GET /users/{user_id}/export")
     .argument("<user>", "the user's id")
     .option("--tenant <name>", "the user's tenant (default: default)")
-    .addHelpText("after", settingsHelp)
+    .addHelpText("after", () => settingsHelp(STORED))
     .action(async (user: string, options: ExportOptions) => {
       const { runExport } = await import("./export.js");
       await runExport(user, options, call);
@@ -236,7 +248,7 @@ function commandLine(call: Invocation): Command {
   const keys = program
     .command("keys")
     .description("API keys, each a tenant's: once there is one, the service answers nobody without a key")
-    .addHelpText("after", "\nMEMPREFIX_DATA_DIR says whose keys, as for `memprefix serve`.");
+    .addHelpText("after", () => settingsHelp(STORED));
 
   keys
     .command("add")
@@ -274,6 +286,25 @@ function commandLine(call: Invocation): Command {
   return program;
 }
 
+/** Says which variables are no settings. */
+function noteUnknown(env: Environment, { note }: Invocation): void {
+  for (const { variable, nearest } of unknownVariables(env))
+    note(`${variable} is not a setting and is ignored; the nearest is ${nearest}`);
+}
+
+/** Flags of `memprefix serve`. */
+interface ServeOptions {
+  readonly host?: string;
+  readonly port?: string;
+  readonly dataDir?: string;
+  readonly upstream?: string;
+}
+
+/** Settings of where users' data is. */
+const STORED = ["dataDir", "databaseUrl"] as const;
+/** Settings of composing without a service. */
+const COMPOSING = ["dataDir", ...settingsUnder("Memories", "Prompts", "Engine"), "router"] as const;
+
 /** Stops a service at the first signal. A second one ends the process at once: answered requests are stored, unanswered ones are lost. */
 function stopAtSignal({ signals, exit }: Invocation, service: RunningService): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -296,9 +327,9 @@ function widthOf(output: Output): number {
     : 80;
 }
 
-function readJson(input: string, places: BodyPlaces): unknown {
+function readJson(input: string): unknown {
   try {
-    return parseSafeJson(input, places);
+    return parseSafeJson(input);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new InvalidRequestError([{ field: "standard input", message: "is not JSON" }]);

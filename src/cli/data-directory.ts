@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { STORE_DATABASES } from "../memory/embedded-store.js";
-import { InvalidRequestError } from "../service/base/errors.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { type DatabaseConnection, openDatabase } from "../store/database/open-database.js";
 import type { Settings } from "./setting-list.js";
+import { UsageError } from "./settings.js";
 
 /** memprefix's own database, in the data directory. */
 export const DATABASE = "memprefix.db";
@@ -27,12 +27,12 @@ export function openDataDir(settings: Place): DatabaseConnection {
   return openDatabase(join(fileDirectory(settings), DATABASE));
 }
 
-/** The data directory. Throws `InvalidRequestError` where the database is a server's: then a file here is not the one that is meant. */
+/** The data directory. Throws `UsageError` where the database is a server's: then a file here is not the one that is meant. */
 function fileDirectory({ dataDir, databaseUrl }: Place): string {
   if (databaseUrl === undefined) return dataDir;
   const message =
     "is for memprefix serve, doctor, keys, explain and export: this command reads the file in MEMPREFIX_DATA_DIR";
-  throw new InvalidRequestError([{ field: "MEMPREFIX_DATABASE_URL", message }]);
+  throw new UsageError([{ field: "MEMPREFIX_DATABASE_URL", message }]);
 }
 
 /**

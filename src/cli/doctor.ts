@@ -4,7 +4,7 @@ import { v7 as uuidV7 } from "uuid";
 import type { EngineUsage } from "../apis/api/usage.js";
 import { APIS } from "../apis/apis.js";
 import { createMemprefixClient } from "../client/client.js";
-import { MemprefixHttpError } from "../client/errors.js";
+import { MemprefixError } from "../client/errors.js";
 import type { CacheReading, ChatMessage, RequestId, UserId } from "../core/index.js";
 import { listIn, parsedJson, record, text } from "../core/text/json.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
@@ -278,7 +278,7 @@ async function service(settings: Settings): Promise<readonly Finding[]> {
   const part = "service";
   const { apiKey } = settings;
   const url = addressOf(settings);
-  const client = createMemprefixClient({ url, apiKey, timeoutMs: 5_000, retries: 0 });
+  const client = createMemprefixClient({ url, apiKey, timeoutMs: 5_000 });
   try {
     const { status, version, degraded = [] } = await client.health();
     const failing = degraded.map((one) => `${one.part}: ${one.reason}`).join("; ");
@@ -288,7 +288,7 @@ async function service(settings: Settings): Promise<readonly Finding[]> {
       state === "ok" ? {} : { advice: "what the running service says of its parts comes first: see its log" };
     return [{ part, state, says, ...advice }, await identity(client)];
   } catch (error) {
-    if (error instanceof MemprefixHttpError)
+    if (error instanceof MemprefixError && error.status !== null)
       return [
         {
           part,
@@ -316,7 +316,7 @@ async function identity(client: Pick<ReturnType<typeof createMemprefixClient>, "
       "name conversations (X-Memprefix-Conversation, or MEMPREFIX_IDENTITY for a header that clients send already): without one, every turn is a prompt of its own (docs/identity.md)";
     return { part, state: "change", says, advice };
   } catch (error) {
-    if (!(error instanceof MemprefixHttpError)) throw error;
+    if (!(error instanceof MemprefixError) || error.status === null) throw error;
     const says =
       error.status === 401 ? "to see it, the service's key is needed: MEMPREFIX_API_KEY" : "no usage is recorded";
     return { part, state: "unknown", says };

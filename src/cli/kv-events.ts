@@ -8,21 +8,21 @@ import {
 } from "../engines/upstream/kv-events.js";
 import { OptionalRoute } from "../engines/upstream/optional-route.js";
 import type { Upstream } from "../engines/upstream/upstream.js";
-import { InvalidRequestError } from "../service/base/errors.js";
 import { missingPackages } from "./package.js";
 import type { Settings } from "./setting-list.js";
+import { UsageError } from "./settings.js";
 
 /** Milliseconds between two attempts to find out where an engine that does not answer publishes its events. */
 const RETRY_MS = 10_000;
 const TIMEOUT_MS = 5_000;
 
-/** The packages that events are read with; null where they are not installed. Throws {@link InvalidRequestError} where they are needed. */
+/** The packages that events are read with; null where they are not installed. Throws {@link UsageError} where they are needed. */
 export async function kvEventPackages({ kvEvents }: Settings): Promise<KvEventPackages | null> {
   if (kvEvents === "off") return null;
   const missing = missingPackages("events");
   if (missing !== null) {
     if (kvEvents === "auto") return null;
-    throw new InvalidRequestError([{ field: "MEMPREFIX_KV_EVENTS", message: missing }]);
+    throw new UsageError([{ field: "MEMPREFIX_KV_EVENTS", message: missing }]);
   }
   const [{ Unpackr }, zeromq] = await Promise.all([import("msgpackr"), import("zeromq")]);
   return { zeromq, unpackr: new Unpackr({ int64AsType: "bigint", useRecords: false }) };

@@ -2,10 +2,9 @@ import { PassThrough } from "node:stream";
 import { parsedJson } from "../core/text/json.js";
 import { linesOf } from "../http/guards/lines.js";
 import type { McpPackages } from "../http/routes/mcp-route.js";
-import { InvalidRequestError } from "../service/base/errors.js";
 import { type Invocation, onStop } from "./invocation.js";
 import { missingPackages } from "./package.js";
-import { addressOf, readSettings } from "./settings.js";
+import { addressOf, readSettings, UsageError } from "./settings.js";
 
 /** Loads what `POST /mcp` is served with; gives what to install where it is not there. */
 export async function loadMcp(): Promise<McpPackages | { readonly missing: string }> {
@@ -37,12 +36,12 @@ export async function runMcp(options: McpOptions, call: Invocation): Promise<voi
   const base = url ?? addressOf(settings);
   if (!URL.canParse("/mcp", base)) {
     const field = options.url === undefined ? "MEMPREFIX_URL" : "--url";
-    throw new InvalidRequestError([{ field, message: "must be an http or https address" }]);
+    throw new UsageError([{ field, message: "must be an http or https address" }]);
   }
   // A header has no other characters, and blanks at its ends are lost: it would name another user.
   if (user !== undefined && !/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(user)) {
     const field = options.user === undefined ? "MEMPREFIX_USER" : "--user";
-    throw new InvalidRequestError([{ field, message: "must be printable ASCII that no blank begins or ends" }]);
+    throw new UsageError([{ field, message: "must be printable ASCII that no blank begins or ends" }]);
   }
   const { apiKey } = settings;
   const to = {

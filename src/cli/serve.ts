@@ -2,40 +2,45 @@ import type { Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { pino } from "pino";
+import type { ScopeBounds } from "../core/index.js";
 import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp } from "../http/server/app.js";
 import { type HttpSurface, nodeServer } from "../http/server/node-server.js";
-import {
-  InvalidRequestError,
-  MemorySourceError,
-  StoreUnavailableError,
-  UpstreamError,
-} from "../service/base/errors.js";
+import { MemorySourceError, StoreUnavailableError, UpstreamError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { systemClock } from "../service/library/memprefix.js";
 import { startSweeps } from "../service/records/expiry.js";
-import { assembleWhereStored, keepsUsage, openFollowedEngine } from "./assemble.js";
+import { assembleWhereStored, keepsUsage, openFollowedEngine, type Waits } from "./assemble.js";
 import type { Output } from "./invocation.js";
 import { kvEventPackages } from "./kv-events.js";
 import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
 import { VERSION } from "./package.js";
 import type { Settings } from "./setting-list.js";
-import { addressOf, leftOutSource, rateOf, sourceOf } from "./settings.js";
+import { addressOf, leftOutSource, rateOf, sourceOf, UsageError } from "./settings.js";
 
 const NEEDS_A_KEY =
   "without an API key only the loopback is listened on; make one with memprefix keys add, or give one as MEMPREFIX_API_KEY";
 const OTHER_API = "use an API that the engine has, or LiteLLM in front of it";
+/** Milliseconds that running requests, streams included, may take after SIGTERM. Docker kills after 10 s. */
+export const SHUTDOWN_MS = 8_000;
 /** Most milliseconds that answers to requests which came while the service was stopping may take. */
 const LAST_ANSWERS_MS = 500;
 /** While stopping, connections without a request under way are closed this often. */
 const SWEEP_MS = 20;
 
+/** What no setting changes. */
+export interface ServiceConstants {
+  readonly shutdownMs?: number;
+  readonly waits?: Waits;
+  readonly scopeBounds?: ScopeBounds;
+}
+
 /** A running service. */
 export interface RunningService {
   readonly address: string;
   /**
-   * Turns new requests away, finishes those under way within `MEMPREFIX_SHUTDOWN_MS`, streams included, then listens no more and closes
+   * Turns new requests away, finishes those under way within {@link SHUTDOWN_MS}, streams included, then listens no more and closes
    * everything. What is not done by then is cut off.
    */
   stop(): Promise<void>;
@@ -47,7 +52,11 @@ export interface RunningService {
  *
  * @param stderr where its log goes
  */
-export async function startService(settings: Settings, stderr: Output): Promise<RunningService> {
+export async function startService(
+  settings: Settings,
+  stderr: Output,
+  { shutdownMs = SHUTDOWN_MS, waits, scopeBounds }: ServiceConstants = {},
+): Promise<RunningService> {
   // The young generation that the process was started with is this thread's. V8 would give it to every other one, whatever its own limit.
   setFlagsFromString("--max-semi-space-size=0");
   // Synchronous where it is the process's own, so that nothing is lost when that ends.
@@ -55,11 +64,11 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   const log = pino({ level: settings.logLevel, base: null }, written);
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
   const packages = await kvEventPackages(settings);
-  const { memprefix, keys, storedKeys, source } = await assembleWhereStored(settings);
+  const { memprefix, keys, storedKeys, source } = await assembleWhereStored(settings, undefined, scopeBounds);
   const validKeys = (await storedKeys.list()).filter(({ revokedAt }) => revokedAt === null);
   if (!isLoopbackAddress(settings.host) && keys.configured === undefined && validKeys.length === 0) {
     await memprefix.close();
-    throw new InvalidRequestError([{ field: "MEMPREFIX_HOST", message: NEEDS_A_KEY }]);
+    throw new UsageError([{ field: "MEMPREFIX_HOST", message: NEEDS_A_KEY }]);
   }
   // Before it listens: while `npm ci` replaces the packages of a running service, nothing can be loaded any more.
   loadO200k();
@@ -75,13 +84,13 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   let isStopping = false;
   const { chat, stop: stopReadings } = openFollowedEngine(settings, memprefix.engineCache, {
     packages,
+    waits,
     onFollowed: ({ endpoint }) => log.info({ endpoint }, "events of the engine's cache are followed"),
     onFault,
   });
   const surface = createApp({
     memprefix,
     keys,
-    corsOrigins: settings.corsOrigins ?? [],
     rate: rateOf(settings),
     isStopping: () => isStopping,
     chat,
@@ -121,13 +130,13 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     stopping ??= (async () => {
       log.info("stopping");
       isStopping = true;
-      const deadline = performance.now() + settings.shutdownMs;
+      const deadline = performance.now() + shutdownMs;
       finishing.abort();
       await Promise.all([stopSweeps(), stopReadings(), finished]);
       const left = () => Math.max(0, deadline - performance.now());
       // A kept connection would else stay open, and ask for more, until its own timeout.
       const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
-      await underWay.finished(settings.shutdownMs);
+      await underWay.finished(shutdownMs);
       // Until now new requests got the answer that the service is stopping.
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();

@@ -11,7 +11,6 @@ import {
   RETENTION_NAMES,
 } from "../core/index.js";
 import { parsedJson } from "../core/text/json.js";
-import { MARK_LIFETIMES } from "../engines/adapters/anthropic.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { SESSION_ROUTERS, type SessionRouter } from "../engines/adapters/session-routers.js";
 import { kvEventSources } from "../engines/upstream/kv-events.js";
@@ -31,14 +30,6 @@ const wholeNumber = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
 
-const origins = z.string().transform((text) => text.split(",").map((origin) => origin.trim()));
-/** As browsers write it: `https://app.example.org`. */
-const origin = z
-  .string()
-  .refine(
-    (text) => URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text,
-    "must be origins as https://app.example.org, separated by commas",
-  );
 /** Text of at least one character. */
 const text = z.string().min(1);
 const onOrOff = z.enum(["on", "off"]);
@@ -169,15 +160,40 @@ const identitySources = z.string().transform((text, context): IdentitySources =>
   return sources;
 });
 
-/** A router by its name, or any that reads a header: `header:NAME`. */
-const sessionRouter = z.string().transform((text, context): SessionRouter => {
+/** Names of replicas, one of which memprefix names to a gateway with each prompt. */
+export interface RoutedWorkers {
+  readonly workers: readonly string[];
+}
+
+/** A router by its name, any that reads a header (`header:NAME`), or a gateway to which memprefix names the worker (`workers:NAME,NAME`). */
+const router = z.string().transform((text, context): SessionRouter | RoutedWorkers => {
+  const refuse = (message: string) => {
+    context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  };
+  const [, names] = /^workers:(.*)$/.exec(text) ?? [];
+  if (names !== undefined) {
+    const read = workers.safeParse(names.split(",").map((name) => name.trim()));
+    return read.success ? { workers: read.data } : refuse(read.error.issues[0]?.message ?? "");
+  }
   if (Object.hasOwn(SESSION_ROUTERS, text)) return SESSION_ROUTERS[text as keyof typeof SESSION_ROUTERS];
   const [, name] = /^header:(.*)$/.exec(text) ?? [];
   const header = headerName.safeParse(name);
   if (header.success) return { header: header.data };
-  context.addIssue({ code: "custom", message: `must be ${Object.keys(SESSION_ROUTERS).join(", ")}, or header:NAME` });
+  return refuse(`must be ${Object.keys(SESSION_ROUTERS).join(", ")}, header:NAME or workers:NAME,NAME`);
+});
+
+/** `120000` or `120000 tokens`, or `4 slots`. */
+const cacheSize = z.string().transform((text, context): { readonly tokens: number } | { readonly slots: number } => {
+  const [, number, unit] = /^([1-9]\d{0,11})(?: (tokens|slots))?$/.exec(text.trim()) ?? [];
+  const count = Number(number);
+  if (number !== undefined && unit !== "slots") return { tokens: count };
+  if (number !== undefined && count <= MAX_SLOTS) return { slots: count };
+  context.addIssue({ code: "custom", message: `must be as 120000 tokens, or 4 slots, at most ${MAX_SLOTS}` });
   return z.NEVER;
 });
+
+const MAX_SLOTS = 256;
 
 /**
  * Every setting, one row each: its name, how its text is read, its default and what it means. The environment variable follows from the name
@@ -199,23 +215,27 @@ export const SETTINGS = {
     .enum(["silent", "error", "warn", "info", "debug"])
     .default("info")
     .describe("silent, error, warn, info or debug; logs go to standard error and hold no memory text"),
-  shutdownMs: wholeNumber(0, 3_600_000)
-    .default(10_000)
-    .describe("time-out of running requests, streams included, after SIGTERM, in ms"),
-  corsOrigins: origins
-    .pipe(z.array(origin))
-    .optional()
-    .describe("CORS origins, as https://app.example.org, separated by commas; default: none"),
-  webhookToken: z
-    .string()
-    .min(16, "must have at least 16 characters")
-    .optional()
-    .describe("bearer token for POST /webhooks/mem0, 16 characters or more; default: no such route"),
   apiKey: z
     .string()
     .regex(/^[!-~]{32,256}$/, "must be 32 to 256 printable ASCII characters without spaces")
     .optional()
     .describe("an API key of the tenant default, beside those of memprefix keys; 32 to 256 characters; default: none"),
+  webhookToken: z
+    .string()
+    .min(16, "must have at least 16 characters")
+    .optional()
+    .describe("bearer token for POST /webhooks/mem0, 16 characters or more; default: no such route"),
+  keepDays: wholeNumber(1, 36_500)
+    .optional()
+    .describe("days after which unused conversations, prompts and memory texts are deleted; default: unlimited"),
+  usagePrompts: wholeNumber(0, 100_000_000)
+    .default(DEFAULT_USAGE_BOUNDS.prompts)
+    .describe(
+      "prompts whose figures are kept for the dashboard and GET /usage, for a month at most; 0: none are recorded; see docs/dashboard.md",
+    ),
+  dashboardText: onOrOff
+    .default("off")
+    .describe("on or off: show the text of memories and messages in the dashboard and in GET /usage/request"),
   source: z
     .enum(["embedded", "hosted", "rest", "none"])
     .optional()
@@ -232,11 +252,14 @@ export const SETTINGS = {
   searchTimeoutMs: wholeNumber(1, 600_000)
     .default(2_000)
     .describe("time-out of a memory search, in ms, after which the prompt is composed without it"),
+  topK: wholeNumber(1, 1_000).default(DEFAULT_TOP_K).describe("default number of memories to search for"),
+  writeBack: onOrOff
+    .default("off")
+    .describe("on or off: by default, store the questions and answers of chats and responses as memories"),
   policy: z
     .enum(POLICY_NAMES)
     .default(DEFAULT_POLICY)
     .describe(`default ordering policy: ${POLICY_NAMES.join(", ")}`),
-  topK: wholeNumber(1, 1_000).default(DEFAULT_TOP_K).describe("default number of memories to search for"),
   retention: z
     .enum(RETENTION_NAMES)
     .default(DEFAULT_RETENTION)
@@ -255,62 +278,39 @@ export const SETTINGS = {
     .enum(ENGINE_NAMES)
     .default("generic")
     .describe(`default engine family of prompts: ${ENGINE_NAMES.join(", ")}`),
-  cost: engineModel
+  engineCost: engineModel
     .optional()
     .describe(
       `cost model of the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON; default: by the engine's family`,
     ),
-  cacheMarkTtl: z
-    .enum(MARK_LIFETIMES)
-    .default("5m")
-    .describe(
-      "lifetime of memprefix's cache marks for anthropic, 5m or 1h, where the client's own allow it; an hour costs more to write",
-    ),
   cacheTtlSeconds: wholeNumber(1, 31_536_000)
     .optional()
-    .describe("seconds that the engine's cache keeps a prefix after its last use; default: no limit"),
-  cacheTokens: wholeNumber(1, 1_000_000_000_000)
+    .describe("seconds that the engine's cache keeps a prefix after its last use; default: unlimited"),
+  cacheSize: cacheSize
     .optional()
     .describe(
-      "tokens that the engine's cache holds, of all users; default: as the engine says, or learned from its reports",
+      "size of the engine's cache: 120000 tokens of all users, or 4 slots that keep one prompt each; default: as the engine reports, or learned from its usage reports",
     ),
   kvEvents: z
     .union([z.enum(["auto", "off"]), kvEventSources])
     .default("auto")
     .describe(
-      "where the engine publishes events of its cache, as in tcp://127.0.0.1:5557?replay=5558, separated by commas; auto: where it says so itself; off: nowhere",
-    ),
-  cacheSlots: wholeNumber(1, 256)
-    .optional()
-    .describe("prompts that the engine's cache keeps, the last of each slot, as in llama.cpp; default: no limit"),
-  workers: z
-    .string()
-    .transform((names) => names.split(",").map((name) => name.trim()))
-    .pipe(workers)
-    .optional()
-    .describe(
-      "names of engine replicas that a gateway routes prompts to by a header, separated by commas; see docs/ordering.md; default: none",
+      "addresses at which the engine publishes events of its cache, as in tcp://127.0.0.1:5557?replay=5558; auto: as the engine reports; or off",
     ),
   upstreamUrl: url
     .optional()
     .describe("base URL of the engine's API behind /v1, as in http://127.0.0.1:8000/v1; default: none"),
   upstreamApiKey: text.optional().describe("the upstream's API key; default: the client's key is forwarded"),
-  upstreamTimeoutMs: wholeNumber(1, 3_600_000)
-    .default(600_000)
-    .describe("time-out for the first byte of the upstream's answer, and between its bytes, in ms"),
   identity: identitySources
     .optional()
     .describe(
-      "further places that name the user, agent or conversation of a request to /v1, or tell a client's side calls, first first, as in user=header:x-user,conversation=body:metadata.session_id; see docs/identity.md; default: none",
+      "further places that name a request's user, agent or conversation, as in user=header:x-user; see docs/identity.md; default: none",
     ),
-  router: sessionRouter
+  router: router
     .optional()
     .describe(
-      "router in front of the upstream's replicas, which gets a key per conversation: sglang, dynamo, vllm-router, llm-d, litellm, bifrost, xai, openai, or header:NAME; default: none",
+      "what chooses a replica: sglang, dynamo, vllm-router, llm-d, litellm, bifrost, xai or openai by a key per conversation, header:NAME the same, or workers:NAME,NAME by memprefix; default: none",
     ),
-  writeBack: onOrOff
-    .default("off")
-    .describe("on or off: by default, store the questions and answers of chats and responses as memories"),
   warmUp: onOrOff
     .default("off")
     .describe(
@@ -318,36 +318,17 @@ export const SETTINGS = {
     ),
   ratePerSecond: wholeNumber(1, 1_000_000)
     .optional()
-    .describe("maximum average requests per second of one API key; default: no limit"),
-  keepDays: wholeNumber(1, 36_500)
-    .optional()
-    .describe("days after which unused conversations, prompts and memory texts are deleted; default: no limit"),
-  maxWorkingMb: wholeNumber(1, 1_048_576)
-    .default(128)
-    .describe("maximum megabytes of working state in memory, estimated; the process needs about five times as much"),
-  maxIndexNodes: wholeNumber(10, 10_000_000)
-    .default(20_000)
-    .describe("maximum nodes of one user's context index; the least recently used paths are evicted"),
-  usagePrompts: wholeNumber(0, 100_000_000)
-    .default(DEFAULT_USAGE_BOUNDS.prompts)
-    .describe(
-      "prompts whose figures are kept for the dashboard and GET /usage, for a month at most; 0: none are recorded; see docs/dashboard.md",
-    ),
-  dashboardText: onOrOff
-    .default("off")
-    .describe("on or off: show the text of memories and messages in the dashboard and in GET /usage/request"),
+    .describe("average requests per second of one API key; default: unlimited"),
 } as const;
 
-/** The titles of docs/settings.md, by the first setting under each. */
+/** Headings of `--help` and docs/settings.md, by the first setting under each. */
 export const SETTING_TITLES: Readonly<Partial<Record<keyof Settings, string>>> = {
-  host: "The service",
-  source: "Where memories come from",
-  policy: "How prompts are composed",
-  engineFamily: "The engine and its cache",
-  upstreamUrl: "The proxy",
+  host: "Service",
+  source: "Memories",
+  policy: "Prompts",
+  engineFamily: "Engine",
+  upstreamUrl: "Proxy",
   ratePerSecond: "Limits",
-  keepDays: "What is kept",
-  dashboardText: "The dashboard",
 };
 
 /** The settings, read. */

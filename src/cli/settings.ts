@@ -2,6 +2,7 @@ import { closest } from "fastest-levenshtein";
 import { ENGINE_MODELS, type EngineModel, type EngineModelName, type ResidencyConfig } from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
+import type { SessionRouter } from "../engines/adapters/session-routers.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import type { Rate } from "../service/base/token-buckets.js";
 import { DEFAULT_IDENTITY_SOURCES, type IdentitySources } from "../service/chat/chat-request.js";
@@ -11,26 +12,42 @@ import {
   defaultOf,
   NOTHING_LISTED,
   SETTING_NAMES,
+  SETTING_TITLES,
   SETTINGS,
   type Settings,
   variableOf,
 } from "./setting-list.js";
 
+/** A flag or setting that cannot be used; each issue names it. */
+export class UsageError extends InvalidRequestError {}
+
+/** Flags of `memprefix serve`, by their settings. */
+export const SERVE_FLAGS = {
+  host: "--host",
+  port: "--port",
+  dataDir: "--data-dir",
+  upstreamUrl: "--upstream",
+} as const;
+type Flags = { readonly [K in keyof typeof SERVE_FLAGS]?: string | undefined };
+
 /**
- * Reads the settings from the environment; an empty variable counts as absent, and one that is no setting is ignored
- * ({@link unknownVariables} lists those). Throws {@link InvalidRequestError} naming every variable that is wrong.
+ * Reads the settings from flags, else from the environment; an empty variable counts as absent, and one that is no setting is ignored
+ * ({@link unknownVariables} lists those). Throws {@link UsageError} naming everything that is wrong.
  */
-export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
+export function readSettings(environment: Readonly<Record<string, string | undefined>>, flags: Flags = {}): Settings {
   const issues: { field: string; message: string }[] = [];
+  const given: Partial<Record<keyof Settings, string | undefined>> = flags;
+  const named: Partial<Record<keyof Settings, string>> = SERVE_FLAGS;
+  const fieldOf = (name: keyof Settings) => (given[name] === undefined ? undefined : named[name]) ?? variableOf(name);
   const values = SETTING_NAMES.map((name) => {
-    const given = environment[variableOf(name)];
-    const parsed = SETTINGS[name].safeParse(given === "" ? undefined : given);
-    for (const { message } of parsed.error?.issues ?? []) issues.push({ field: variableOf(name), message });
+    const text = given[name] ?? environment[variableOf(name)];
+    const parsed = SETTINGS[name].safeParse(text === "" ? undefined : text);
+    for (const { message } of parsed.error?.issues ?? []) issues.push({ field: fieldOf(name), message });
     return [name, parsed.data] as const;
   });
   const settings = Object.fromEntries(values) as Settings;
-  for (const [name, message] of conflictsIn(settings)) issues.push({ field: variableOf(name), message });
-  if (issues.length > 0) throw new InvalidRequestError(issues);
+  for (const [name, message] of conflictsIn(settings)) issues.push({ field: fieldOf(name), message });
+  if (issues.length > 0) throw new UsageError(issues);
   return settings;
 }
 
@@ -46,7 +63,7 @@ export function unknownVariables(
 
 /** What one setting rules out of another. A setting that could not be read is undefined. */
 function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Settings, message: string]> {
-  const { cacheSlots, cacheTtlSeconds, cacheTokens } = settings;
+  const { cacheSize, cacheTtlSeconds } = settings;
   const source = sourceOf(settings);
   const unusable = unusableSource(settings);
   if (unusable !== null) yield ["source", unusable];
@@ -61,12 +78,8 @@ function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Setti
   const noLogprobs = family && ENGINES[family].noLogprobs;
   if (settings.adaptiveDepth && noLogprobs !== undefined)
     yield ["adaptiveDepth", `is not available with this engine: ${noLogprobs}`];
-  if (cacheSlots !== undefined && (cacheTtlSeconds ?? cacheTokens) !== undefined)
-    yield ["cacheSlots", "conflicts with MEMPREFIX_CACHE_TTL_SECONDS and MEMPREFIX_CACHE_TOKENS"];
-  if (settings.workers !== undefined && settings.router !== undefined) {
-    const reason = "memprefix names the worker, or a router chooses one by the conversation's key";
-    yield ["router", `conflicts with MEMPREFIX_WORKERS: ${reason}`];
-  }
+  if (cacheSize !== undefined && "slots" in cacheSize && cacheTtlSeconds !== undefined)
+    yield ["cacheSize", "in slots conflicts with MEMPREFIX_CACHE_TTL_SECONDS"];
   if (settings.writeBack === "on" && source === "none") {
     const install = settings.source === undefined ? `: ${installCommand("embedded")}` : "";
     yield ["writeBack", `needs a memory source; MEMPREFIX_SOURCE is none${install}`];
@@ -115,7 +128,7 @@ const COST_OF_FAMILY: Readonly<Record<EngineName, EngineModelName>> = {
 
 /** The engine's cost model. Default: its family's. */
 export function engineModelOf(settings: Settings): EngineModel {
-  return settings.cost ?? ENGINE_MODELS[COST_OF_FAMILY[engineFamilyOf(settings)]];
+  return settings.engineCost ?? ENGINE_MODELS[COST_OF_FAMILY[engineFamilyOf(settings)]];
 }
 
 /**
@@ -137,9 +150,9 @@ export function rateOf({ ratePerSecond }: Settings): Rate | null {
 }
 
 /** What the engine's cache keeps. */
-export function residencyOf({ cacheTtlSeconds, cacheSlots }: Settings): ResidencyConfig {
+export function residencyOf({ cacheTtlSeconds, cacheSize }: Settings): ResidencyConfig {
   if (cacheTtlSeconds !== undefined) return { kind: "ttl", ttlMs: cacheTtlSeconds * 1_000 };
-  return cacheSlots === undefined ? { kind: "all" } : { kind: "slots", slots: cacheSlots };
+  return cacheSize !== undefined && "slots" in cacheSize ? { kind: "slots", slots: cacheSize.slots } : { kind: "all" };
 }
 
 /**
@@ -147,9 +160,20 @@ export function residencyOf({ cacheTtlSeconds, cacheSlots }: Settings): Residenc
  * much it keeps.
  */
 export function sharedCacheOf(settings: Settings): { readonly tokens: number | null } | undefined {
-  const { cacheTokens: tokens = null } = settings;
+  const { cacheSize } = settings;
+  const tokens = cacheSize !== undefined && "tokens" in cacheSize ? cacheSize.tokens : null;
   if (residencyOf(settings).kind === "slots") return undefined;
   return tokens === null && engineModelOf(settings).cost.kind === "money" ? undefined : { tokens };
+}
+
+/** The replicas that memprefix routes prompts to; undefined for none. */
+export function workersOf({ router }: Settings): readonly string[] | undefined {
+  return router !== undefined && "workers" in router ? router.workers : undefined;
+}
+
+/** The router that gets a key per conversation; null for none. */
+export function sessionRouterOf({ router }: Settings): SessionRouter | null {
+  return router === undefined || "workers" in router ? null : router;
 }
 
 /** Where a service with these settings listens. */
@@ -157,11 +181,22 @@ export function addressOf({ host, port }: Settings): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** The settings as `--help` lists them. */
-export function settingsHelp(): string {
-  const lines = SETTING_NAMES.map((name) => {
+/** Settings under these headings. */
+export function settingsUnder(...titles: readonly string[]): readonly (keyof Settings)[] {
+  let title = "";
+  return SETTING_NAMES.filter((name) => {
+    title = SETTING_TITLES[name] ?? title;
+    return titles.includes(title);
+  });
+}
+
+/** Settings as `--help` lists them: all under their headings, or these. */
+export function settingsHelp(names?: readonly (keyof Settings)[]): string {
+  const lines = (names ?? SETTING_NAMES).map((name) => {
+    const title = names === undefined ? SETTING_TITLES[name] : undefined;
     const standard = defaultOf(name);
-    return `  ${variableOf(name).padEnd(28)} ${SETTINGS[name].description}${standard === undefined ? "" : ` (${standard})`}`;
+    const line = `  ${variableOf(name).padEnd(28)} ${SETTINGS[name].description}${standard === undefined ? "" : ` (${standard})`}`;
+    return title === undefined ? line : `\n${title}\n${line}`;
   });
   return `\nSettings, by environment variable (default):\n${lines.join("\n")}`;
 }

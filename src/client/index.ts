@@ -1,7 +1,7 @@
 /*
  * client: `memprefix/client`, a typed client of a service's HTTP API, on Web APIs alone: no package, nothing of Node's.
- * Enters: options as the library takes them, in camelCase. Leaves: answers as the library gives them, or a typed error.
- * `routes.ts` lists the routes; `wire-names.ts` turns names; `sending.ts` has time-outs and tries.
+ * Enters: options as the library takes them, in camelCase. Leaves: answers as the library gives them, or a `MemprefixError`.
+ * `routes.ts` lists the routes; `sending.ts` has time-outs and errors; names are turned by `http/contracts/wire-names.ts`.
  */
 
 export type {

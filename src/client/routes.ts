@@ -1,51 +1,38 @@
-import type { UnmodifiedPaths } from "./wire-names.js";
-
-/*
- * The routes of the service that the client calls, one for each of its methods. `/v1/…` is not among them: clients of OpenAI's and
- * Anthropic's APIs call it.
- */
-
 /** One route. */
 export interface Route {
   /** Id of the operation in the OpenAPI document; null: it is the document. One with ids in its path is called with them in the query. */
   readonly operation: string | null;
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
-  /** A field that every answer has: JSON without it is another server's. Absent: the answer is not read as JSON of ours. */
-  readonly answers?: string | undefined;
+  /** A field that every answer has: JSON without it is another server's. Absent: any. */
+  readonly answers: string | undefined;
   /** Parts of options and answers whose keys are not ours. */
-  readonly unmodified: UnmodifiedPaths;
-  /**
-   * Which failures are tried again. `all`: sent twice, it does the same. `rejected`: only where the service says that it rejected the request
-   * before any work (429): sent twice, it would add twice.
-   */
-  readonly retried: "all" | "rejected";
+  readonly unmodified: readonly string[];
 }
 
 function route(
   operation: string | null,
   at: `${Route["method"]} /${string}`,
   answers?: string,
-  unmodified: UnmodifiedPaths = [],
-  retried: Route["retried"] = "all",
+  unmodified: readonly string[] = [],
 ): Route {
   const [method, path] = at.split(" ") as [Route["method"], string];
-  return { operation, method, path, answers, unmodified, retried };
+  return { operation, method, path, answers, unmodified };
 }
 
 /** The parts of a composed prompt, and of its request, whose keys are not ours. */
 const OF_PROMPTS = ["messages", "memories", "search.filters", "system", "engine.fields", "engine.headers"];
 const under = (path: string) => OF_PROMPTS.map((part) => `${path}.${part}`);
 const OF_BATCHES = [...under("requests"), ...under("answers.answer")];
-const OF_LINES = [...OF_PROMPTS, ...under("answer")];
 const OF_EXPORTS = ["scopes.scope", "scopes.tables", "source.memories.metadata"];
 
+/** The routes of the service that the client calls, one for each of its methods. Those of `/v1/…` have clients of their own. */
 export const ROUTES = {
   compose: route("compose", "POST /compose", "messages", OF_PROMPTS),
   composeBatch: route("composeBatch", "POST /compose/batch", "answers", OF_BATCHES),
   /** The same route in lines: each line of the request is one of `/compose`. */
-  composeLines: route("composeBatch", "POST /compose/batch", undefined, OF_LINES),
-  add: route("addMemories", "POST /memories", "results", ["memories", "metadata"], "rejected"),
+  composeLines: route("composeBatch", "POST /compose/batch", undefined, [...OF_PROMPTS, ...under("answer")]),
+  add: route("addMemories", "POST /memories", "results", ["memories", "metadata"]),
   evict: route("evict", "POST /evict", "evicted"),
   feedback: route("feedback", "POST /feedback", "request_id"),
   receiveMem0Event: route("receiveMem0Event", "POST /webhooks/mem0"),
@@ -56,7 +43,7 @@ export const ROUTES = {
   usageMisses: route("getUsageMisses", "GET /usage/misses", "causes"),
   usageRequests: route("listUsageRequests", "GET /usage/requests", "requests"),
   usageRequest: route("getUsageRequest", "GET /usage/request", "bars"),
-  addUsageNote: route("addUsageNote", "POST /usage/notes", "kind", [], "rejected"),
+  addUsageNote: route("addUsageNote", "POST /usage/notes", "kind"),
   forgetMemory: route("forgetMemory", "DELETE /user/memory", "memory_id"),
   forgetUser: route("forgetUser", "DELETE /user", "user_id"),
   health: route("getHealth", "GET /healthz", "status"),

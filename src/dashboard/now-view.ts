@@ -129,7 +129,7 @@ function sharesOf({
 
 /** Who says how much the cache holds. */
 const CAPACITY_FROM = {
-  setting: "tokens of all users, as MEMPREFIX_CACHE_TOKENS says",
+  setting: "tokens of all users, as MEMPREFIX_CACHE_SIZE says",
   engine: "tokens of all users, as the engine says",
   reports: "tokens of all users, learned from reports",
 } as const;

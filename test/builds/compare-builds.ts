@@ -23,7 +23,8 @@ interface ComparedService {
   /** The APIs that its requests come through. */
   readonly formats: readonly Format[];
   readonly settings: Readonly<Record<string, string>>;
-  /** Further settings of builds with this name. */
+  /** Further settings of builds with these names. */
+  readonly memprefix?: Readonly<Record<string, string>>;
   readonly memstem?: Readonly<Record<string, string>>;
 }
 
@@ -40,10 +41,12 @@ const SERVICES: Readonly<Record<string, ComparedService>> = {
     share: 0.25,
     formats: ["chat", "responses"],
     settings: {
-      ...{ MEMPREFIX_ENGINE_FAMILY: "vllm", MEMPREFIX_COST: "gpu", MEMPREFIX_CACHE_TOKENS: "20000" },
+      MEMPREFIX_ENGINE_FAMILY: "vllm",
       ...{ MEMPREFIX_WRITE_BACK: "on", MEMPREFIX_WARM_UP: "on" },
       MEMPREFIX_ROUTER: "vllm-router",
     },
+    memprefix: { MEMPREFIX_ENGINE_COST: "gpu", MEMPREFIX_CACHE_SIZE: "20000" },
+    memstem: { MEMPREFIX_COST: "gpu", MEMPREFIX_CACHE_TOKENS: "20000" },
   },
   anthropic: {
     share: 0.2,
@@ -56,9 +59,10 @@ const SERVICES: Readonly<Record<string, ComparedService>> = {
     formats: ["chat", "responses", "messages"],
     settings: {
       ...{ MEMPREFIX_SOURCE: "none", MEMPREFIX_POLICY: "carry-over", MEMPREFIX_ENGINE_FAMILY: "llamacpp" },
-      ...{ MEMPREFIX_CACHE_SLOTS: "2", MEMPREFIX_MAX_INDEX_NODES: "100", MEMPREFIX_MAX_WORKING_MB: "1" },
       ...{ MEMPREFIX_RETENTION: "ephemeral", MEMPREFIX_TOP_K: "5" },
     },
+    memprefix: { MEMPREFIX_CACHE_SIZE: "2 slots" },
+    memstem: { MEMPREFIX_CACHE_SLOTS: "2" },
   },
 };
 const CLOCK = new URL("request-clock.mjs", import.meta.url).href;
@@ -118,7 +122,7 @@ function masking({ name }: Build): (text: string) => string {
 /** Serves all requests with one build. */
 async function outcomesOf(build: Build): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
-  for (const [name, { share, formats, settings, memstem = {} }] of Object.entries(SERVICES)) {
+  for (const [name, { share, formats, settings, ...named }] of Object.entries(SERVICES)) {
     if (values.service !== undefined && values.service !== name) continue;
     const count = Math.ceil(Number(values.requests) * share);
     const requests = comparedRequests(Number(values.seed), count, process.env["LOCOMO_DATA"] ?? null, formats);
@@ -131,7 +135,7 @@ async function outcomesOf(build: Build): Promise<Outcome[]> {
       ...own,
       ...engine,
       ...settings,
-      ...(build.name === "memstem" ? memstem : {}),
+      ...(build.name === "memstem" ? named.memstem : named.memprefix),
     });
     const environment = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, ...ofBuild };
     const mask = masking(build);

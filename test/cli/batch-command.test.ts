@@ -48,7 +48,7 @@ describe("memprefix batch", () => {
     symlinkSync(file, link);
     for (const out of [file, link]) {
       const { code, stderr } = await memprefix.run(["batch", file, "--out", out], { environment });
-      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("--out") });
+      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("--out") });
       expect(JSON.parse(readFileSync(file, "utf8"))).toEqual(request(0));
     }
   });
@@ -63,13 +63,13 @@ describe("memprefix batch", () => {
   });
 
   it.each([
-    ["a file that is not there", ["batch", "/nowhere/requests.jsonl"], "ENOENT"],
-    ["an answer file that cannot be written", ["batch", import.meta.filename, "--out", "/nowhere/out"], "ENOENT"],
-    ["no file", ["batch"], "missing required argument"],
-    ["a window of nothing", ["batch", import.meta.filename, "--window", "0"], "whole number"],
-  ])("refuses %s", async (_what, args, message) => {
+    ["a file that is not there", ["batch", "/nowhere/requests.jsonl"], 1, "ENOENT"],
+    ["an answer file that cannot be written", ["batch", import.meta.filename, "--out", "/nowhere/out"], 1, "ENOENT"],
+    ["no file", ["batch"], 2, "missing required argument"],
+    ["a window of nothing", ["batch", import.meta.filename, "--window", "0"], 2, "whole number"],
+  ])("refuses %s", async (_what, args, ends, message) => {
     const { code, stdout, stderr } = await memprefix.run(args, { environment });
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect({ code, stdout }).toEqual({ code: ends, stdout: "" });
     expect(stderr).toContain(message);
     expect(stderr).not.toContain("    at ");
   });

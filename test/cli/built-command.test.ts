@@ -83,7 +83,12 @@ describe("built commands, one after the other:", () => {
     running.child.stdin?.end(JSON.stringify([...MISTAKES, { args: ["compose"], input: JSON.stringify(REQUEST) }]));
     const ended = JSON.parse((await running).stdout) as readonly object[];
     const mistakes = MISTAKES.map(({ stderr }) => ({
-      ...{ code: 1, stdout: "", stderr: expect.stringMatching(stderr ?? ""), hasTokenizer: false },
+      ...{
+        code: expect.toBeOneOf([1, 2]),
+        stdout: "",
+        stderr: expect.stringMatching(stderr ?? ""),
+        hasTokenizer: false,
+      },
     }));
     const composed = {
       code: 0,
@@ -174,7 +179,7 @@ describe("built memprefix serve, in a process", () => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write('data: {"choices":[{"index":0,"delta":{"content":"first"}}]}\n\n');
     });
-    const service = await memprefix.serve({ MEMPREFIX_UPSTREAM_URL: engine.url, MEMPREFIX_SHUTDOWN_MS: "600000" });
+    const service = await memprefix.serve({ MEMPREFIX_UPSTREAM_URL: engine.url });
     const chat = { stream: true, user: "ada", messages: [{ role: "user", content: "Tea?" }] };
     await fetch(`${service.address}/v1/chat/completions`, { method: "POST", body: JSON.stringify(chat) });
     service.kill(first);

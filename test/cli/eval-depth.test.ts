@@ -98,7 +98,7 @@ describe("memprefix eval locomo --adaptive-depth", () => {
     });
     for (const wrong of ["on", "5", "0:1", "5:-1", "5:1:2"])
       expect(await memprefix.run([...simulated, "--adaptive-depth", wrong]), wrong).toMatchObject({
-        code: 1,
+        code: 2,
         stderr: expect.stringContaining("--adaptive-depth"),
       });
   });

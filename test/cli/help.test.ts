@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
+import { SETTING_NAMES, SETTING_TITLES, variableOf } from "../../src/cli/setting-list.js";
+import { SERVE_FLAGS } from "../../src/cli/settings.js";
 import { commands } from "./memprefix-command.js";
 
 describe("memprefix --help", () => {
@@ -27,7 +28,7 @@ describe("memprefix --help", () => {
       code: 0,
       stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
     });
-    expect(await memprefix.run([])).toMatchObject({ code: 1, stdout: "" });
+    expect(await memprefix.run([])).toMatchObject({ code: 2, stdout: "" });
   });
 
   it("lists every setting with its default for serve", async () => {
@@ -38,12 +39,26 @@ describe("memprefix --help", () => {
     );
     expect(stdout).toMatch(/MEMPREFIX_HOST .*\(127\.0\.0\.1\)/);
     expect(stdout).toMatch(/MEMPREFIX_PORT .*\(4600\)/);
+    expect([...stdout.matchAll(/^([A-Z]\w+)$/gm)].map(([, title]) => title)).toEqual(Object.values(SETTING_TITLES));
+    for (const flag of Object.values(SERVE_FLAGS)) expect(stdout).toContain(`  ${flag} <`);
+  });
+
+  it("lists for other commands only the settings that they use", async () => {
+    const settings = async (command: string) => {
+      const { stdout } = await memprefix.run([command, "--help"]);
+      return [...stdout.matchAll(/^ {2}MEMPREFIX_(\w+)/gm)].map(([, name]) => name);
+    };
+    expect(await settings("export")).toEqual(["DATA_DIR", "DATABASE_URL"]);
+    expect(await settings("mcp")).toEqual(["HOST", "PORT", "API_KEY"]);
+    expect(await settings("demo")).toEqual([]);
+    expect(await settings("compose")).not.toContain("PORT");
+    expect(await settings("compose")).toContain("POLICY");
   });
 
   it("says what is wrong with a command line first, and in two lines: help of sixty would push it off the screen", async () => {
     const { code, stdout, stderr } = await memprefix.run(["batch", "--nope", "requests.ndjson"]);
     expect({ code, stdout, stderr }).toEqual({
-      code: 1,
+      code: 2,
       stdout: "",
       stderr: "memprefix: unknown option '--nope'\n--help says what it takes\n",
     });

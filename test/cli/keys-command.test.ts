@@ -53,11 +53,11 @@ describe("memprefix keys", () => {
     [["add", "--tenant", "../acme"], /^memprefix: tenant: must be/],
     [["add", "--tenant", "acme", "--label", "a\nb"], /^memprefix: label: must have no control characters/],
     [["revoke", "nobody"], /^memprefix: id: no such key/],
-    [["revoke"], /missing required argument 'id'/],
-  ])("refuses memprefix keys %j", async (args, says) => {
+    [["revoke"], /missing required argument 'id'/, 2],
+  ])("refuses memprefix keys %j", async (args, says, ends = 1) => {
     await memprefix.run(["keys", "add", "--tenant", "acme"]);
     const { code, stdout, stderr } = await memprefix.run(["keys", ...args]);
-    expect(code).toBe(1);
+    expect(code).toBe(ends);
     expect(stdout).toBe("");
     expect(stderr).toMatch(says);
   });
@@ -205,7 +205,7 @@ describe("memprefix serve with MEMPREFIX_API_KEY", () => {
     ["no ASCII", "é".repeat(40)],
   ])("refuses one that is %s, and does not quote it", async (_what, key) => {
     const { code, stdout, stderr } = await memprefix.run(["serve"], { environment: { MEMPREFIX_API_KEY: key } });
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toBe("memprefix: MEMPREFIX_API_KEY: must be 32 to 256 printable ASCII characters without spaces\n");
   });
 });
@@ -218,14 +218,14 @@ describe("memprefix serve on an address that others can reach", () => {
     const says =
       /^memprefix: MEMPREFIX_HOST: without an API key only the loopback is listened on; .*memprefix keys add.*\n$/;
     expect(await memprefix.run(["serve"], { environment })).toMatchObject({
-      code: 1,
+      code: 2,
       stdout: "",
       stderr: expect.stringMatching(says),
     });
     const key = (await memprefix.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
     await memprefix.run(["keys", "revoke", key.slice(4, 16)]);
     expect(await memprefix.run(["serve"], { environment })).toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringMatching(says),
     });
   });

@@ -220,7 +220,7 @@ describe("the Model Context Protocol", () => {
     ])("refuses %s=%s by name", async (variable, value) => {
       const { code, stderr } = await memprefix.run(["mcp"], { environment: { [variable]: value } });
       expect({ code, stderr }).toEqual({
-        code: 1,
+        code: 2,
         stderr: expect.stringMatching(new RegExp(`^memprefix: ${variable}: `)),
       });
     });
@@ -278,7 +278,7 @@ describe("the Model Context Protocol", () => {
       "refuses a user whom a header cannot name: %j",
       async (user) => {
         const { code, stderr } = await memprefix.run(["mcp", "--user", user]);
-        expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("--user") });
+        expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("--user") });
       },
     );
 

@@ -43,14 +43,14 @@ describe("memprefix serve, told to stop while an answer streams", () => {
   const engine = openAiEngine();
 
   /** A service with a chat whose first event is with the client, and the engine's end of it. */
-  async function streaming(environment: Readonly<Record<string, string>> = {}) {
+  async function streaming() {
     let engines: ServerResponse | undefined;
     engine.behave((_request, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write('data: {"choices":[{"index":0,"delta":{"content":"first"}}]}\n\n');
       engines = response;
     });
-    const service = await memprefix.serve({ MEMPREFIX_UPSTREAM_URL: engine.url, ...environment });
+    const service = await memprefix.serve({ MEMPREFIX_UPSTREAM_URL: engine.url });
     const answer = await fetch(`${service.address}/v1/chat/completions`, {
       method: "POST",
       body: JSON.stringify(chat),
@@ -94,7 +94,7 @@ describe("memprefix serve, told to stop while an answer streams", () => {
   });
 
   it("cuts it off at the deadline, ends with 0 and keeps what was composed", async () => {
-    const { service, reader } = await streaming({ MEMPREFIX_SHUTDOWN_MS: "300" });
+    const { service, reader } = await streaming();
     service.kill("SIGTERM");
     await rest(reader).catch(() => "cut off");
     expect(await service.ended).toMatchObject({ code: 0 });
@@ -137,7 +137,7 @@ describe("memprefix serve, told to stop with connections that are kept", () => {
       MEMPREFIX_MEM0_URL: mem0.url,
       MEMPREFIX_SEARCH_TIMEOUT_MS: "50000",
     };
-    const service = await memprefix.serve({ ...environment, MEMPREFIX_SHUTDOWN_MS: "200" });
+    const service = await memprefix.serve(environment);
     const searching = mem0.asked();
     const request = fetch(`${service.address}/compose`, {
       method: "POST",

@@ -8,9 +8,11 @@ import {
   rateOf,
   readSettings,
   residencyOf,
+  sessionRouterOf,
   sharedCacheOf,
   sourceOf,
   unknownVariables,
+  workersOf,
 } from "../../src/cli/settings.js";
 import { DEFAULT_DEPTH, ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/base/errors.js";
@@ -48,22 +50,22 @@ describe("the settings", () => {
       minimumPrefixTokens: 64,
     };
     const of = (environment: Record<string, string>) => engineModelOf(readSettings(environment));
-    expect(of({ MEMPREFIX_COST: "hosted" })).toEqual(ENGINE_MODELS.hosted);
-    expect(of({ MEMPREFIX_COST: JSON.stringify(own) })).toEqual(own);
+    expect(of({ MEMPREFIX_ENGINE_COST: "hosted" })).toEqual(ENGINE_MODELS.hosted);
+    expect(of({ MEMPREFIX_ENGINE_COST: JSON.stringify(own) })).toEqual(own);
     // By the family, where nobody says it: time, or a bill.
     expect(of({})).toEqual(ENGINE_MODELS.gpu);
     expect(of({ MEMPREFIX_ENGINE_FAMILY: "openai" })).toEqual(ENGINE_MODELS.hosted);
     const anthropic = { MEMPREFIX_ENGINE_FAMILY: "anthropic" };
     expect(of(anthropic)).toEqual(ENGINE_MODELS["hosted-writes"]);
-    expect(of({ ...anthropic, MEMPREFIX_COST: "gpu" })).toEqual(ENGINE_MODELS.gpu);
+    expect(of({ ...anthropic, MEMPREFIX_ENGINE_COST: "gpu" })).toEqual(ENGINE_MODELS.gpu);
   });
 
   it.each([
     [{}, { tokens: null }],
-    [{ MEMPREFIX_CACHE_TOKENS: "65536" }, { tokens: 65_536 }],
-    [{ MEMPREFIX_CACHE_SLOTS: "8" }, undefined],
+    [{ MEMPREFIX_CACHE_SIZE: "65536" }, { tokens: 65_536 }],
+    [{ MEMPREFIX_CACHE_SIZE: "8 slots" }, undefined],
     [{ MEMPREFIX_ENGINE_FAMILY: "openai" }, undefined],
-    [{ MEMPREFIX_ENGINE_FAMILY: "openai", MEMPREFIX_CACHE_TOKENS: "65536" }, { tokens: 65_536 }],
+    [{ MEMPREFIX_ENGINE_FAMILY: "openai", MEMPREFIX_CACHE_SIZE: "65536" }, { tokens: 65_536 }],
   ])("say whether the engine's cache is planned for as all users fill it: %j", (environment, cache) => {
     expect(sharedCacheOf(readSettings(environment))).toEqual(cache);
   });
@@ -105,7 +107,7 @@ describe("the settings", () => {
   it.each([
     [{}, { kind: "all" }],
     [{ MEMPREFIX_CACHE_TTL_SECONDS: "300" }, { kind: "ttl", ttlMs: 300_000 }],
-    [{ MEMPREFIX_CACHE_SLOTS: "8" }, { kind: "slots", slots: 8 }],
+    [{ MEMPREFIX_CACHE_SIZE: "8 slots" }, { kind: "slots", slots: 8 }],
   ])("say how long the engine keeps what it cached: %j", (environment, residency) => {
     expect(residencyOf(readSettings(environment))).toEqual(residency);
   });
@@ -121,29 +123,22 @@ describe("the settings", () => {
     ["MEMPREFIX_MEM0_SEARCH", '{"run_id":"trip"}'],
     ["MEMPREFIX_SEARCH_TIMEOUT_MS", "0"],
     ["MEMPREFIX_SEARCH_TIMEOUT_MS", "1.5"],
-    ["MEMPREFIX_MAX_WORKING_MB", "0"],
-    ["MEMPREFIX_MAX_INDEX_NODES", "9"],
     ["MEMPREFIX_CACHE_TTL_SECONDS", "0"],
     ["MEMPREFIX_CACHE_TTL_SECONDS", "5m"],
-    ["MEMPREFIX_CACHE_TOKENS", "0"],
-    ["MEMPREFIX_CACHE_TOKENS", "64k"],
+    ["MEMPREFIX_CACHE_SIZE", "0"],
+    ["MEMPREFIX_CACHE_SIZE", "64k"],
+    ["MEMPREFIX_CACHE_SIZE", "300 slots"],
     ["MEMPREFIX_RATE_PER_SECOND", "0"],
-    ["MEMPREFIX_CORS_ORIGINS", "*"],
-    ["MEMPREFIX_CORS_ORIGINS", "app.example.org"],
-    ["MEMPREFIX_CORS_ORIGINS", "https://app.example.org/"],
     ["MEMPREFIX_WEBHOOK_TOKEN", "short"],
     ["MEMPREFIX_KEEP_DAYS", "0"],
     ["MEMPREFIX_KEEP_DAYS", "1.5"],
-    ["MEMPREFIX_SHUTDOWN_MS", "-1"],
-    ["MEMPREFIX_CACHE_SLOTS", "0"],
     ["MEMPREFIX_LOG_LEVEL", "loud"],
     ["MEMPREFIX_UPSTREAM_URL", "127.0.0.1:8000/v1"],
-    ["MEMPREFIX_UPSTREAM_TIMEOUT_MS", "0"],
     ["MEMPREFIX_WRITE_BACK", "maybe"],
     ["MEMPREFIX_RETENTION", "forever"],
-    ["MEMPREFIX_COST", "free"],
-    ["MEMPREFIX_COST", "{"],
-    ["MEMPREFIX_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],
+    ["MEMPREFIX_ENGINE_COST", "free"],
+    ["MEMPREFIX_ENGINE_COST", "{"],
+    ["MEMPREFIX_ENGINE_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],
     ["MEMPREFIX_ENGINE_FAMILY", "gpt"],
     ["MEMPREFIX_ADAPTIVE_DEPTH", "yes"],
     ["MEMPREFIX_ADAPTIVE_DEPTH", "{"],
@@ -161,10 +156,31 @@ describe("the settings", () => {
     expect(wrongIn({ MEMPREFIX_SOURCE: source })).toEqual([variable]);
   });
 
-  it("take a router or workers, not both", () => {
-    expect(() => readSettings({ MEMPREFIX_ROUTER: "sglang", MEMPREFIX_WORKERS: "gpu-0,gpu-1" })).toThrow(
-      /MEMPREFIX_ROUTER: conflicts with MEMPREFIX_WORKERS/,
-    );
+  it("take a router, or the workers that memprefix chooses from", () => {
+    const workers = readSettings({ MEMPREFIX_ROUTER: "workers:gpu-0, gpu-1" });
+    expect(workersOf(workers)).toEqual(["gpu-0", "gpu-1"]);
+    expect(sessionRouterOf(workers)).toBeNull();
+    const router = readSettings({ MEMPREFIX_ROUTER: "sglang" });
+    expect(workersOf(router)).toBeUndefined();
+    expect(sessionRouterOf(router)).not.toBeNull();
+    for (const value of ["workers:", "workers:a,a"])
+      expect(wrongIn({ MEMPREFIX_ROUTER: value })).toEqual(["MEMPREFIX_ROUTER"]);
+  });
+
+  it("take the cache's size in tokens, or in slots, which have no lifetime", () => {
+    const of = (size: string) => readSettings({ MEMPREFIX_CACHE_SIZE: size }).cacheSize;
+    expect(of("120000")).toEqual({ tokens: 120_000 });
+    expect(of("120000 tokens")).toEqual({ tokens: 120_000 });
+    expect(of("4 slots")).toEqual({ slots: 4 });
+    const slots = { MEMPREFIX_CACHE_SIZE: "4 slots", MEMPREFIX_CACHE_TTL_SECONDS: "300" };
+    expect(wrongIn(slots)).toEqual(["MEMPREFIX_CACHE_SIZE"]);
+    expect(wrongIn({ ...slots, MEMPREFIX_CACHE_SIZE: "4" })).toEqual([]);
+  });
+
+  it("take flags before the environment, and name what is wrong as it was given", () => {
+    expect(readSettings({ MEMPREFIX_PORT: "1" }, { port: "2" }).port).toBe(2);
+    expect(readSettings({ MEMPREFIX_PORT: "1" }, { port: undefined }).port).toBe(1);
+    expect(() => readSettings({}, { port: "x" })).toThrow(/--port: must be a whole number/);
   });
 
   it("let one API key do as much as it likes until they say how much", () => {
@@ -210,10 +226,10 @@ describe.each(["serve", "compose"])("memprefix %s", (command) => {
   const memprefix = commands();
   const input = JSON.stringify({ user_id: "ada", query: "Tea?" });
 
-  it("names a wrong variable and ends with 1 before it touches anything", async () => {
+  it("names a wrong variable and ends with 2 before it touches anything", async () => {
     const environment = { MEMPREFIX_PORT: "eighty", MEMPREFIX_HOTS: "127.0.0.1" };
     const { code, stdout, stderr } = await memprefix.run([command], { input, environment });
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stdout).toBe("");
     expect(stderr).toMatch(
       /^memprefix: MEMPREFIX_HOTS is not a setting and is ignored; the nearest is MEMPREFIX_HOST\nmemprefix: MEMPREFIX_PORT: .+\n$/,

@@ -9,8 +9,19 @@ import { servedApp } from "../http/server/served-app.js";
 
 /** What browsers and workers have, and nothing of Node's: no `process`, `Buffer`, `require` or `setImmediate`. */
 const WEB_APIS = {
-  ...{ AbortController, AbortSignal, Headers, ReadableStream, Request, Response, TextDecoder, TextEncoder, URL },
-  ...{ clearTimeout, console, crypto, fetch, setTimeout },
+  ...{
+    AbortController,
+    AbortSignal,
+    Headers,
+    ReadableStream,
+    Request,
+    Response,
+    TextDecoder,
+    TextEncoder,
+    URL,
+    URLSearchParams,
+  },
+  ...{ console, fetch },
 };
 
 const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { dependencies: object };
@@ -86,7 +97,7 @@ describe("a bundle for browsers and workers", () => {
 
   it("of memprefix/client talks to a service", async () => {
     const source = `
-      import { createMemprefixClient, MemprefixHttpError } from "memprefix/client";
+      import { createMemprefixClient, MemprefixError } from "memprefix/client";
       export async function run(url) {
         const memprefix = createMemprefixClient({ url });
         const { requestId, messages } = await memprefix.compose({ userId: "ana", query: "Where?", memories: [{ id: "m", memory: "in Paris" }] });
@@ -94,14 +105,14 @@ describe("a bundle for browsers and workers", () => {
         const ends = [];
         for await (const line of memprefix.composeLines([{ userId: "ben", query: "Why?" }])) if ("end" in line) ends.push(line.end);
         const refused = await memprefix.compose({ userId: "" , query: "x" }).catch((error) => error);
-        return { messages, difference, ends, refused: [refused.name, refused.issues, refused instanceof MemprefixHttpError] };
+        return { messages, difference, ends, refused: [refused.status, refused.problem.errors, refused instanceof MemprefixError] };
       }
     `;
     expect(await inWorker(source, app.base)).toEqual({
       messages: [{ role: "user", content: "<memories>\n- in Paris\n</memories>\n\nWhere?" }],
       difference: 0,
       ends: [{ read: 1, found: 1, composed: 1, failed: 0 }],
-      refused: ["InvalidRequestError", [{ field: "userId", message: "must not be empty" }], true],
+      refused: [422, [{ field: "user_id", message: "must not be empty" }], true],
     });
   });
 
@@ -135,7 +146,7 @@ describe("a bundle for browsers and workers", () => {
       console.log(`${name}: ${size} kB`);
       return size;
     };
-    expect(await kilobytes("memprefix/client")).toBeLessThan(25);
+    expect(await kilobytes("memprefix/client")).toBeLessThan(12);
     expect(await kilobytes("memprefix/core")).toBeLessThan(200);
   });
 });

@@ -18,7 +18,7 @@ describe("docs/client.md", () => {
       expect.stringMatching(/^Request req-[0-9a-f]{32} is the first prompt of its user and agent\./),
       "0 2",
       "1 2",
-      "[ { field: 'messages', message: 'must not be empty' } ]",
+      "422 [ { field: 'messages', message: 'must not be empty' } ]",
       "",
     ]);
   });

@@ -226,8 +226,8 @@ describeInChromium("the views with text", () => {
 describeInChromium("the chart of what was saved", () => {
   // Writing to the cache costs more than computing.
   const cost = { kind: "money", uncached: 1, written: 1.25, cached: 0.1 };
-  const MEMPREFIX_COST = JSON.stringify({ cost, blockTokens: 1, minimumPrefixTokens: 1 });
-  const app = servedApp({ environment: { MEMPREFIX_COST } });
+  const MEMPREFIX_ENGINE_COST = JSON.stringify({ cost, blockTokens: 1, minimumPrefixTokens: 1 });
+  const app = servedApp({ environment: { MEMPREFIX_ENGINE_COST } });
   const pages = browserPages();
 
   it("has losses on its axis, too", async () => {

@@ -4,9 +4,10 @@ import { readPages } from "./pages.js";
 
 const SETTINGS_HEAD = `# Settings
 
-Environment variables, for \`memprefix serve\` and for every command that opens the data directory. \`npx memprefix serve --help\` lists the same.
-The library reads none of them: its options are arguments of \`createMemprefix\`. Every command warns about
-a \`MEMPREFIX_\` variable that is no setting, and names the nearest one. \`MEMPREFIX_URL\` and \`MEMPREFIX_USER\` are for clients.
+Environment variables, for \`memprefix serve\` and for the commands whose \`--help\` lists them. \`serve\` also takes four of them as flags (\`--host\`,
+\`--port\`, \`--data-dir\`, \`--upstream\`) and reads the file \`.env\` in the working directory. A flag comes before the environment, the environment before
+\`.env\`. Every command warns about a \`MEMPREFIX_\` variable that is no setting, and names the nearest one. \`MEMPREFIX_URL\` and \`MEMPREFIX_USER\` are
+for clients. The library reads none of them: its options are arguments of \`createMemprefix\`.
 
 This page is made from the list in \`src/cli/setting-list.ts\`; \`npx vitest run test/docs/reference.test.ts -u\` makes it again.
 `;
@@ -42,7 +43,7 @@ export function llmsText(): string {
 const CLI_HEAD = `# Command line
 
 Every command as \`npx memprefix\` knows it; in a clone, \`node dist/cli/main.js\` is the same after \`npm run build\`. Commands that open the
-data directory read the [settings](settings.md) from the environment. A wrong call ends with 1 and one line on standard error.
+data directory read the [settings](settings.md) from the environment. A wrong call or setting ends with 2, any other error with 1, and one line on standard error.
 
 This page is made from the commands' own help; \`npx vitest run test/docs/reference.test.ts -u\` makes it again.
 `;

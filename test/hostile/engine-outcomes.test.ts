@@ -319,8 +319,7 @@ function proxied(path: string, asked: object) {
   const timers = new HeldTimers();
   const app = servedApp({
     upstream: engine,
-    times: { after: timers.after, idleMs: IDLE_MS, limits: { answerTimeoutMs: 500 } },
-    environment: { MEMPREFIX_UPSTREAM_TIMEOUT_MS: String(TIMEOUT_MS) },
+    times: { after: timers.after, idleMs: IDLE_MS, timeoutMs: TIMEOUT_MS, limits: { answerTimeoutMs: 500 } },
   });
   const pending = async () => (await app.send("GET", "/metrics")).text.includes("\nmemprefix_requests_in_flight 0\n");
   return {

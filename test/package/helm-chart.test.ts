@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse, parseAllDocuments, stringify } from "yaml";
 import { z } from "zod";
+import { SHUTDOWN_MS } from "../../src/cli/serve.js";
 import { SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import { readSettings } from "../../src/cli/settings.js";
 
@@ -112,7 +113,7 @@ describe("the Helm chart", () => {
     expect(Service).toMatchObject({ metadata: { name: "memprefix" } });
     // As the kubelet writes them of a Service by this name.
     const links = { MEMPREFIX_PORT: "tcp://10.96.0.1:4600", MEMPREFIX_SERVICE_HOST: "10.96.0.1" };
-    expect(() => readSettings(links)).toThrow(/MEMPREFIX_SERVICE_HOST/);
+    expect(() => readSettings(links)).toThrow(/MEMPREFIX_PORT/);
     expect(Deployment).toMatchObject({ spec: { template: { spec: { enableServiceLinks: false } } } });
   });
 
@@ -120,7 +121,7 @@ describe("the Helm chart", () => {
     const { spec } = objects()["Deployment"] as {
       spec: { template: { spec: { terminationGracePeriodSeconds: number } } };
     };
-    expect(spec.template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(readSettings({}).shutdownMs);
+    expect(spec.template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(SHUTDOWN_MS);
   });
 
   it("takes secrets from a Secret, and has none; its settings are settings, as texts, whatever they say", () => {

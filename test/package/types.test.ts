@@ -84,13 +84,13 @@ export default [
 const REMOTE = `
 import { type MemprefixClient } from "memprefix";
 import {
-  type ComposeOptions, createMemprefixClient, InvalidRequestError, MemprefixConnectionError, MemprefixHttpError, type RemoteMemprefix,
+  type ComposeOptions, createMemprefixClient, MemprefixError, type RemoteMemprefix,
 } from "memprefix/client";
 
-const memprefix: RemoteMemprefix = createMemprefixClient({ url: "http://127.0.0.1:4600", apiKey: "mst_…", timeoutMs: 5_000, retries: 1 });
-const asLibrary: MemprefixClient = memprefix;
+const memprefix: RemoteMemprefix = createMemprefixClient({ url: "http://127.0.0.1:4600", apiKey: "mst_…", timeoutMs: 5_000 });
+const asLibrary: Omit<MemprefixClient, "close"> = memprefix;
 const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: "paper", agentId: null };
-const { messages, plan, engine } = await memprefix.compose(request, { retries: 0 });
+const { messages, plan, engine } = await memprefix.compose(request, { timeoutMs: 0 });
 const given: readonly { role: "user"; content: string }[] = (
   await asLibrary.compose({ userId: "ada", messages: [{ role: "user", content: "Where?" }] })
 ).messages;
@@ -101,12 +101,12 @@ for await (const line of memprefix.composeLines([{ userId: "ada", messages: [{ r
   if ("answer" in line) tokens.push(line.answer.plan.totalTokens, line.answer.messages[0]?.content.length ?? 0);
 }
 const why: readonly string[] = (await memprefix.explain({ userId: "ada", requestId: "r" })).explanation;
-const issues = (error: unknown) => (error instanceof InvalidRequestError ? error.issues : error instanceof MemprefixHttpError && error.status);
+const issues = (error: unknown) => (error instanceof MemprefixError ? error.problem?.errors : null);
 // @ts-expect-error the client's names are in camelCase
 await memprefix.compose({ userId: "ada", query: "Where?", conversation_id: "c" });
 // @ts-expect-error a client is of some service
 createMemprefixClient({});
-export default [messages, plan, engine, given, ranks, tokens, why, issues, MemprefixConnectionError];
+export default [messages, plan, engine, given, ranks, tokens, why, issues];
 `;
 
 const WRONG = `

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { everyDoor, memoriesOf, withEngine } from "./real-engine.suite.js";
 
 const options = { engine: "llama", model: "smol", contextTokens: 4_096, slots: 1 } as const;
-const environment = { MEMPREFIX_ENGINE_FAMILY: "llamacpp", MEMPREFIX_CACHE_SLOTS: "1" };
+const environment = { MEMPREFIX_ENGINE_FAMILY: "llamacpp", MEMPREFIX_CACHE_SIZE: "1 slots" };
 withEngine("llama.cpp's server with one slot", options, environment, (of) => {
   everyDoor(of, "smol");
 

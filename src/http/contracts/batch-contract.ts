@@ -7,7 +7,7 @@ import { planner, workers } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/fields.js";
 import { problemOf, problemSchema } from "../problems/problem.js";
-import { COMPOSE_PLACES, composeBody, composeResult, readCompose } from "./compose-contract.js";
+import { composeBody, composeResult, readCompose } from "./compose-contract.js";
 import { writerOf } from "./wire-form.js";
 
 /*
@@ -77,9 +77,6 @@ export const batchQuery = z.strictObject({
     .describe("NDJSON: worker names, separated by commas."),
   planner: planner.optional(),
 });
-
-/** The same of the JSON document. */
-export const DOCUMENT_PLACES = { ...COMPOSE_PLACES, within: ["requests", "*"] } as const;
 
 const ownFields = z.preprocess(withoutAbsentMemories, composeBody.omit(OF_ALL));
 

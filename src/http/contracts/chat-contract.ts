@@ -124,8 +124,8 @@ export const engineAnswer = (id: string) =>
   z.looseObject({}).meta({ id, description: "The engine's answer, unmodified." });
 export const engineEvents = z.string().describe("The engine's server-sent events, unmodified.");
 
-/** Where a body has memories. */
-export const CHAT_PLACES = { memories: ["memprefix", "memories"] } as const;
+/** The way to a body's memories. */
+export const MEMORIES_AT = ["memprefix", "memories"] as const;
 
 /** Everything but `memprefix` goes upstream unread. */
 const chatFields = z.looseObject({ memprefix: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });

@@ -49,9 +49,6 @@ const ANY_FORMAT = { anyOf: [refTo("Message"), refTo("ResponsesItem")] };
  * `POST /compose`.
  */
 
-/** Where the body has memories. */
-export const COMPOSE_PLACES = { memories: ["memories"] } as const;
-
 /** Fields of the answer that are made of the body's, and keep its bytes. */
 export const COMPOSED_FIELDS = ["messages", "system"] as const;
 
@@ -191,7 +188,6 @@ export const readCompose = readerOf(composeOptions, composeRequest);
 
 export const composeWireBody: WireBody<ComposeRequest> = {
   schema: composeBodyWithNulls,
-  places: COMPOSE_PLACES,
   read: readCompose,
 };
 

@@ -67,7 +67,7 @@ const waste = z
   })
   .meta({
     id: "Waste",
-    description: "Tokens computed that could have been cached, and their price by `MEMPREFIX_COST`.",
+    description: "Tokens computed that could have been cached, and their price by `MEMPREFIX_ENGINE_COST`.",
   });
 
 const because = <K extends readonly [string, ...string[]]>(kinds: K, ...more: readonly z.ZodObject[]) =>

@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import type { FromWire } from "../../client/wire-names.js";
 import type { CacheState } from "../../core/index.js";
 import type { ShownPrompt } from "../../service/records/explain.js";
 import {
@@ -19,6 +18,7 @@ import {
 } from "../../service/usage/tenant-usage.js";
 import causeTexts from "./usage-causes.json" with { type: "json" };
 import type * as wire from "./usage-contract.js";
+import type { FromWire } from "./wire-names.js";
 
 /*
  * What the usage's views answer, of the figures that are kept: shares, percentiles, money where it means anything.

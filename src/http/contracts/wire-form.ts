@@ -8,8 +8,7 @@
 
 import type { Context } from "hono";
 import { z } from "zod";
-import { type CamelName, camelName, type FromWire, type WireName, wireName } from "../../client/wire-names.js";
-import type { BodyPlaces } from "../guards/safe-json.js";
+import { type CamelName, camelName, type FromWire, type WireName, wireName } from "./wire-names.js";
 
 /** A block's label in answers. */
 export const label = z.int().describe("The block's label: `[12]` in the prompt.");
@@ -105,8 +104,6 @@ export function readerOf<S extends z.ZodObject, T = z.output<S>>(
 /** A request's body: its schema, and the service's form of what the schema accepted. */
 export interface WireBody<T> {
   readonly schema: z.ZodType;
-  /** Absent: it has no memories. */
-  readonly places?: BodyPlaces;
   read(body: object): T;
 }
 

@@ -18,8 +18,6 @@ import { type Guard, type GuardVerdict, PASSED } from "./guard.js";
 export interface AccessParts {
   readonly memprefix: MemprefixOfAll;
   readonly keys: ApiKeys;
-  /** Other origins whose pages may call. */
-  readonly corsOrigins: readonly string[];
   /** Token that Mem0's events carry; absent: there is no webhook. */
   readonly webhookToken?: string | undefined;
   readonly onRejected: OnRejected;
@@ -30,8 +28,7 @@ export interface AccessParts {
  * the default tenant, so what a web page could make a browser send is rejected: a `Host` other than the loopback (DNS rebinding), and an
  * `Origin` of another site.
  */
-export function access({ memprefix, keys, corsOrigins, webhookToken, onRejected }: AccessParts): Guard {
-  const origins = new Set(corsOrigins);
+export function access({ memprefix, keys, webhookToken, onRejected }: AccessParts): Guard {
   /** Keys are revoked, never deleted: once true, this stays true. Null: not known yet. */
   let areKeysUsed: boolean | null = null;
   /** Requests that come in one turn of the event loop ask once. */
@@ -90,13 +87,10 @@ export function access({ memprefix, keys, corsOrigins, webhookToken, onRejected 
       };
     }
     const origin = c.req.header("origin");
-    if (origin !== undefined && origin !== `http://${host}` && !origins.has(origin)) {
+    if (origin !== undefined && origin !== `http://${host}`) {
       onRejected("origin");
       return {
-        rejection: answerProblem(
-          c,
-          problem(403, "requests from other origins are rejected: see MEMPREFIX_CORS_ORIGINS"),
-        ),
+        rejection: answerProblem(c, problem(403, "without API keys requests from other origins are rejected")),
       };
     }
     return admittedAsDefault(c);

@@ -13,7 +13,7 @@ import {
 import { type HttpEnvironment, isStreamed } from "../requests/request.js";
 import { type BodyLimits, holdersOf, type SharedBound } from "./limits.js";
 import { NEWLINE } from "./lines.js";
-import { type BodyPlaces, safeJson, utf8Text } from "./safe-json.js";
+import { type BodyPath, safeJson, utf8Text } from "./safe-json.js";
 
 /** What bodies are read with. */
 export interface BodyParts {
@@ -130,9 +130,9 @@ export async function bodyAsText(c: Context<HttpEnvironment>): Promise<string | 
 /** What a body in JSON says, of any content type; null where it is not JSON in UTF-8. Throws as {@link readJson} does. */
 export async function bodyAsJson(
   c: Context<HttpEnvironment>,
-  places?: BodyPlaces,
+  memoriesAt?: BodyPath,
 ): Promise<{ readonly value: unknown } | null> {
-  return safeJson(receivedBody(c) ?? (await c.req.arrayBuffer()), places);
+  return safeJson(receivedBody(c) ?? (await c.req.arrayBuffer()), memoriesAt);
 }
 
 /** Whether a `content-type` is JSON's, or one of those that are written in JSON. */
@@ -143,13 +143,13 @@ export function isJsonType(type: string): boolean {
 /** A body's JSON; the problem where its type or its bytes are not JSON's. Throws {@link InvalidRequestError} for what is not safe to parse. */
 export async function readJson(
   c: Context<HttpEnvironment>,
-  places?: BodyPlaces,
+  memoriesAt?: BodyPath,
 ): Promise<{ readonly value: unknown } | Response> {
   if (!isJsonType(c.req.header("content-type") ?? "")) {
     const message = "must be application/json";
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
-  return (await bodyAsJson(c, places)) ?? problemResponse(notJson());
+  return (await bodyAsJson(c, memoriesAt)) ?? problemResponse(notJson());
 }
 
 /**

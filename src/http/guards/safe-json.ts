@@ -3,33 +3,20 @@ import { InvalidRequestError } from "../../service/base/errors.js";
 import { textEnd, UnreadMemory } from "../../service/fields/fields.js";
 
 /*
- * JSON that cannot be read safely: nested too deep, with a field that sets a prototype, or of bytes that are not UTF-8. Where that is so of a
- * memory that a request gives, it costs the memory, as any other fault of it does; elsewhere it costs the request.
+ * JSON that cannot be read safely: nested too deep, with a field that sets a prototype, or of bytes that are not UTF-8. It costs the request,
+ * but in a chat's memories only the memory.
  */
 
 /** The fields on the way to a part of a body, `*` for every item of a list. */
-type BodyPath = readonly string[];
-
-/** What is read of a body in a way of its own. */
-export interface BodyPlaces {
-  /** The way to the requests in it. Default: it is one. */
-  readonly within?: BodyPath;
-  /** The way from a request to its memories. */
-  readonly memories: BodyPath;
-}
+export type BodyPath = readonly string[];
 
 /**
  * Parses a client's JSON. Where it is nested too deep, or has a field named `__proto__`, it is not parsed: memories that are so are left out,
  * with {@link UnreadMemory} in their places, and anything else throws {@link InvalidRequestError}. Throws a `SyntaxError` where it is not JSON.
  *
- * @param places absent: there are no memories
+ * @param memoriesAt the way to a chat's memories; absent: it has none
  */
-export function parseSafeJson(json: string, places?: BodyPlaces): unknown {
-  const { within = [], memories } = places ?? {};
-  return parsedSafely(json, memories && [...within, ...memories]);
-}
-
-function parsedSafely(json: string, memoriesAt?: BodyPath): unknown {
+export function parseSafeJson(json: string, memoriesAt?: BodyPath): unknown {
   const issue = unsafeIn(json);
   if (issue === null) return JSON.parse(json);
   if (memoriesAt === undefined) throw new InvalidRequestError([issue]);
@@ -43,9 +30,9 @@ function parsedSafely(json: string, memoriesAt?: BodyPath): unknown {
 }
 
 /** What a body in JSON says; null where it is not JSON in UTF-8. Throws as {@link parseSafeJson} does. */
-export function safeJson(body: ArrayBuffer | Uint8Array, places?: BodyPlaces): { readonly value: unknown } | null {
+export function safeJson(body: ArrayBuffer | Uint8Array, memoriesAt?: BodyPath): { readonly value: unknown } | null {
   try {
-    return { value: parseSafeJson(utf8Text(body), places) };
+    return { value: parseSafeJson(utf8Text(body), memoriesAt) };
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError) return null;
     throw error;

@@ -6,7 +6,6 @@ import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../..
 import { readOptions } from "../../service/fields/fields.js";
 import * as wire from "../contracts/batch-contract.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
-import { COMPOSE_PLACES } from "../contracts/compose-contract.js";
 import { operation } from "../contracts/operations.js";
 import { bodyAsJson, isJsonType, lineChunks } from "../guards/body.js";
 import type { BodyLimits, SharedBound } from "../guards/limits.js";
@@ -52,7 +51,7 @@ function readLine(index: number, text: string): BatchInput {
 
 function parse(text: string): unknown {
   try {
-    return parseSafeJson(text, COMPOSE_PLACES);
+    return parseSafeJson(text);
   } catch (error) {
     throw error instanceof SyntaxError ? notJsonError() : error;
   }
@@ -118,7 +117,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     const chunks = incoming === undefined ? (c.req.raw.body ?? []) : lineChunks(c, incoming, parts);
     inputs = batchLines(chunks, { maxBytes: parts.limits.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
-    const given = await bodyAsJson(c, wire.DOCUMENT_PLACES);
+    const given = await bodyAsJson(c);
     if (given === null) return problemResponse(notJson());
     const document = wire.readBatch(given.value);
     inputs = document.inputs;

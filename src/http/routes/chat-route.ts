@@ -82,7 +82,7 @@ async function clientJson(c: Context<HttpEnvironment>): Promise<ClientJson | nul
   const json = await bodyAsText(c);
   if (json === null) return null;
   try {
-    return { json, value: parseSafeJson(json, wire.CHAT_PLACES) };
+    return { json, value: parseSafeJson(json, wire.MEMORIES_AT) };
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;

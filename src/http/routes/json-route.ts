@@ -2,12 +2,12 @@ import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { z } from "zod";
 import { editedJson, valueText } from "../../apis/api/edited-json.js";
-import { type FromWire, fromWire } from "../../client/wire-names.js";
 import { type JsonObject, record } from "../../core/text/json.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { fieldIssues } from "../../service/fields/fields.js";
 import { type Described, type OperationId, operation } from "../contracts/operations.js";
 import { answerForm, jsonOf, type WireBody, writerOf } from "../contracts/wire-form.js";
+import { type FromWire, fromWire } from "../contracts/wire-names.js";
 import { bodyAsText, readJson } from "../guards/body.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
@@ -56,7 +56,7 @@ export function addPost<T, R extends z.ZodType>(
 ): void {
   const written = writerOf(result);
   addRoute(app, id, { method: "post", path, body: body.schema, answer: result, status }, async (c) => {
-    const given = await readJson(c, body.places);
+    const given = await readJson(c);
     if (given instanceof Response) return given;
     const asked = body.read((await validated(body.schema, given.value)) as object);
     const answered = written(await answer(asked, c));

@@ -7,7 +7,7 @@ import { InvalidRequestError } from "../../service/base/errors.js";
 import { readOptions, userId } from "../../service/fields/fields.js";
 import type { Memprefix } from "../../service/library/memprefix.js";
 import { headerText } from "../contracts/chat-contract.js";
-import { COMPOSE_PLACES, composeBody, readCompose, writeCompose } from "../contracts/compose-contract.js";
+import { composeBody, readCompose, writeCompose } from "../contracts/compose-contract.js";
 import { explainQuery, requestIds } from "../contracts/explain-contract.js";
 import { memoryIds } from "../contracts/user-contract.js";
 import { readJson } from "../guards/body.js";
@@ -47,7 +47,7 @@ export function addMcpRoute(app: OpenAPIHono<HttpEnvironment>, { load, version, 
   addRoute(app, "callMcp", { ...described, others, isPretty: false }, async (c) => {
     const mcp = await load();
     if ("missing" in mcp) return problemResponse(problem(501, `the Model Context Protocol ${mcp.missing}`));
-    const given = await readJson(c, { within: ["params", "arguments"], memories: COMPOSE_PLACES.memories });
+    const given = await readJson(c);
     if (given instanceof Response) return given;
     readOptions(message, given.value);
     const user = c.req.header("x-memprefix-user");

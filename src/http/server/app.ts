@@ -6,7 +6,6 @@
 
 import { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { cors } from "hono/cors";
 import { getPath } from "hono/utils/url";
 import { BusyUserError, StoreUnavailableError } from "../../service/base/errors.js";
 import { type EngineFault, observedUpstream } from "../../service/base/memprefix-observer.js";
@@ -20,7 +19,7 @@ import * as wire from "../contracts/compose-contract.js";
 import { evictBody, evictResult, feedbackBody, feedbackResult } from "../contracts/engine-report-contract.js";
 import { metricsText } from "../contracts/health-contract.js";
 import { addOpenApiDocument } from "../contracts/openapi-document.js";
-import { CHAT_HEADERS, operation, RATE_HEADERS } from "../contracts/operations.js";
+import { operation } from "../contracts/operations.js";
 import { addBody, addResult } from "../contracts/user-contract.js";
 import { access } from "../guards/access.js";
 import { receiveBody } from "../guards/body.js";
@@ -68,8 +67,6 @@ import type { HttpSurface } from "./node-server.js";
 export interface HttpParts {
   readonly memprefix: MemprefixOfAll;
   readonly keys: ApiKeys;
-  /** Other origins whose pages may call; none: no CORS. */
-  readonly corsOrigins: readonly string[];
   /** Most requests of one API key; null: no limit. */
   readonly rate: Rate | null;
   /** Default: {@link HTTP_LIMITS}. */
@@ -101,9 +98,6 @@ export interface UsageSettings {
   readonly hasText: boolean;
 }
 
-/** Answer headers that pages of other origins may read, beside those that CORS always allows. */
-const EXPOSED_HEADERS = ["retry-after", ...RATE_HEADERS, ...CHAT_HEADERS, "x-memprefix-error-origin"];
-
 /** The HTTP surface: every route, `problem+json` for every error, and its OpenAPI document. */
 export function createApp(given: HttpParts): HttpSurface {
   const { degraded } = given.memprefix;
@@ -114,7 +108,7 @@ export function createApp(given: HttpParts): HttpSurface {
       given.onFault(error);
     },
   };
-  const { isStopping, corsOrigins } = parts;
+  const { isStopping } = parts;
   const app = new OpenAPIHono<HttpEnvironment>({
     getPath: (request) => pathAfterBase(getPath(request)),
   });
@@ -155,25 +149,19 @@ export function createApp(given: HttpParts): HttpSurface {
     return answerProblem(c, value, { error, headers });
   };
   const { memprefix, keys, webhookToken } = parts;
-  const stopping = rejectWhileStopping(isStopping, onRejected);
   // On every path below a base URL, also where no handler reads whom it names.
   const named: Guard = ({ req }) => {
     if (isOpenAiPath(req.path)) namedByPath(req.url);
     return PASSED;
   };
   const guards = [
-    access({ memprefix, keys, corsOrigins, webhookToken, onRejected }),
+    rejectWhileStopping(isStopping, onRejected),
+    access({ memprefix, keys, webhookToken, onRejected }),
     ...(parts.rate === null ? [] : [limitRate(parts.rate, parts.clock, onRejected)]),
     rejectAmbiguous(),
     named,
   ];
-  if (corsOrigins.length === 0) app.use(guarded([stopping, ...guards], failed));
-  else {
-    const allowMethods = ["GET", "POST", "DELETE"];
-    app.use(guarded([stopping], failed));
-    app.use(cors({ origin: [...corsOrigins], allowMethods, exposeHeaders: EXPOSED_HEADERS }));
-    app.use(guarded(guards, failed));
-  }
+  app.use(guarded(guards, failed));
   app.use(receiveBody({ limits, bytes, onTooLarge: () => onRejected("too_large") }));
   app.use(guarded([limitInFlight(inFlight, limits.maxInFlight, onRejected)], failed));
   app.onError((error, c) => failed(c, error));

@@ -76,7 +76,7 @@ export interface MemprefixParts {
   readonly now: () => number;
   /** Bytes of all scopes in memory, estimated. Default 128 MiB. */
   readonly maxWorkingBytes?: number;
-  readonly scopeBounds?: ScopeBounds;
+  readonly scopeBounds?: ScopeBounds | undefined;
   /** Most turns that expire in one transaction. Default 20. */
   readonly maxExpiredAtOnce?: number;
   /** Most jobs of one user, running or queued. Default 256. */

@@ -5,7 +5,7 @@ import { givenMessages, messageFormat } from "./given-messages.js";
 
 /** Names of workers, of one request or of a batch. */
 export const workers = field.workers.describe(
-  "Engine replicas with their own prefix cache, by name. A prompt is routed to the one that holds most of it, unless that one is overloaded. Default: `MEMPREFIX_WORKERS`.",
+  "Engine replicas with their own prefix cache, by name. A prompt is routed to the one that holds most of it, unless that one is overloaded. Default: those in `MEMPREFIX_ROUTER`.",
 );
 
 /** Who plans a batch. */

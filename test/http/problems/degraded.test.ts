@@ -87,7 +87,6 @@ describe("a service whose parts fail", () => {
       MEMPREFIX_MEM0_URL: addressOf(mem0),
       MEMPREFIX_UPSTREAM_URL: `${addressOf(engine)}/v1`,
       MEMPREFIX_LOG_LEVEL: "info",
-      MEMPREFIX_SHUTDOWN_MS: "100",
       ...environment,
     });
     const stderr = new Writable({
@@ -96,7 +95,7 @@ describe("a service whose parts fail", () => {
         done();
       },
     });
-    service = await startService(settings, stderr);
+    service = await startService(settings, stderr, { shutdownMs: 100 });
   }
 
   it.each<[string, Answer, RegExp]>([

@@ -243,10 +243,9 @@ async function watchedService(dataDir: string, { url, firstByteMs }: WatchedUpst
     MEMPREFIX_SOURCE: "none",
     MEMPREFIX_DATA_DIR: dataDir,
     MEMPREFIX_UPSTREAM_URL: url,
-    MEMPREFIX_UPSTREAM_TIMEOUT_MS: String(firstByteMs),
+    // Read by the script that starts it.
+    UPSTREAM_TIMEOUT_MS: String(firstByteMs),
     MEMPREFIX_LOG_LEVEL: "error",
-    // What is kept of a user by design stays the same from the first third on.
-    MEMPREFIX_MAX_INDEX_NODES: "40",
   };
   const child: ChildProcess = spawn(process.execPath, ["--expose-gc", "--import", "tsx", main], {
     env: { PATH: process.env["PATH"], ...environment },

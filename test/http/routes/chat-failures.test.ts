@@ -18,8 +18,7 @@ describe("a chat that fails", () => {
   const app = servedApp({
     source: () => source,
     upstream: engine,
-    times: { after: timers.after, idleMs: 2_001 },
-    environment: { MEMPREFIX_UPSTREAM_TIMEOUT_MS: "2000" },
+    times: { after: timers.after, idleMs: 2_001, timeoutMs: 2_000 },
   });
   const liveRequests = async () =>
     indexResult.parse(JSON.parse((await app.send("GET", "/users/ada/index")).text)).nodes.flatMap((n) => n.request_ids);
@@ -220,7 +219,7 @@ describe("a chat that fails", () => {
     [{ user: " " }, {}, 422, "user"],
     [{}, { "x-memprefix-user": "Ad\u00e4" }, 422, "x-memprefix-user"],
     ["{", {}, 400, "body"],
-    [`"${"x".repeat(5 * 1024 * 1024)}"`, {}, 413, "body"],
+    [`"${"x".repeat(33 * 1024 * 1024)}"`, {}, 413, "body"],
   ])("because memprefix cannot read it (%#) names what is wrong", async (given, headers, status, param) => {
     const body = typeof given === "string" ? given : JSON.stringify({ ...ask("Which tea?"), ...given });
     const response = await fetch(`${app.base}/v1/chat/completions`, {

@@ -141,7 +141,7 @@ describe("POST /feedback", () => {
 });
 
 describe("an engine that keeps little", () => {
-  const app = servedApp({ environment: { MEMPREFIX_CACHE_TOKENS: "40" } });
+  const app = servedApp({ environment: { MEMPREFIX_CACHE_SIZE: "40" } });
 
   it("is not expected to have kept what was used longest ago", async () => {
     const expected = async (query: string, ...memories: object[]) =>

@@ -5,7 +5,7 @@ const facts = Array.from({ length: 40 }, (_, n) => ({ id: `m${n}`, memory: `Fact
 
 describe("POST /compose with a retention", () => {
   const app = servedApp({
-    environment: { MEMPREFIX_COST: '{"cost":{"kind":"money","uncached":1,"written":1,"cached":0.9}}' },
+    environment: { MEMPREFIX_ENGINE_COST: '{"cost":{"kind":"money","uncached":1,"written":1,"cached":0.9}}' },
   });
 
   async function converse(retention: string, turns: number) {

@@ -33,7 +33,7 @@ describe("a chat where workers are configured", () => {
   const app = servedApp({
     source: () => answeringSource(["Ada drinks green tea"]),
     upstream: engine,
-    environment: { MEMPREFIX_WORKERS: "gpu-0, gpu-1", MEMPREFIX_WARM_UP: "on" },
+    environment: { MEMPREFIX_ROUTER: "workers:gpu-0, gpu-1", MEMPREFIX_WARM_UP: "on" },
   });
 
   it("goes to the engine with the name of its worker, which the answer names too", async () => {

@@ -23,7 +23,7 @@ export interface StartedApp {
 }
 
 /** Times and limits that no setting has. */
-export type ShortTimes = Pick<UpstreamOptions, "after" | "idleMs"> &
+export type ShortTimes = Partial<Pick<UpstreamOptions, "after" | "idleMs" | "timeoutMs">> &
   Pick<HttpParts, "limits"> & { readonly composeTimeoutMs?: number };
 
 /** Serves the app. What it logs, and what goes wrong in it, is put where the third argument says. */
@@ -32,15 +32,14 @@ export async function startApp(
   source: MemorySource | null,
   { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
   assembled: Pick<AssembledService, "memprefix" | "keys"> | null = null,
-  { after, idleMs, composeTimeoutMs, ...times }: ShortTimes = {},
+  { composeTimeoutMs, limits = {}, ...waits }: ShortTimes = {},
 ): Promise<StartedApp> {
   const { memprefix, keys } = assembled ?? (await assembleWhereStored(settings, source));
-  const chat = openChatEngine(settings, { after, idleMs });
+  const chat = openChatEngine(settings, waits);
   const surface = createApp({
-    ...times,
+    limits,
     memprefix,
     keys,
-    corsOrigins: settings.corsOrigins ?? [],
     rate: rateOf(settings),
     isStopping: () => false,
     chat: chat && composeTimeoutMs !== undefined ? { ...chat, composeTimeoutMs } : chat,

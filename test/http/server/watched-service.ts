@@ -4,6 +4,7 @@
  */
 import { startService } from "../../../src/cli/serve.js";
 import { readSettings } from "../../../src/cli/settings.js";
+import { DEFAULT_SCOPE_BOUNDS } from "../../../src/core/index.js";
 
 /** What a service holds. */
 export interface Held {
@@ -17,7 +18,11 @@ export interface Held {
 
 const unhandled: string[] = [];
 process.on("unhandledRejection", (reason) => unhandled.push(String(reason)));
-const service = await startService(readSettings(process.env), process.stderr);
+const service = await startService(readSettings(process.env), process.stderr, {
+  waits: { timeoutMs: Number(process.env["UPSTREAM_TIMEOUT_MS"]) },
+  // What is kept of a user by design stays the same from the first third on.
+  scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: 40 },
+});
 const settle = () => new Promise((resolve) => setTimeout(resolve, 50));
 process.on("message", async (message) => {
   if (message === "stop") {

@@ -21,7 +21,7 @@ const PRICES = JSON.stringify({
 });
 
 describe("GET /usage/…", () => {
-  const app = servedApp({ environment: { MEMPREFIX_COST: PRICES, MEMPREFIX_RETENTION: "keep" } });
+  const app = servedApp({ environment: { MEMPREFIX_ENGINE_COST: PRICES, MEMPREFIX_RETENTION: "keep" } });
   const turn = (request: string, messages: readonly object[], more: object = {}) =>
     app.compose({
       user_id: "ana",
@@ -253,7 +253,7 @@ describe("GET /usage/… of chats with tools", () => {
   const app = servedApp({
     source: () => answeringSource([]),
     upstream: engine,
-    environment: { MEMPREFIX_COST: PRICES.replace('"minimumPrefixTokens":1', '"minimumPrefixTokens":2000') },
+    environment: { MEMPREFIX_ENGINE_COST: PRICES.replace('"minimumPrefixTokens":1', '"minimumPrefixTokens":2000') },
   });
   /** Some 3,000 tokens. */
   const tools = [{ type: "function", function: { name: "say", description: "say ".repeat(3_000) } }];

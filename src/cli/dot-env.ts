@@ -1,0 +1,13 @@
+import { readFileSync } from "node:fs";
+import { parseEnv } from "node:util";
+import type { Environment } from "./invocation.js";
+
+/** Variables in the file `.env` of a directory; none where there is no such file. */
+export function readDotEnv(directory: string): Environment {
+  try {
+    return parseEnv(readFileSync(`${directory}/.env`, "utf8")) as Environment;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return {};
+    throw error;
+  }
+}
