@@ -72,7 +72,6 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "routing",
     "published",
     "compose",
-    "explain",
     "usage",
   ],
   engines: ["upstream", "adapters", "turns", "anthropic", "responses"],

@@ -27,9 +27,8 @@ export async function runExplain(
   // No memory is searched: no source is opened.
   const { memprefix } = await assembleWhereStored(withDatabase(readSettings(env)), null);
   try {
-    const { explanation, words } = await memprefix.explain(user, agent, request_id);
-    const json = () => writtenJson(writeExplanation({ ...explanation, explanation: words }), 2);
-    print(options.json === true ? json() : words.join("\n"));
+    const explanation = await memprefix.explain(user, agent, request_id);
+    print(options.json === true ? writtenJson(writeExplanation(explanation), 2) : explanation.words.join("\n"));
   } finally {
     await memprefix.close();
   }

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import type { FromWire } from "./wire-names.js";
 import { addOptions, forgetMemoryOptions, forgetUserOptions } from "../../service/fields/companion-options.js";
 import * as field from "../../service/fields/fields.js";
 import type { UserExport } from "../../service/records/user-records.js";
 import { shownRow } from "./usage-answers.js";
 import { usageRow } from "./usage-contract.js";
 import { answerForm, bodyOf, label, snakeCased, writerOf } from "./wire-form.js";
+import type { FromWire } from "./wire-names.js";
 
 /*
  * A user's state: the context index, and forgetting the user.

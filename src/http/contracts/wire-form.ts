@@ -8,9 +8,9 @@
 
 import type { Context } from "hono";
 import { z } from "zod";
-import { type CamelName, camelName, type FromWire, type WireName, wireName } from "./wire-names.js";
 import { withPlainNumbers } from "../../service/fields/fields.js";
 import type { BodyPlaces } from "../guards/safe-json.js";
+import { type CamelName, camelName, type FromWire, type WireName, wireName } from "./wire-names.js";
 
 /** A block's label in answers. */
 export const label = z.int().describe("The block's label: `[12]` in the prompt.");

@@ -1,11 +1,11 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { z } from "zod";
-import { type FromWire, fromWire } from "../contracts/wire-names.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { fieldIssues } from "../../service/fields/fields.js";
 import { type Described, type OperationId, operation } from "../contracts/operations.js";
 import { answerForm, jsonOf, type WireBody, writerOf } from "../contracts/wire-form.js";
+import { type FromWire, fromWire } from "../contracts/wire-names.js";
 import { readJson } from "../guards/body.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
