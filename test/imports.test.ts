@@ -74,7 +74,6 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "routing",
     "published",
     "compose",
-    "explain",
     "usage",
   ],
   apis: ["api", "chat", "messages", "responses"],

@@ -26,9 +26,9 @@ export async function runExplain(
   // No memory is searched: no source is opened.
   const { memprefix } = await assembleWhereStored(withDatabase(readSettings(env)), null);
   try {
-    const { explanation, words } = await memprefix.explain(user, agent, request_id);
-    const json = () => JSON.stringify(writeExplanation({ ...explanation, explanation: words }), null, 2);
-    print(options.json === true ? json() : words.join("\n"));
+    const explanation = await memprefix.explain(user, agent, request_id);
+    const json = () => JSON.stringify(writeExplanation(explanation), null, 2);
+    print(options.json === true ? json() : explanation.words.join("\n"));
   } finally {
     await memprefix.close();
   }

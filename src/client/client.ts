@@ -59,7 +59,7 @@ export interface RemoteMemprefix {
   usageMisses(options?: wire.UsageViewOptions, call?: CallControl): Promise<wire.UsageMisses>;
   /** Prompts, newest first, in pages. */
   usageRequests(options?: wire.UsageRequestsOptions, call?: CallControl): Promise<wire.UsageRequests>;
-  /** A prompt as bars, beside the one that it should have continued. */
+  /** A prompt beside the one that it continued. */
   usageRequest(options: wire.ExplainRequestOptions, call?: CallControl): Promise<wire.UsageRequest>;
   /** Notes a deploy or a restart, to be shown in charts. */
   addUsageNote(options: wire.UsageNoteOptions, call?: CallControl): Promise<wire.UsageNote>;

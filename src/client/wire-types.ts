@@ -1,5 +1,5 @@
-import type { Explanation } from "../core/index.js";
 import type { progress } from "../http/contracts/batch-contract.js";
+import type { explainResult } from "../http/contracts/explain-contract.js";
 import type { health } from "../http/contracts/health-contract.js";
 import type * as usage from "../http/contracts/usage-contract.js";
 import type * as user from "../http/contracts/user-contract.js";
@@ -19,8 +19,8 @@ export type BatchCounts = AnswerOf<typeof progress>;
 /** Whose request to explain. */
 export type ExplainRequestOptions = OptionsOf<typeof usage.usageRequestQuery>;
 
-/** Why a prompt hit the prefix cache as far as it did; `explanation` has the findings as sentences. */
-export type ExplainedPrompt = Explanation & { readonly explanation: readonly string[] };
+/** What a prompt missed, why, and which earlier prompt it continued; `words` says the same as sentences. */
+export type ExplainedPrompt = AnswerOf<typeof explainResult>;
 
 /** Whose context index to describe. */
 export type IndexOptions = OptionsOf<typeof user.userIndexQuery>;
@@ -64,5 +64,5 @@ export type UsageMisses = AnswerOf<typeof usage.usageMissesResult>;
 /** A page of prompts, newest first. */
 export type UsageRequests = AnswerOf<typeof usage.usageRequestsResult>;
 
-/** A prompt as bars, beside the earlier one with the longest common prefix. */
+/** A prompt beside the one that it continued. */
 export type UsageRequest = AnswerOf<typeof usage.usageRequestResult>;

@@ -20,6 +20,7 @@ export {
   type Selection,
   standingMemories,
 } from "./compose/draft.js";
+export { MISS_CAUSES, type Miss, type MissCause, reportedMiss } from "./compose/miss.js";
 export * from "./compose/plan.js";
 export * from "./compose/policies.js";
 export { type BatchKnowledge, batchKnowledge, type PromptHead, promptHead } from "./compose/prompt-head.js";
@@ -62,10 +63,6 @@ export * from "./cost/engine-work.js";
 export * from "./cost/time-law-fit.js";
 export { escapeText, unescapeText } from "./escaping/escaping.js";
 export { comparableText, QuoteSearch } from "./escaping/quote-search.js";
-export { comparePrompt, type ExplainInput, explain } from "./explain/explain.js";
-export * from "./explain/explanation.js";
-export { explanationText } from "./explain/explanation-text.js";
-export { type PromptBar, type PromptBars, promptBars } from "./explain/prompt-bars.js";
 export { carryOver, MAX_MEMORY_BUDGET_RATIO } from "./ordering/carry-over.js";
 export {
   alignTo,

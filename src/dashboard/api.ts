@@ -140,4 +140,5 @@ export type WireRow = z.output<typeof usageRow>;
 export type WireRows = z.output<typeof usageRequestsResult>;
 export type WireMisses = z.output<typeof usageMissesResult>;
 export type WireRequest = z.output<typeof usageRequestResult>;
-export type WireBar = WireRequest["bars"][number];
+export type WireExplained = NonNullable<WireRequest["explanation"]["continued"]>;
+export type WireMessages = WireRequest["messages"];

@@ -9,7 +9,7 @@ import { empty, linkTo, loading, panel } from "./view.js";
 
 type Cause = WireMisses["causes"][number];
 
-/** Why tokens that were sent before are computed again, and what to do about it. */
+/** Why prompts missed, and what to do about it. */
 export const missesView = loading(
   (query, signal) => getJson<WireMisses>("/usage/misses", summed(query), signal),
   ({ data: misses, query }) => {
@@ -17,13 +17,12 @@ export const missesView = loading(
     const apart = met.filter(({ is_apart: isApart }) => isApart);
     const others = misses.causes.filter((cause) => !met.includes(cause));
     const cards = (causes: readonly Cause[]) => causes.map((cause) => card(cause, misses));
-    const title = `${whole(misses.missed_tokens)} tokens were sent before and computed again`;
+    const title = `${whole(misses.missed_tokens)} tokens were computed beyond the new turns' own text`;
     const note =
       misses.missed_money === null
-        ? "Each has a cause. New tokens are not among them: no cache could have them."
-        : `They cost ${money(misses.missed_money)} more than cached ones, by your prices. New tokens are not among them.`;
-    const whyApart =
-      "Too short for the provider's cache, or unused for longer than it keeps prefixes: not in the cached share.";
+        ? "Each prompt's have one cause. The new turns' own text is not among them: no cache could have it."
+        : `They cost ${money(misses.missed_money)} more than cached ones, by your prices. The new turns' own text is not among them.`;
+    const whyApart = "Unused for longer than the cache keeps prefixes: not in the cached share.";
     return html`
       <div class="row spread"><h1>Why did prompts miss?</h1>${windowLinks("misses", query)}</div>
       ${panel(

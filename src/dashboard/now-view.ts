@@ -90,7 +90,7 @@ function tiles({ total, window, has_prices: hasPrices }: WireSummary): VNode {
   return html`<dl class="tiles">
     ${tile("Cached share", percent(total.cached_share ?? total.expected_share), sharesOf(total))}
     ${tile("Tokens computed", short(total.uncached_tokens), `of ${short(total.prompt_tokens)} sent`)}
-    ${tile("Missed", short(total.missed_tokens), html`<a href=${linkTo("misses")}>why they were computed again</a>`)}
+    ${tile("Missed", short(total.missed_tokens), html`<a href=${linkTo("misses")}>why</a>`)}
     ${tile("First token", duration(ttft?.p50), ttft === null ? "not measured yet" : `p95 ${duration(ttft.p95)}, of ${counted(ttft.prompts, "prompt")}`)}
     ${
       hasPrices
@@ -139,8 +139,8 @@ function sharedCache(
   { capacity_tokens: capacity, capacity_from: from, share_tokens: share }: WireCache,
   misses: WireMisses,
 ): VNode {
-  const displaced = misses.causes.find(({ cause }) => cause === "displaced");
-  const [tokens, prompts] = [displaced?.tokens ?? 0, displaced?.prompts ?? 0];
+  const evicted = misses.causes.find(({ cause }) => cause === "evicted");
+  const [tokens, prompts] = [evicted?.tokens ?? 0, evicted?.prompts ?? 0];
   return panel(
     "How much does the engine's cache hold?",
     null,
@@ -154,11 +154,11 @@ function sharedCache(
           : "tokens of it for the newest prompt's conversation; a longer one may be gone at its next turn",
       )}
       ${tile(
-        "Evicted by others",
+        "Evicted",
         short(tokens),
         tokens === 0
-          ? "nothing missed because of others' prompts"
-          : html`tokens in ${counted(prompts, "prompt")}, ${percent(shareOf(tokens, misses.missed_tokens))} of what missed: <a href=${linkTo("requests", { cause: "displaced" })}>show them</a>`,
+          ? "nothing missed because of evictions"
+          : html`tokens in ${counted(prompts, "prompt")}, ${percent(shareOf(tokens, misses.missed_tokens))} of what missed: <a href=${linkTo("requests", { cause: "evicted" })}>show them</a>`,
       )}
     </dl>`,
   );

@@ -5,7 +5,7 @@ import { percent, shareOf, whole } from "./format.js";
 
 /** A piece of a horizontal bar. */
 export interface Piece {
-  readonly kind: "cached" | "expected" | "again" | "new" | "carried" | "annotation" | "same" | "other";
+  readonly kind: "cached" | "expected" | "missed" | "new";
   readonly tokens: number;
   readonly title: string;
 }
@@ -14,12 +14,8 @@ export interface Piece {
 export const PIECES: Readonly<Record<Piece["kind"], string>> = {
   cached: "cached, by the engine",
   expected: "expected to be cached",
-  carried: "carried memory",
-  annotation: "annotation",
-  again: "sent before, computed again",
-  new: "new",
-  same: "the same in both prompts",
-  other: "in the earlier prompt only",
+  missed: "missed",
+  new: "the new turn's own text",
 };
 
 /** The colour of a piece, as its element's style. */
@@ -55,8 +51,8 @@ export function rowPieces(row: WireRow): readonly Piece[] {
       tokens: expected,
       title: `${whole(expected)} tokens expected to be cached; the engine did not report`,
     },
-    { kind: "again", tokens: left - fresh, title: `${whole(left - fresh)} tokens computed again` },
-    { kind: "new", tokens: fresh, title: `${whole(fresh)} new tokens` },
+    { kind: "missed", tokens: left - fresh, title: `${whole(left - fresh)} tokens missed` },
+    { kind: "new", tokens: fresh, title: `${whole(fresh)} tokens of the new turn` },
   ];
 }
 
@@ -73,22 +69,20 @@ export function pieceLegend(kinds: readonly Piece["kind"][]): VNode {
   return html`<p class="legend">${keys}</p>`;
 }
 
-type MissCauseName = WireRow["causes"][number]["cause"];
+type MissCauseName = NonNullable<WireRow["miss"]>["cause"];
 
-/** The causes of missed tokens in two words, for chips and filters; `GET /usage/misses` says what to do about each. */
+/** The causes of misses in two words, for chips and filters; `GET /usage/misses` says what to do about each. */
 export const CAUSES: Readonly<Record<MissCauseName, string>> = {
-  rewritten_history: "history rewritten",
-  changed_instructions: "instructions changed",
-  changed_order: "order changed",
-  new_memories: "new memories",
-  new_epoch: "new epoch",
-  retention: "retention",
+  first_prompt: "first prompt",
+  new_text: "new text",
+  instructions_changed: "instructions changed",
+  tools_changed: "tools changed",
+  model_changed: "model changed",
+  history_changed: "history changed",
+  memories_changed: "memories changed",
   expired: "expired",
   evicted: "evicted",
-  displaced: "displaced by others",
-  below_minimum: "below minimum",
-  engine_restart: "engine restart",
-  in_flight: "in flight",
+  restarted: "restarted",
   unknown: "unknown",
 };
 

@@ -63,7 +63,7 @@ export const requestsView = loading(
             : figuresTable({ caption: "Requests, newest first", columns: COLUMNS, rows, keyOf })
         }
         ${next !== null && html`<div class="row"><button type="button" onClick=${readOlder}>Older requests</button></div>`}
-        ${pieceLegend(["cached", "expected", "again", "new"])}
+        ${pieceLegend(["cached", "expected", "missed", "new"])}
       </section>`;
   },
 );
@@ -101,10 +101,7 @@ const COLUMNS: readonly Column<WireRow>[] = [
   },
   {
     title: "Missed because",
-    cell: ({ causes }) =>
-      causes.length === 0
-        ? html`<span class="muted">–</span>`
-        : causes.slice(0, 2).map(({ cause }) => causeChip(cause)),
+    cell: ({ miss }) => (miss === null ? html`<span class="muted">–</span>` : causeChip(miss.cause)),
   },
   {
     title: "Model",

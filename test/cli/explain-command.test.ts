@@ -13,18 +13,18 @@ describe("memprefix explain", () => {
     expect((await memprefix.run(["compose"], { input, environment })).code).toBe(0);
   };
 
-  it("says in words, or as the service's JSON, why a prompt hit as far as it did", async () => {
+  it("says in words, or as the service's JSON, what a prompt missed", async () => {
     await compose("r-1", ["a", "b"]);
     await compose("r-2", ["b", "a"]);
     const words = await memprefix.run(["explain", "r-2", "--user", "ada"], { environment });
     expect(words).toMatchObject({ code: 0, stderr: "" });
-    expect(words.stdout).toMatch(/^Request r-2 shares a prefix with request r-1 \(a single prompt, .+ before it\)/);
-    expect(words.stdout).toContain("They first differ in messages[0]");
+    expect(words.stdout).toMatch(/^Request r-2 has \d+ tokens\. /);
+    expect(words.stdout).toContain("It continues request r-1");
     const json = await memprefix.run(["explain", "r-2", "--user", "ada", "--json"], { environment });
     const explanation = explainResult.parse(JSON.parse(json.stdout));
     expect(explanation).toEqual(JSON.parse(json.stdout));
-    expect(explanation.cause).toEqual({ kind: "changed_order", here: 2, there: 1 });
-    expect(`${explanation.explanation.join("\n")}\n`).toBe(words.stdout);
+    expect(explanation.miss?.cause).toBe("memories_changed");
+    expect(`${explanation.words.join("\n")}\n`).toBe(words.stdout);
     expect(words.stdout + json.stdout).not.toContain(SECRET);
     expect(memprefix.leftBehind).toEqual([]);
   });

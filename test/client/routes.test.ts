@@ -36,8 +36,8 @@ describe("the client's routes", () => {
     const client = clientOf();
     const { requestId } = await client.compose({ userId: ".", agentId: "guide", query: "Where?" });
     const explained = await client.explain({ userId: ".", agentId: "guide", requestId });
-    expect(explained).toMatchObject({ requestId, cause: { kind: "first_prompt" }, comparedAll: true, nearest: null });
-    expect(explained.explanation[0]).toContain("first prompt");
+    expect(explained).toMatchObject({ requestId, miss: null, continued: null });
+    expect(explained.words[0]).toContain(requestId);
     const index = await client.describeIndex({ userId: ".", agentId: "guide", limit: 1 });
     expect(index).toMatchObject({ userId: ".", agentId: "guide", counts: { blocks: 1, requests: 1 } });
     expect(index.nodes).toHaveLength(1);

@@ -100,7 +100,7 @@ const tokens: number[] = [];
 for await (const line of memprefix.composeLines([{ userId: "ada", messages: [{ role: "user", content: "Where?" }] }])) {
   if ("answer" in line) tokens.push(line.answer.plan.totalTokens, line.answer.messages[0]?.content.length ?? 0);
 }
-const why: readonly string[] = (await memprefix.explain({ userId: "ada", requestId: "r" })).explanation;
+const why: readonly string[] = (await memprefix.explain({ userId: "ada", requestId: "r" })).words;
 const issues = (error: unknown) => (error instanceof MemprefixError ? error.problem?.errors : null);
 // @ts-expect-error the client's names are in camelCase
 await memprefix.compose({ userId: "ada", query: "Where?", conversation_id: "c" });

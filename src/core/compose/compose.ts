@@ -26,6 +26,7 @@ import {
   PromptTooLongError,
 } from "./draft.js";
 import { draftContinued, draftEpoch } from "./epoch-draft.js";
+import { plannedMiss } from "./miss.js";
 import type { PlacedMemory, Placement, Plan, PlanEpoch } from "./plan.js";
 import type { ScopeState } from "./scope-state.js";
 
@@ -91,6 +92,8 @@ export interface Composition {
 export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
   const { countTokens, policy, conversation, depth } = input;
+  const firstNew = register.nextLabel;
+  const before = conversation?.turns.newest ?? null;
   const draft = draftPrompt(state, input);
   const { prompt, totalTokens, past, replay, choice, selection, section, epoch } = draft;
   const { turns, history } = past;
@@ -121,7 +124,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   };
   const { parent, restated } = exactPath(turns, history.turns, replay, newTurnId);
   for (const { turn: again } of restated) turns.add(again);
-  const served = serve(index, input.residency, sections, known, state.tick(), input.now);
+  const clock = state.tick();
+  const served = serve(index, input.residency, sections, known, clock, input.now);
   const { leaf } = served;
   const cachedBlocks = draft.head?.cachedBlocks ?? served.cachedBlocks;
   const resident = Math.max(
@@ -159,9 +163,36 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     behind: epoch?.behind ?? null,
   };
   turns.add(turn);
+  const memories = placeMemories(
+    register,
+    resolution,
+    ordering,
+    cachedBlocks,
+    draft.head?.injection ?? injection,
+    heldBack,
+  );
+  const { head: headBefore = null, ageMs = null } = input.earlier ?? {};
+  const isContinued = before !== null && parent === before.id;
+  const wholeBlocks = input.wholeBlocks ?? ((tokens) => tokens);
+  const miss = plannedMiss({
+    before: wholeBlocks(isContinued ? replay.tokens : section.tokensBefore),
+    known: wholeBlocks(Math.max(replay.knownTokens, headBefore === replay.head ? replay.headTokens : 0)),
+    cached: expectedCachedTokens,
+    moved: conversation === null ? register.tokensOf(movedBlocks(memories, firstNew)) : 0,
+    isFirst: clock === 1,
+    isContinued,
+    hasOtherInstructions:
+      conversation === null
+        ? headBefore !== null && headBefore !== replay.head
+        : before !== null && before.head !== replay.head,
+    hasOtherHistory: (epoch?.began ?? null) !== null || (before !== null && !isContinued),
+    hasOtherMemories: freshStart || (before !== null && before.retention !== "keep"),
+    ageMs,
+    limits: input.residency.limits ?? { kind: "all" },
+  });
   return {
     messages: prompt.messages,
-    memories: placeMemories(register, resolution, ordering, cachedBlocks, draft.head?.injection ?? injection, heldBack),
+    memories,
     annotations: injection.annotations.map((annotation) => renderAnnotation(annotation, register.textOf)),
     plan: {
       layout: conversation === null ? "single" : "conversation",
@@ -169,6 +200,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
       expectedCachedTokens,
       uncachedTokens: totalTokens - expectedCachedTokens,
       totalTokens,
+      miss,
       searchPath: ordering.searchPath,
       orderChanged: ordering.labels
         .filter((label) => !ordering.carried.has(label))
@@ -220,6 +252,12 @@ function draftWithHistory(state: ScopeState, input: ComposeInput, most: number):
   const draft = draftOf(state, input);
   if (draft.totalTokens <= most) return draft;
   return mayCut ? draftEpoch(state, input, most, "limit") : draftWithin(state, input, most, true);
+}
+
+/** Blocks that earlier prompts had and that are not expected to hit here. */
+function movedBlocks(memories: readonly PlacedMemory[], firstNew: number): ReadonlySet<Label> {
+  const moved = memories.filter(({ label, placement }) => placement === "new" && label < firstNew);
+  return new Set(moved.map(({ label }) => label));
 }
 
 function planEpoch(

@@ -297,6 +297,8 @@ export interface ComposeInput extends PastInput, SelectionInput {
   readonly heldHead?: HeldHead | undefined;
   /** How many of so many leading tokens the engine can have cached; see `SharedCache.wholeBlocks`. Default: all. */
   readonly wholeBlocks?: ((tokens: number) => number) | undefined;
+  /** The instructions of the user's prompt before, and milliseconds since it; null: not known. */
+  readonly earlier?: { readonly head: Digest | null; readonly ageMs: number | null } | undefined;
   /** Which texts are given once. Default: {@link DEFAULT_DEDUPE}. */
   readonly dedupe?: DedupeName | undefined;
   /** Which messages of the conversation the prompt has. Default: `messages`. */

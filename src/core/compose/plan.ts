@@ -4,6 +4,7 @@ import type { EpochReason } from "../conversation/epoch.js";
 import type { Label, MemoryId, RequestId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
 import type { PlanDepth } from "./depth.js";
+import type { Miss } from "./miss.js";
 
 /** Where a memory's text is in the prompt. */
 export type Placement =
@@ -51,6 +52,8 @@ export interface Plan extends Pick<RetentionChoice, "retention" | "freshStart"> 
   /** Prompt tokens that the engine has to compute. */
   readonly uncachedTokens: number;
   readonly totalTokens: number;
+  /** What is computed beyond the new turn's own text, and why; null: nothing. */
+  readonly miss: Miss | null;
   /** Node of the context index whose prefix is reused, as child positions; empty for none. */
   readonly searchPath: readonly number[];
   /** Whether the order of this turn's blocks differs from the retrieval order. */
@@ -82,7 +85,7 @@ export interface StoredPrompt {
   /** When it was composed, in milliseconds since the epoch. */
   readonly at: number;
   /** The plan's figures; null if the request's id was reassigned to a later one. */
-  readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens" | "epoch"> | null;
+  readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens" | "miss"> | null;
   /** Tokens that the engine counts besides it. */
   readonly besideTokens: number;
   /** Whether the engine reported its eviction. */

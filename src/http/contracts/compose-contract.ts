@@ -4,6 +4,7 @@ import { type ComposeRequest, composeRequest, withoutAbsentMemories } from "../.
 import { composeOptions } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
 import { givenMessages } from "../../service/fields/given-messages.js";
+import { miss } from "./explain-contract.js";
 import { label, readerOf, snakeCased, type WireBody, writerOf } from "./wire-form.js";
 
 /*
@@ -146,6 +147,7 @@ export const composeResult = z
         expected_cached_tokens: z.int().describe("Prompt tokens expected in the engine's prefix cache."),
         uncached_tokens: z.int().describe("Prompt tokens that the engine has to compute."),
         total_tokens: z.int(),
+        miss,
         search_path: z
           .array(z.int())
           .describe("The matched node of the context index, as child positions; empty: no match."),

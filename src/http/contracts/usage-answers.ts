@@ -2,15 +2,13 @@ import type { z } from "zod";
 import type { CacheState } from "../../core/index.js";
 import type { ShownPrompt } from "../../service/records/explain.js";
 import {
-  causesOf,
   type KeptNote,
   type KeptUsage,
-  missedTokens,
+  MISS_CAUSES,
+  type MissCause,
   newTokens,
   type TimedSums,
   timeAt,
-  USAGE_CAUSES,
-  type UsageCause,
   type UsagePage,
   uncachedTokens,
   type WindowMisses,
@@ -29,7 +27,7 @@ type Row = Answer<typeof wire.usageRow>;
 type Sums = Answer<typeof wire.usageSums>;
 
 /** Each cause of misses in a few words, and what to do about it. */
-const CAUSES: Readonly<Record<UsageCause, { readonly title: string; readonly advice: string }>> = causeTexts;
+const CAUSES: Readonly<Record<MissCause, { readonly title: string; readonly advice: string }>> = causeTexts;
 
 /** Whether money means anything: prompts cost money, not time. */
 export interface Priced {
@@ -46,12 +44,11 @@ export function shownRow({ number: id, usage, engine, ...row }: KeptUsage): Row 
     expectedCachedTokens: usage.expectedTokens,
     carriedTokens: usage.carriedTokens,
     newTokens: newTokens(usage),
-    missedTokens: missedTokens(usage),
+    miss: usage.miss,
     reportedPromptTokens: usage.report?.promptTokens ?? null,
     reportedCachedTokens: usage.report?.cachedTokens ?? null,
     uncachedTokens: uncachedTokens(usage),
     firstTokenMs: usage.firstTokenMs,
-    causes: causesOf(usage),
   };
 }
 
@@ -102,17 +99,10 @@ export function usageRequests({ rows, next }: UsagePage): Answer<typeof wire.usa
 /** `GET /usage/request`. */
 export function usageRequest(
   kept: KeptUsage | null,
-  { bars: { here, there, shared }, explanation, words }: ShownPrompt,
+  { explanation, messages, continuedMessages }: ShownPrompt,
   hasText: boolean,
 ): Answer<typeof wire.usageRequestResult> {
-  return {
-    request: kept && shownRow(kept),
-    hasText,
-    bars: here,
-    nearest: there && { requestId: explanation.nearest?.requestId ?? null, bars: there },
-    difference: there && { here: shared, there: shared },
-    explanation: { ...explanation, explanation: words },
-  };
+  return { request: kept && shownRow(kept), hasText, explanation, messages, continuedMessages };
 }
 
 /** `GET /usage/misses`: every cause there is. */
@@ -132,9 +122,9 @@ export function usageMisses(
     hasPrices,
     missedTokens: all,
     missedMoney: money(causes.reduce((sum, cause) => sum + cause.money, 0)),
-    causes: USAGE_CAUSES.map((cause) => {
+    causes: MISS_CAUSES.map((cause) => {
       const { prompts, tokens, money: cost } = found.get(cause) ?? none;
-      const isApart = cause === "below_minimum" || cause === "expired";
+      const isApart = cause === "expired";
       const share = all === 0 ? 0 : tokens / all;
       return { cause, ...CAUSES[cause], prompts, tokens, share, money: money(cost), isApart };
     }).sort((a, b) => b.tokens - a.tokens),

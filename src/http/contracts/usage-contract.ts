@@ -1,7 +1,7 @@
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
-import { explainResult } from "./explain-contract.js";
-import { answerForm, bodyOf, label } from "./wire-form.js";
+import { explainResult, miss } from "./explain-contract.js";
+import { answerForm, bodyOf } from "./wire-form.js";
 
 /*
  * `GET /usage/…`: what prompts cost over time, by cause, by user, one by one. Everything is of the caller's tenant. Numbers, ids and names
@@ -51,7 +51,7 @@ const sums = {
   uncached_tokens: tokens.describe(
     "Of `prompt_tokens`, computed: without those that the engine reported as cached, or that memprefix expected where it did not.",
   ),
-  missed_tokens: tokens.describe("Sent before and computed again; each has a cause."),
+  missed_tokens: tokens.describe("Computed beyond the new turns' own text; each prompt's have one cause."),
   cached_share: share.describe(
     "The engine's word: reported cached of reported prompt tokens. Prompts below a provider's minimum and expired ones are left out (`below_minimum`, `expired`). Null: nothing reported.",
   ),
@@ -153,19 +153,12 @@ export const usageRow = z
     prompt_tokens: tokens,
     expected_cached_tokens: tokens,
     carried_tokens: tokens.describe("Of memories that were not retrieved, so that those behind them hit."),
-    new_tokens: tokens.describe(
-      "Never sent before, or not in a whole block of the engine's: no cache could have them.",
-    ),
-    missed_tokens: tokens,
+    new_tokens: tokens.describe("Of the new turn's own text: no cache could have them."),
+    miss,
     reported_prompt_tokens: tokens.nullable(),
     reported_cached_tokens: tokens.nullable(),
     uncached_tokens: tokens,
     first_token_ms: z.number().nullable(),
-    causes: z
-      .array(z.object({ cause: field.usageCause, tokens }))
-      .describe(
-        "Of the missed tokens, most first. By what was known when it was composed and reported; `explain` compares prompts.",
-      ),
     saved_money: money,
   })
   .meta({ id: "UsageRow" });
@@ -176,7 +169,7 @@ const promptFilters = {
   user_id: field.userId.optional().describe("Prompts of this user only."),
   agent_id: field.agentId.optional().describe("And of this agent; with `user_id`."),
   conversation_id: field.conversationId.optional().describe("And of this conversation; with `user_id`."),
-  cause: field.usageCause.optional().describe("Prompts that missed for this reason only."),
+  cause: field.missCause.optional().describe("Prompts that missed for this reason only."),
 };
 
 export const usageRequestsQuery = z.strictObject({
@@ -206,14 +199,14 @@ export const usageMissesResult = z
     causes: z
       .array(
         z.object({
-          cause: field.usageCause,
+          cause: field.missCause,
           title: z.string().describe("The cause in a few words."),
           advice: z.string().describe("What to do about it."),
           prompts: z.int(),
           tokens,
           share: z.number().describe("Of all missed tokens."),
           money,
-          is_apart: z.boolean().describe("Below a provider's minimum, or expired: not in the cached share."),
+          is_apart: z.boolean().describe("Expired: not in the cached share."),
         }),
       )
       .describe("Every cause, most tokens first; those without prompts have zeros."),
@@ -229,7 +222,7 @@ export const noteOptions = z.strictObject({
 export const noteBody = bodyOf(noteOptions);
 
 /*
- * `GET /usage/request`: one prompt as bars, beside the prompt that it should have continued.
+ * `GET /usage/request`: one prompt beside the prompt that it continued.
  */
 
 export const usageRequestQuery = z.strictObject({
@@ -239,44 +232,23 @@ export const usageRequestQuery = z.strictObject({
   request_id: field.requestId,
 });
 
-/** A part of a prompt, in the prompt's order. */
-const bar = z
-  .object({
-    message: z.int().describe("Index of its message, from 0."),
-    kind: z.enum(["instructions", "message", "opening", "block", "annotation", "closing", "erased"]),
-    role: z.string().nullable().describe("Of its message; null: it was erased."),
-    label: label.nullable().describe("Of a block; null for anything else."),
-    tokens: tokens.describe("Estimated; 0 for what was erased."),
-    state: z
-      .enum(["cached", "expected", "carried", "annotation", "again", "new"])
-      .describe(
-        "How to paint it. `cached`: the engine had it (most of it); `expected`: memprefix expected so, the engine did not report or had it not; `carried`: a memory that was not retrieved; `annotation`; `again`: an earlier prompt had it and it is computed again; `new`.",
-      ),
-    text: z.string().nullable().describe("Null unless MEMPREFIX_DASHBOARD_TEXT is on."),
-    cached_tokens: tokens.nullable().describe("Those of them that the engine had cached; null: not reported."),
-    expected_tokens: tokens.describe("Those of them that memprefix expected to be cached."),
-    is_shared: z.boolean().describe("Whether the other prompt begins with the same up to and including this."),
-  })
-  .meta({ id: "PromptBar" });
+/** A message of a prompt. */
+const message = z.object({
+  role: z.string(),
+  tokens: tokens.describe("Estimated."),
+  is_shared: z.boolean().describe("Whether both prompts have the same messages up to this one."),
+  text: z.string().nullable().describe("Null unless MEMPREFIX_DASHBOARD_TEXT is on."),
+});
 
 export const usageRequestResult = z
   .object({
     request: usageRow.nullable().describe("Null: it is no longer among the rows that are kept."),
     has_text: z.boolean().describe("Whether the operator lets memory text be shown."),
-    bars: z.array(bar),
-    nearest: z
-      .object({
-        request_id: z.string().nullable(),
-        bars: z.array(bar).describe("Its `cached_tokens` are null: they are its own request's matter."),
-      })
-      .nullable()
-      .describe("The earlier prompt with the longest common prefix; null: none has one."),
-    difference: z
-      .object({
-        here: z.int().describe("Index of the first bar that differs; `bars.length`: the prompt ends before."),
-        there: z.int(),
-      })
-      .nullable(),
     explanation: explainResult,
+    messages: z.array(message).nullable().describe("The prompt's; null: some of them were forgotten."),
+    continued_messages: z
+      .array(message)
+      .nullable()
+      .describe("Those of the prompt that it continued; null: none, or forgotten."),
   })
   .meta({ id: "UsageRequest" });

@@ -8,7 +8,7 @@ import { readOptions, userId } from "../../service/fields/fields.js";
 import type { Memprefix } from "../../service/library/memprefix.js";
 import { headerText } from "../contracts/chat-contract.js";
 import { composeBody, readCompose, writeCompose } from "../contracts/compose-contract.js";
-import { explainQuery, requestIds } from "../contracts/explain-contract.js";
+import { explainQuery, requestIds, writeExplanation } from "../contracts/explain-contract.js";
 import { memoryIds } from "../contracts/user-contract.js";
 import { readJson } from "../guards/body.js";
 import { isFault, problem, problemOf, problemResponse } from "../problems/problem.js";
@@ -132,13 +132,12 @@ const TOOLS: Readonly<Record<string, MemoryTool>> = {
   },
   explain_request: {
     title: "Explain a request",
-    description: "Says why an earlier prompt hit the engine's prefix cache as far as it did.",
+    description: "Says what an earlier prompt missed in the engine's prefix cache, why, and which prompt it continued.",
     input: explainQuery.omit({ pretty: true }).extend(requestIds.shape),
     isReadOnly: true,
     async call(given, memprefix) {
       const asked = given as { readonly user_id: never; readonly agent_id?: never; readonly request_id: never };
-      const { words } = await memprefix.explain(asked.user_id, asked.agent_id ?? null, asked.request_id);
-      return { explanation: words };
+      return writeExplanation(await memprefix.explain(asked.user_id, asked.agent_id ?? null, asked.request_id));
     },
   },
   forget_memory: {

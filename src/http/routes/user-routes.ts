@@ -33,10 +33,7 @@ export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
     requestIds,
     explainQuery,
     explainResult,
-    async ({ userId, agentId, requestId }, c) => {
-      const { explanation, words } = await c.get("memprefix").explain(userId, agentId ?? null, requestId);
-      return { ...explanation, explanation: words };
-    },
+    ({ userId, agentId, requestId }, c) => c.get("memprefix").explain(userId, agentId ?? null, requestId),
   );
   addOfIds(
     app,

@@ -42,6 +42,11 @@ export class Metrics implements MemprefixObserver {
     "Tokens of composed prompts, by whether a cache hit was expected.",
     ["expected"],
   );
+  readonly #missed = this.#counter(
+    "memprefix_missed_tokens_total",
+    "Tokens of composed prompts beyond the new turns' own text that no cache hit was expected of, by the miss's cause.",
+    ["cause"],
+  );
   readonly #epochs = this.#counter("memprefix_epochs_total", "Epochs begun by prompts of windows, by reason.", [
     "reason",
   ]);
@@ -195,6 +200,7 @@ export class Metrics implements MemprefixObserver {
     this.#composes.inc({ layout: plan.layout, policy: plan.policy });
     this.#prompts.inc({ expected: "cached" }, plan.expectedCachedTokens);
     this.#prompts.inc({ expected: "uncached" }, plan.uncachedTokens);
+    if (plan.miss !== null) this.#missed.inc({ cause: plan.miss.cause }, plan.miss.tokens);
     for (const { code } of warnings) this.#warnings.inc({ code });
     if (plan.epoch !== undefined) this.#epoch(plan.epoch, plan.addedMessages ?? 0);
     if (plan.depth !== undefined) this.#depth(plan.depth);

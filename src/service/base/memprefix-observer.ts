@@ -1,4 +1,4 @@
-import type { ConversationId, Plan, RequestId, ReuseFacts, Scope, Warning } from "../../core/index.js";
+import type { ConversationId, Plan, RequestId, Scope, Warning } from "../../core/index.js";
 import { listIn, parsedJson, record } from "../../core/text/json.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
@@ -118,14 +118,6 @@ export interface EngineFault {
   readonly cause: string;
 }
 
-/** What the planner knows of the prompt that a prompt should have continued. */
-export interface PlannedReuse extends Omit<ReuseFacts, "before"> {
-  /** Tokens that it could have had in common with it, at most; null: there is none. */
-  readonly reusableTokens: number | null;
-  /** Of memories that were not retrieved. */
-  readonly carriedTokens: number;
-}
-
 /** A composed prompt, as far as it is counted. Without text. */
 export interface ObservedCompose {
   readonly scope: Scope;
@@ -140,7 +132,8 @@ export interface ObservedCompose {
   /** Tokens that the engine counts besides the prompt. */
   readonly besideTokens: number;
   readonly warnings: readonly Warning[];
-  readonly reuse: PlannedReuse;
+  /** Of memories that were not retrieved. */
+  readonly carriedTokens: number;
 }
 
 /** What an engine reported of a prompt. */

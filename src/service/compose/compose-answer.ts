@@ -12,6 +12,7 @@ import {
   renderAnnotation,
   renderSection,
   type Scope,
+  type StoredPrompt,
   standingInjections,
   type TextOf,
   turnMessages,
@@ -97,20 +98,29 @@ export function answerAgain(
   textOf: TextOf,
   form: AnswerForm,
 ): ComposeAnswer {
-  const turns = request.turns.map(({ turn }) => turn);
-  const last = turns.at(-1);
-  const standing = standingInjections(turns.slice(0, -1), last ?? DROPS_NOTHING);
-  if (last !== undefined) standing.push(last.injection);
-  const messages = [
-    ...request.head,
-    ...request.turns.flatMap(({ turn, given }, at) =>
-      turnMessages(given, turn.placement, renderSection(standing[at] ?? NOTHING_INJECTED, textOf)),
-    ),
-  ];
-  const injection = last?.injection ?? NOTHING_INJECTED;
+  const messages = storedMessages(request, textOf) ?? [];
+  const injection = request.turns.at(-1)?.turn.injection ?? NOTHING_INJECTED;
   const annotations = injection.annotations.map((annotation) => renderAnnotation(annotation, textOf));
   const parts = { requestId, scope, messages, head: request.head.length, injection, annotations };
   return composeAnswer(parts, request.answer, form);
+}
+
+/** A stored prompt's messages, byte for byte, without memories forgotten since; null: what was said was erased. */
+export function storedMessages(
+  { head, turns: spoken }: Pick<StoredPrompt, "head" | "turns">,
+  textOf: TextOf,
+): readonly ChatMessage[] | null {
+  if (head === null) return null;
+  const turns = spoken.map(({ turn }) => turn);
+  const last = turns.at(-1);
+  const standing = standingInjections(turns.slice(0, -1), last ?? DROPS_NOTHING);
+  if (last !== undefined) standing.push(last.injection);
+  const said = spoken.map(({ turn, given }, at) =>
+    given === null
+      ? null
+      : turnMessages(given, turn.placement, renderSection(standing[at] ?? NOTHING_INJECTED, textOf)),
+  );
+  return said.includes(null) ? null : [...head, ...said.flatMap((messages) => messages ?? [])];
 }
 
 /** What of a plan says where later prompts will diverge. */

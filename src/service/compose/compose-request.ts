@@ -166,39 +166,25 @@ function messagesIn({ messages, format, query }: ComposeFields): GivenMessages |
 }
 
 /**
- * The fields of a request's digest, in order. Stored digests are compared with it for as long as requests can be repeated, so the order
- * must not change. Fields that select the engine or the form of the answer are left out: they may differ in a repeated request. Any other
- * field is digested where it is given, after those that are always there.
+ * The fields of a request's digest, by name. Those that select the engine, its limits or the form of the answer are left out: they may differ
+ * in a repeated request.
  */
 function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
   const { requestId, engine, given, moved, unusable, marksElsewhere, sentNow, dryRun, recordUsage, ...asked } = request;
   const { inResult, model, maxPromptTokens, acceptedTokens, destination, workers, worker, historyRatio, ...digested } =
     asked;
-  const { userId, agentId, conversationId, query, messages, memories, topK, memoryBudgetTokens, ...others } = digested;
-  const { memoryBudgetRatio, policy, retention, annotations, history, dates, dedupe, ...more } = others;
-  return {
-    userId,
-    agentId,
-    conversationId,
-    query,
+  const fields: Readonly<Record<string, unknown>> = {
+    ...digested,
     // Their digests are made anyway: of a long history the texts take longer than all else here.
-    messages: messages.map(messageDigest),
-    memories: hasPlainMemories(request) ? request.memories.length : memories,
-    topK: topK ?? DEFAULT_TOP_K,
-    memoryBudgetTokens,
-    memoryBudgetRatio: memoryBudgetRatio ?? undefined,
-    policy,
-    retention,
-    annotations,
-    history: history === "exact" ? undefined : (history ?? undefined),
-    dates: dates === true ? true : undefined,
-    dedupe: dedupe ?? undefined,
-    ...Object.fromEntries(
-      Object.entries(more)
-        .filter(([, value]) => value !== null)
-        .sort(([a], [b]) => (a < b ? -1 : 1)),
-    ),
+    messages: request.messages.map(messageDigest),
+    memories: hasPlainMemories(request) ? request.memories.length : request.memories,
+    topK: request.topK ?? DEFAULT_TOP_K,
   };
+  return Object.fromEntries(
+    Object.entries(fields)
+      .filter(([, value]) => value !== null && value !== false)
+      .sort(([a], [b]) => (a < b ? -1 : 1)),
+  );
 }
 
 /** Whether of a request's memories the ids and texts count alone: their dates do only where the prompt has them. */

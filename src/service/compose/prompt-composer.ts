@@ -167,12 +167,13 @@ export class PromptComposer {
     return inSpan("memprefix.compose", attributes, async (span) => {
       const planned = await jobs.run(request.userId, () => this.#inTurn(call, drive));
       this.#on.storesWell = true;
-      const { policy, retention, totalTokens, expectedCachedTokens } = planned.answer.plan;
+      const { policy, retention, totalTokens, expectedCachedTokens, miss } = planned.answer.plan;
       span.setAttributes({
         "memprefix.policy": policy,
         "memprefix.retention": retention,
         "memprefix.prompt_tokens": totalTokens,
         "memprefix.expected_cached_tokens": expectedCachedTokens,
+        ...(miss === null ? {} : { "memprefix.miss.cause": miss.cause, "memprefix.miss.tokens": miss.tokens }),
       });
       return planned;
     });

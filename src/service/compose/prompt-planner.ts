@@ -1,5 +1,4 @@
 import {
-  type BlockRegister,
   batchKnowledge,
   type ChatMessage,
   type ComposeInput,
@@ -23,7 +22,6 @@ import {
   promptHead,
   type ScopePolicy,
   standingMemories,
-  type Turn,
   type TurnId,
   type Warning,
 } from "../../core/index.js";
@@ -32,7 +30,7 @@ import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engin
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { MessagesTooLongError } from "../base/errors.js";
-import type { ObservedCompose, PlannedReuse } from "../base/memprefix-observer.js";
+import type { ObservedCompose } from "../base/memprefix-observer.js";
 import type { ComposeDefaults, MemprefixParts, TenantParts } from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
@@ -161,11 +159,9 @@ export class PromptPlanner {
     const underWay = await working.requests.since(at - IN_FLIGHT_MS);
     const settledAt = underWay === null ? at : underWay - 1;
     const past = await this.#past(working, request);
-    const firstNew = state.register.nextLabel;
     const settled = settleLookup(lookup, state.register, topKOf(request, this.parts.defaults), at);
     const { input, warnings } = this.#input(working, request, past, at, { ...settled, front, depth });
-    const before = input.conversation?.turns.newest ?? null;
-    const newest = before?.id ?? null;
+    const newest = input.conversation?.turns.newest?.id ?? null;
     const composition = this.limits.within(request, () => compose(state, input));
     const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
     const requestId = request.requestId ?? newRequestId();
@@ -221,20 +217,15 @@ export class PromptPlanner {
           plan,
           besideTokens,
           warnings: answer.warnings,
-          reuse: plannedReuse(composition, {
-            before,
-            headBefore: working.newestHead,
-            firstNew,
-            register: state.register,
-            wholeBlocks: sharedCache?.wholeBlocks ?? ((tokens) => tokens),
-          }),
+          carriedTokens: state.register.tokensOf(new Set(carriedBlocks(memories))),
         },
         store: async () => {
           const stored = { id: requestId, body: requestDigest(request), answer };
           const record = { composition, delta: deltaOf(state), request: stored, at };
           await working.commit((base) => store.commitCompose(scope, base, record));
           working.requests.composed(requestId, at);
-          if (request.conversationId === null) working.newestHead = turn.head;
+          working.newest = { head: turn.head, at };
+          working.earlier.set(request.conversationId, working.newest);
           if (worker !== undefined) this.routing.assigned(worker, plan, at);
         },
         drop,
@@ -369,18 +360,21 @@ export class PromptPlanner {
 
   /** The core's input for a request, with warnings on its history. */
   #input(
-    { scope, state }: WorkingScope,
+    working: WorkingScope,
     request: ComposeRequest,
     past: StoredPast,
     now: number,
     { memories, changed, ended, front, depth }: PromptMemories = NO_MEMORIES,
   ): { readonly input: ComposeInput; readonly warnings: readonly Warning[] } {
+    const { scope, state } = working;
     const { messages, historyTerms, warnings } = this.#saidIn(request, past);
     const { defaults, countTokens, residency = KEEPS_ALL } = this.parts;
     const sharedCache = this.#cacheOf(request);
     const { maxPromptTokens, acceptedTokens } = this.limits.of(request);
     const stream = sharedCache === undefined ? "" : streamOf(scope, request.conversationId);
     const textOf = (label: Label) => state.register.get(label)?.textDigest;
+    const { conversationId } = request;
+    const earlier = working.earlier.get(conversationId) ?? (conversationId === null ? undefined : working.newest);
     const isPlanned = front.length > 0 && request.policy === null;
     const policy: ScopePolicy = isPlanned
       ? plannedOrder(front, textOf)
@@ -414,6 +408,7 @@ export class PromptPlanner {
       residentTokens: sharedCache?.residentOf(stream),
       heldHead: (head, tokens) => sharedCache?.heldHead(headOf(request, head), tokens) ?? 0,
       wholeBlocks: sharedCache?.wholeBlocks,
+      earlier: earlier && { head: earlier.head, ageMs: Math.max(0, now - earlier.at) },
     };
     return { input, warnings };
   }
@@ -563,66 +558,6 @@ export class PromptLimits {
   }
 }
 
-/** What was known before a prompt was composed. */
-interface KnownBefore {
-  /** The conversation's newest turn; null: none, or a single prompt. */
-  readonly before: Turn | null;
-  /** Instructions of the scope's single prompt before; null: not known. */
-  readonly headBefore: Digest | null;
-  /** The first label that no block had. */
-  readonly firstNew: number;
-  readonly register: Pick<BlockRegister, "tokensOf">;
-  /** How many of so many leading tokens the engine can have cached; see `SharedCache.wholeBlocks`. */
-  readonly wholeBlocks: (tokens: number) => number;
-}
-
-/** Compares a prompt with the one that it should have continued, by digests and labels. */
-function plannedReuse(
-  { plan, turn, memories, headTokens }: Composition,
-  { before, headBefore, firstNew, register, wholeBlocks }: KnownBefore,
-): PlannedReuse {
-  const carried = memories.flatMap(({ label, placement }) => (placement === "carried_over" ? [label] : []));
-  const carriedTokens = register.tokensOf(new Set(carried));
-  const beganEpoch = plan.epoch != null && plan.epoch.began !== null;
-  if (turn.conversationId === null) {
-    const { moved, hasNewInFront } = movedBlocks(memories, firstNew);
-    const hasOtherInstructions = headBefore !== null && headBefore !== turn.head;
-    return {
-      reusableTokens: headBefore === null || hasOtherInstructions ? null : wholeBlocks(headTokens),
-      hasOtherInstructions,
-      beganEpoch: false,
-      isRewritten: false,
-      isDropped: false,
-      movedTokens: register.tokensOf(moved),
-      hasNewInFront,
-      carriedTokens,
-    };
-  }
-  return {
-    // A restated turn was not sent as a prompt.
-    reusableTokens: before === null ? null : wholeBlocks(before.promptTokens),
-    hasOtherInstructions: before !== null && before.head !== turn.head,
-    beganEpoch,
-    isRewritten: before !== null && turn.parent !== before.id,
-    isDropped: plan.freshStart || (before !== null && before.retention !== "keep"),
-    movedTokens: 0,
-    hasNewInFront: false,
-    carriedTokens,
-  };
-}
-
-/** Blocks that earlier prompts had and that are not expected to hit, and whether a new one stands before one of them. */
-function movedBlocks(memories: Composition["memories"], firstNew: number) {
-  const moved = new Set<Label>();
-  let hasNew = false;
-  let hasNewInFront = false;
-  for (const { label, placement } of memories) {
-    if (placement !== "new") continue;
-    if (label >= firstNew) hasNew = true;
-    else {
-      moved.add(label);
-      hasNewInFront ||= hasNew;
-    }
-  }
-  return { moved, hasNewInFront };
+function carriedBlocks(memories: Composition["memories"]): readonly Label[] {
+  return memories.flatMap(({ label, placement }) => (placement === "carried_over" ? [label] : []));
 }

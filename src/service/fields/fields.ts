@@ -19,12 +19,12 @@ import {
   MAX_MEMORY_BUDGET_RATIO,
   MAX_WORKERS,
   type MemoryId,
+  MISS_CAUSES,
   memoryTextProblem,
   POLICY_NAMES,
   RETENTION_NAMES,
   type RequestId,
   type RetrievedMemory,
-  USAGE_CAUSES,
   USAGE_NOTE_KINDS,
   USAGE_WINDOWS,
   type UserId,
@@ -308,7 +308,7 @@ export const timeLimitMs = z.int().min(1, "must be at least 1").max(60_000, "mus
  */
 
 export const usageWindow = z.enum(USAGE_WINDOWS);
-export const usageCause = z.enum(USAGE_CAUSES);
+export const missCause = z.enum(MISS_CAUSES);
 export const usageNoteKind = z.enum(USAGE_NOTE_KINDS);
 /** A model's name as its client wrote it. Longer ones are kept as `other`. */
 export const modelName = z.string().min(1).max(200);

@@ -33,7 +33,7 @@ import { PromptComposer } from "../compose/prompt-composer.js";
 import { PromptRouting } from "../compose/prompt-routing.js";
 import { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { EngineReports } from "../learning/engine-reports.js";
-import { type ExplainedRequest, type ExplainParts, explainIn, type ShownPrompt, showIn } from "../records/explain.js";
+import { type Explanation, explainIn, type ShownPrompt, showIn } from "../records/explain.js";
 import { MemoryAdditions } from "../records/memory-additions.js";
 import { StoredResponses } from "../records/stored-responses.js";
 import { UserRecords, type UserUsage } from "../records/user-records.js";
@@ -223,11 +223,10 @@ export class Memprefix {
     return this.#shared.usage;
   }
 
-  /** Shows a prompt as bars, with its explanation. Rejects with {@link NotFoundError}. `hasText`: with the parts' texts. */
+  /** Shows a prompt beside the one that it continued. Rejects with {@link NotFoundError}. `hasText`: with the messages' texts. */
   show(userId: UserId, agentId: AgentId | null, id: RequestId, hasText: boolean): Promise<ShownPrompt> {
-    return this.#ofStored(userId, agentId, id, (working, parts) =>
-      showIn(working, this.parts.store, id, { ...parts, hasText }),
-    );
+    const { store, countTokens } = this.parts;
+    return this.#ofStored(userId, agentId, id, (working) => showIn(working, store, id, { countTokens, hasText }));
   }
 
   /** What memprefix needs of others, and which of it fails. */
@@ -278,25 +277,23 @@ export class Memprefix {
     return this.#reports.feedback(userId, agentId, id, observation, undefined, model);
   }
 
-  /** Explains why a prompt hit the prefix cache as far as it did. Rejects with {@link NotFoundError}. */
-  explain(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<ExplainedRequest> {
-    return this.#ofStored(userId, agentId, id, (working, parts) => explainIn(working, this.parts.store, id, parts));
+  /** Says what a prompt missed, and which earlier prompt it continued. Rejects with {@link NotFoundError}. */
+  explain(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<Explanation> {
+    return this.#ofStored(userId, agentId, id, (working) => explainIn(working, this.parts.store, id));
   }
 
   async #ofStored<T>(
     userId: UserId,
     agentId: AgentId | null,
     id: RequestId,
-    read: (working: WorkingScope, parts: ExplainParts) => Promise<T>,
+    read: (working: WorkingScope) => Promise<T>,
   ): Promise<T> {
     const scope = this.#jobs.scopeOf(userId, agentId);
-    const { store, defaults, residency = KEEPS_ALL, countTokens } = this.parts;
+    const { store } = this.parts;
     // A scope that was never stored is not loaded.
     if ((await store.findServed(scope, id)) === null)
       throw new NotFoundError("request_id", "no such request of this user");
-    const engine = this.parts.sharedCache?.inItsBlocks(defaults.engine) ?? defaults.engine;
-    const parts = { engine, residency, countTokens };
-    return this.#scopes.read(scope, (working) => read(working, parts));
+    return this.#scopes.read(scope, read);
   }
 
   /** Describes a user's context index; empty for an unknown user. */

@@ -1,89 +1,158 @@
 import {
-  comparePrompt,
-  type EngineModel,
-  type ExplainInput,
-  type Explanation,
-  explain,
-  explanationText,
-  type PromptBars,
-  promptBars,
+  type ChatMessage,
+  cachedOf,
+  type Miss,
+  ownTurn,
   type RequestId,
-  type ResidencyModel,
-  type SpokenTurn,
+  reportedMiss,
+  type StoredPrompt,
+  type TextOf,
   type TokenCounter,
 } from "../../core/index.js";
 import { StaleScopeError, type Store } from "../../store/api/store.js";
 import { NotFoundError } from "../base/errors.js";
+import { storedMessages } from "../compose/compose-answer.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
-/** The engine, as the explanation assumes it. */
-export interface ExplainParts {
-  readonly engine: EngineModel;
-  readonly residency: ResidencyModel;
-  readonly countTokens: TokenCounter;
+/** A stored prompt's figures. */
+export interface PromptFigures {
+  /** Null: its id was used again by a later request. */
+  readonly requestId: RequestId | null;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly totalTokens: number;
+  /** Null: not known any more. */
+  readonly expectedCachedTokens: number | null;
+  /** By memprefix's count of the prompt; null: the engine did not report. */
+  readonly reportedCachedTokens: number | null;
+  readonly isEvicted: boolean;
 }
 
-/** An explanation, and the same in plain words. */
-export interface ExplainedRequest {
-  readonly explanation: Explanation;
+/** What a request's prompt missed, and the earlier prompt that it continued. */
+export interface Explanation extends PromptFigures {
+  /** By the engine's report, where there is one. */
+  readonly miss: Miss | null;
+  /** Null: there is none. */
+  readonly continued: PromptFigures | null;
+  /** The same as sentences. */
   readonly words: readonly string[];
 }
 
+/** A message of a prompt. */
+export interface ShownMessage {
+  readonly role: string;
+  readonly tokens: number;
+  /** Whether the other prompt has the same messages up to this one. */
+  readonly isShared: boolean;
+  /** Null: it is not to be shown. */
+  readonly text: string | null;
+}
+
+/** An explanation with the messages of both prompts; null: text of it was forgotten. */
+export interface ShownPrompt {
+  readonly explanation: Explanation;
+  readonly messages: readonly ShownMessage[] | null;
+  readonly continuedMessages: readonly ShownMessage[] | null;
+}
+
 /** Explains a request from stored data; changes nothing. Rejects with {@link NotFoundError}. */
-export async function explainIn(
-  working: WorkingScope,
-  store: Store,
-  requestId: RequestId,
-  parts: ExplainParts,
-): Promise<ExplainedRequest> {
-  const { explanation, words } = await explained(working, store, requestId, parts);
-  return { explanation, words };
+export async function explainIn({ scope }: WorkingScope, store: Store, requestId: RequestId): Promise<Explanation> {
+  const { prompt, continued } = await continuedPrompt(store, scope, requestId);
+  const { warnings = [] } = (await store.findRequest(scope, requestId))?.answer ?? {};
+  const failed = warnings.filter(({ code }) => code === "memory_source_failed").map(({ message }) => message);
+  return explanationOf(prompt, continued, failed);
 }
 
-async function explained(working: WorkingScope, store: Store, requestId: RequestId, parts: ExplainParts) {
-  const input = await explainInput(working, store, requestId, parts);
-  const compared = comparePrompt(input);
-  const explanation = explain(input, compared);
-  const { memories = [], warnings = [] } = (await store.findRequest(working.scope, requestId))?.answer ?? {};
-  const failed = warnings.filter(({ code }) => code === "memory_source_failed");
-  const whyNone = failed.map(({ message }) => `Its memories could not be searched for: ${message}.`);
-  return { input, compared, memories, explanation, words: [...explanationText(explanation), ...whyNone] };
-}
-
-/** A request's prompt with the earlier ones to compare it with. Rejects with {@link NotFoundError}. */
-async function explainInput(
+/** Shows a request's prompt from stored data; changes nothing. Rejects with `NotFoundError`. `hasText`: whether messages have their text. */
+export async function showIn(
   { scope, state: { register } }: WorkingScope,
   store: Store,
   requestId: RequestId,
-  { engine, residency, countTokens }: ExplainParts,
-): Promise<ExplainInput> {
-  const history = await store.findPromptHistory(scope, requestId);
-  if (history === null) throw new NotFoundError("request_id", "no such request of this user");
-  const { prompt, earlier, isComplete } = history;
-  const isKnown = ({ turn }: SpokenTurn) =>
-    turn.injection.blocks.every(({ label }) => register.get(label) !== undefined);
-  for (const spoken of new Set([prompt, ...earlier].flatMap((composed) => composed.turns))) {
-    if (!isKnown(spoken)) throw new StaleScopeError("another process composed since");
-  }
-  const { limits = { kind: "all" } } = residency;
-  return { requestId, prompt, earlier, isComplete, register, engine, limits, countTokens };
-}
-
-/** A prompt as bars beside its nearest earlier one, with its explanation. */
-export interface ShownPrompt extends ExplainedRequest {
-  readonly bars: PromptBars;
-}
-
-/** Shows a request's prompt from stored data; changes nothing. Rejects with `NotFoundError`. `hasText`: whether bars contain their text. */
-export async function showIn(
-  working: WorkingScope,
-  store: Store,
-  requestId: RequestId,
-  parts: ExplainParts & { readonly hasText: boolean },
+  { countTokens, hasText }: { readonly countTokens: TokenCounter; readonly hasText: boolean },
 ): Promise<ShownPrompt> {
-  const { input, compared, memories, explanation, words } = await explained(working, store, requestId, parts);
-  const { prompt, register, countTokens } = input;
-  const carried = new Set(memories.flatMap(({ label, placement }) => (placement === "carried_over" ? [label] : [])));
-  const bars = promptBars({ prompt, register, countTokens, carried, hasText: parts.hasText }, compared);
-  return { explanation, words, bars };
+  const { prompt, continued } = await continuedPrompt(store, scope, requestId);
+  const textOf: TextOf = (label) => {
+    if (register.get(label) === undefined) throw new StaleScopeError("another process composed since");
+    return register.textOf(label);
+  };
+  const here = storedMessages(prompt, textOf);
+  const there = continued && storedMessages(continued, textOf);
+  const texts = (messages: readonly ChatMessage[] | null) => (messages ?? []).map((message) => JSON.stringify(message));
+  const [own, other] = [texts(here), texts(there)];
+  const differs = own.findIndex((text, at) => text !== other[at]);
+  const shared = differs < 0 ? own.length : differs;
+  const shown = (messages: readonly ChatMessage[] | null) =>
+    messages?.map((message, at): ShownMessage => {
+      const { role, content } = message;
+      const text = typeof content === "string" ? content : JSON.stringify(content ?? message);
+      return { role, tokens: countTokens(text), isShared: at < shared, text: hasText ? text : null };
+    }) ?? null;
+  const explanation = explanationOf(prompt, continued, []);
+  return { explanation, messages: shown(here), continuedMessages: shown(there) };
+}
+
+async function continuedPrompt(store: Store, scope: WorkingScope["scope"], requestId: RequestId) {
+  const found = await store.findContinued(scope, requestId);
+  if (found === null) throw new NotFoundError("request_id", "no such request of this user");
+  return found;
+}
+
+function explanationOf(
+  prompt: StoredPrompt,
+  continued: StoredPrompt | null,
+  searchFailures: readonly string[],
+): Explanation {
+  const { plan, evicted } = prompt;
+  const report = reportOf(prompt);
+  const because = continued?.evicted === true ? "evicted" : "unknown";
+  const planned = plan?.miss ?? null;
+  const miss = plan === null || report === null ? planned : reportedMiss(plan, report, because);
+  const own = { ...figuresOf(prompt), isEvicted: evicted };
+  const explained = { ...own, miss, continued: continued && figuresOf(continued) };
+  return {
+    ...explained,
+    words: [...wordsOf(explained), ...searchFailures.map((why) => `Its memories could not be searched for: ${why}.`)],
+  };
+}
+
+function reportOf({ report, besideTokens }: StoredPrompt) {
+  return report && { ...report, besideTokens };
+}
+
+function figuresOf(prompt: StoredPrompt): PromptFigures {
+  const { requestId, at, plan, evicted } = prompt;
+  const totalTokens = ownTurn(prompt).promptTokens;
+  const report = reportOf(prompt);
+  return {
+    requestId,
+    at,
+    totalTokens,
+    expectedCachedTokens: plan?.expectedCachedTokens ?? null,
+    reportedCachedTokens: report && Math.min(totalTokens, cachedOf(report, totalTokens)),
+    isEvicted: evicted,
+  };
+}
+
+function wordsOf(of: Omit<Explanation, "words">): string[] {
+  const {
+    requestId,
+    totalTokens,
+    expectedCachedTokens: expected,
+    reportedCachedTokens: reported,
+    miss,
+    continued,
+  } = of;
+  const age = continued && Math.round((of.at - continued.at) / 1_000);
+  return [
+    `Request ${requestId} has ${totalTokens} tokens. memprefix expected ${expected ?? "an unknown number"} of them to be cached.`,
+    reported === null
+      ? "The engine's cached tokens were not reported. Post its usage to /feedback."
+      : `The engine reported ${reported} cached tokens.`,
+    continued === null
+      ? "It continues no earlier prompt."
+      : `It continues request ${continued.requestId ?? "(its id was used again)"}, composed ${age} s before, of ${continued.totalTokens} tokens.`,
+    miss === null
+      ? "Nothing was missed: only the new turn's own text is computed."
+      : `Missed: ${miss.tokens} tokens, cause: ${miss.cause.replaceAll("_", " ")}.`,
+  ];
 }

@@ -75,14 +75,25 @@ function isSameCount(a: DeletionCounts, b: DeletionCounts): boolean {
   return a.users === b.users && a.memories === b.memories;
 }
 
+/** The instructions of a prompt, and when it was composed, in milliseconds since the epoch. */
+interface EarlierPrompt {
+  readonly head: Digest;
+  readonly at: number;
+}
+
+/** Conversations of a scope whose newest prompt is remembered. */
+const MOST_EARLIER = 100;
+
 /**
  * A scope in memory, and what its next commit builds on. It may be older than what is stored: a commit finds out, and whatever leaves
  * without one needs {@link check}.
  */
 export class WorkingScope {
   readonly requests: OpenRequests;
-  /** Digest of the instructions of its newest single prompt, if by this process. */
-  newestHead: Digest | null = null;
+  /** The newest prompt of each conversation, of no conversation (null) … */
+  readonly earlier = new LruMap<ConversationId | null, EarlierPrompt>(MOST_EARLIER);
+  /** … and of all; by this process only. */
+  newest: EarlierPrompt | undefined;
   #base: CommitBase;
 
   constructor(

@@ -13,15 +13,7 @@ import type { Observers } from "../base/memprefix-observer.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
 import { UsageRecorder } from "./usage-recorder.js";
 
-export {
-  causesOf,
-  missedTokens,
-  newTokens,
-  timeAt,
-  USAGE_CAUSES,
-  type UsageCause,
-  uncachedTokens,
-} from "../../core/index.js";
+export { MISS_CAUSES, type MissCause, newTokens, timeAt, uncachedTokens } from "../../core/index.js";
 export type {
   KeptNote,
   KeptUsage,
@@ -89,13 +81,13 @@ const DEFAULTS_MARK = "defaults";
 
 /** Begins to record. Null without a log. `onFault` is called with faults of the log: what could not be written is lost. */
 export function recordUsage(
-  { usage: log, defaults, residency, now }: MemprefixParts,
+  { usage: log, defaults, now }: MemprefixParts,
   observers: Observers,
   onFault: (error: unknown) => void,
 ): RecordedUsage | null {
   if (log === undefined) return null;
   const usage = log;
-  const recorder = new UsageRecorder({ log, now, costs: defaults.engine, residency, onFault });
+  const recorder = new UsageRecorder({ log, now, costs: defaults.engine, onFault });
   const remove = observers.add(recorder);
   return {
     log,

@@ -6,15 +6,11 @@
 import {
   type CacheReport,
   cachedOf,
-  composedUsage,
   type EngineModel,
-  IN_FLIGHT_MS,
   isSameReport,
-  KEEPS_ALL,
   LruMap,
   modelAfter,
   type RequestId,
-  type ResidencyModel,
   type Scope,
   scopeName,
   type UserId,
@@ -45,7 +41,6 @@ export interface RecorderParts {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly costs: EngineModel;
-  readonly residency?: ResidencyModel | undefined;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -77,18 +72,9 @@ export class UsageRecorder implements MemprefixObserver {
   }
 
   composed(prompt: ObservedCompose): void {
-    const { scope, plan, reuse, conversationId, requestId, at, model, engine, besideTokens } = prompt;
-    const { residency: { limits } = KEEPS_ALL } = this.parts;
-    const costs = modelAfter(this.parts.costs, besideTokens);
-    const { reusableTokens, carriedTokens } = reuse;
-    const { ageMs, isEvicted } = this.#earlier.take(prompt);
-    const tokens = { promptTokens: plan.totalTokens, expectedTokens: plan.expectedCachedTokens, carriedTokens };
-    const before = reusableTokens === null ? null : { reusableTokens, ageMs, isEvicted };
-    const ttlMs = limits !== undefined && "ttlMs" in limits ? limits.ttlMs : null;
-    const bound = limits === undefined ? null : "tokens" in limits ? "tokens" : "slots" in limits ? "slots" : null;
+    const { scope, plan, carriedTokens, conversationId, requestId, at, model, engine, besideTokens } = prompt;
+    this.#earlier.take(prompt);
     const { tenant, userId, agentId } = scope;
-    const { hasOtherInstructions, beganEpoch, isRewritten, isDropped, movedTokens, hasNewInFront } = reuse;
-    const facts = { before, hasOtherInstructions, beganEpoch, isRewritten, isDropped, movedTokens, hasNewInFront };
     this.#add({
       kind: "composed",
       tenant,
@@ -103,8 +89,16 @@ export class UsageRecorder implements MemprefixObserver {
       policy: plan.policy,
       retention: plan.retention,
       epoch: plan.epoch === undefined ? null : { began: plan.epoch.began, prompts: plan.epoch.prompts },
-      usage: composedUsage(tokens, facts, { minimumPrefixTokens: costs.minimumPrefixTokens, ttlMs, bound }),
-      costs,
+      usage: {
+        promptTokens: plan.totalTokens,
+        expectedTokens: plan.expectedCachedTokens,
+        carriedTokens,
+        planned: plan.miss,
+        miss: plan.miss,
+        report: null,
+        firstTokenMs: null,
+      },
+      costs: modelAfter(this.parts.costs, besideTokens),
     });
   }
 
@@ -118,7 +112,7 @@ export class UsageRecorder implements MemprefixObserver {
       costs: modelAfter(this.parts.costs, besideTokens),
     });
     const isOwn = this.#earlier.get(scope, feedback.requestId) !== null;
-    if (isOwn) this.#add(entry(this.#reasonOf(observed, entry("engine_restart"))));
+    if (isOwn) this.#add(entry(this.#reasonOf(observed, entry("restarted"))));
     else this.#addLate(entry(null));
   }
 
@@ -193,13 +187,13 @@ export class UsageRecorder implements MemprefixObserver {
       cachedTokens: cachedOf(said, remembered.promptTokens),
       of: ifRestarted,
     });
-    if (verdict.kind === "none") return isInFlight(remembered) ? "in_flight" : null;
+    if (verdict.kind === "none") return null;
     if (verdict.kind === "found") {
       for (const other of verdict.others) this.#add(other);
       const note = { tenant, at: verdict.at, kind: "engine_restart", label: "found by reports", model: null } as const;
       this.note(note).catch(this.parts.onFault);
     }
-    return "engine_restart";
+    return "restarted";
   }
 
   #add(entry: UsageEntry): void {
@@ -269,8 +263,7 @@ class EarlierPrompts {
   readonly #prompts = new LruMap<string, RememberedPrompt>(MAX_REMEMBERED);
   readonly #evicted = new LruMap<string, true>(MAX_REMEMBERED);
 
-  /** Takes a prompt; gives the age of the one before, in milliseconds, and whether the engine evicted it. */
-  take({ scope, conversationId, requestId, at, plan }: ObservedCompose): { ageMs: number | null; isEvicted: boolean } {
+  take({ scope, conversationId, requestId, at, plan }: ObservedCompose): void {
     const owner = scopeName(scope);
     const key = conversationId === null ? owner : owner + conversationId;
     const before = this.#newest.get(key) ?? null;
@@ -284,7 +277,6 @@ class EarlierPrompts {
       promptTokens: plan.totalTokens,
       report: null,
     });
-    return { ageMs: before === null ? null : Math.max(0, at - before.at), isEvicted };
   }
 
   evicted(scope: Scope, ids: readonly RequestId[]): void {
@@ -295,11 +287,6 @@ class EarlierPrompts {
   get(scope: Scope, id: RequestId): RememberedPrompt | null {
     return this.#prompts.get(scopeName(scope) + id) ?? null;
   }
-}
-
-/** Whether the prompt before was sent so shortly before that the engine may not have written it yet. */
-function isInFlight({ at, beforeAt }: RememberedPrompt): boolean {
-  return beforeAt !== null && at - beforeAt < IN_FLIGHT_MS;
 }
 
 /** Scopes of one tenant that have to lose everything, without a hit in between. */

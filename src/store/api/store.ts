@@ -140,16 +140,11 @@ export interface ServedRequest {
   readonly observed: EngineReport | null;
 }
 
-/**
- * A prompt and the earlier ones that its explanation compares it with: the scope's 200 newest before it, its conversation's 100 newest
- * before it, and its parent. Prompts of other conversations are left out past 5,000 turns in total.
- */
-export interface PromptHistory {
+/** A prompt, and the earlier one that it continued. */
+export interface ContinuedPrompt {
   readonly prompt: StoredPrompt;
-  /** Newest first. */
-  readonly earlier: readonly StoredPrompt[];
-  /** Whether `earlier` holds all of the scope's earlier prompts. */
-  readonly isComplete: boolean;
+  /** Its parent where that was sent; else the newest before it of its conversation, or of no conversation. Null: none. */
+  readonly continued: StoredPrompt | null;
 }
 
 /** One page of a walk through a table. */
@@ -325,8 +320,8 @@ export interface Store {
    * for none. With more than 32 requests since then it may be `since`.
    */
   underWaySince(scope: Scope, since: number): Promise<number | null>;
-  /** A request's prompt and the earlier ones to compare it with; null where there is no such request. */
-  findPromptHistory(scope: Scope, id: RequestId): Promise<PromptHistory | null>;
+  /** A request's prompt and the one that it continued; null where there is no such request. */
+  findContinued(scope: Scope, id: RequestId): Promise<ContinuedPrompt | null>;
   /** Those of some digests that are of sections that were ever sent in this scope. */
   knownSections(scope: Scope, sections: readonly Digest[]): Promise<readonly Digest[]>;
   counts(scope: Scope): Promise<ScopeCounts>;

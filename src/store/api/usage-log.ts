@@ -1,14 +1,14 @@
 import type {
   AgentId,
-  CausedMiss,
   ConversationId,
   EngineModel,
   EpochReason,
   FixedRetention,
+  Miss,
+  MissCause,
   PromptUsage,
   ReportFacts,
   RequestId,
-  UsageCause,
   UsageNoteKind,
   UsageWindow,
   UserId,
@@ -57,7 +57,7 @@ export interface UsageReport extends UsageKey {
   readonly kind: "reported";
   /** Null: not named. */
   readonly model: string | null;
-  readonly facts: Omit<ReportFacts, "minimumPrefixTokens">;
+  readonly facts: ReportFacts;
   readonly costs: EngineModel;
 }
 
@@ -148,7 +148,7 @@ export interface WindowSums extends UsageSpan {
 
 /** Misses of a window, by cause; causes without any are left out. */
 export interface WindowMisses extends UsageSpan {
-  readonly causes: readonly (CausedMiss & { readonly prompts: number; readonly money: number })[];
+  readonly causes: readonly (Miss & { readonly prompts: number; readonly money: number })[];
 }
 
 /** What a list of prompts is limited to. */
@@ -158,7 +158,7 @@ export interface UsageFilter extends GroupFilter {
   /** Null: none; absent: any. */
   readonly agentId?: AgentId | null | undefined;
   readonly conversationId?: ConversationId | undefined;
-  readonly cause?: UsageCause | undefined;
+  readonly cause?: MissCause | undefined;
 }
 
 /** Prompts with numbers below `before`, newest first. A page of a rare filter may be short, or empty, and not the last one. */

@@ -137,9 +137,9 @@ export class JournalStore implements Store {
   underWaySince: Store["underWaySince"] = (scope, since) =>
     this.#within(scope, null, (scopeId) => this.#requests(scopeId).underWaySince(since));
 
-  findPromptHistory: Store["findPromptHistory"] = (scope, id) =>
+  findContinued: Store["findContinued"] = (scope, id) =>
     this.#within(scope, null, (scopeId) =>
-      new PromptReading(this.#parts, new TurnReading(this.#parts, scopeId)).historyOf(id),
+      new PromptReading(this.#parts, new TurnReading(this.#parts, scopeId)).continuedBy(id),
     );
 
   knownSections: Store["knownSections"] = (scope, sections) =>

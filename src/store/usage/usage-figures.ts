@@ -55,7 +55,7 @@ export const SUMMED = {
   promptTokens: "sum(p.prompt_tokens)",
   expectedTokens: "sum(p.expected_tokens)",
   uncachedTokens: "sum(p.uncached_tokens)",
-  missedTokens: "sum(coalesce(p.planned_tokens, 0) + coalesce(p.unserved_tokens, 0))",
+  missedTokens: "sum(coalesce(p.miss_tokens, 0))",
   reportedPrompts: "count(p.reported_cached_tokens)",
   reportedPromptTokens:
     "sum(case when p.reported_cached_tokens is not null then coalesce(p.reported_prompt_tokens, p.prompt_tokens) else 0 end)",

@@ -100,9 +100,9 @@ class Where {
   readonly values: unknown[] = [];
   readonly #conditions: string[] = [];
 
-  /** @param condition with `?` for the value, wherever it is used */
+  /** @param condition with `?` for the value */
   and(condition: string, value: unknown): this {
-    this.#conditions.push(condition.replaceAll("?", this.add(value)));
+    this.#conditions.push(condition.replace("?", this.add(value)));
     return this;
   }
 
@@ -177,12 +177,9 @@ export class DatabaseUsageLog implements UsageLog {
 
   async misses(view: UsageView): Promise<WindowMisses> {
     const where = windowOf(view);
-    // A prompt's money is shared out by tokens.
-    const of = (miss: string) => `select p.${miss}_cause as cause, p.${miss}_tokens as tokens,
-      coalesce(p.missed_money, 0) * p.${miss}_tokens / (coalesce(p.planned_tokens, 0) + coalesce(p.unserved_tokens, 0)) as money
-      from usage_prompts p where ${where.text} and p.${miss}_tokens > 0`;
-    const text = `select m.cause, count(*) as prompts, cast(sum(m.tokens) as double precision) as tokens, sum(m.money) as money
-      from (${of("planned")} union all ${of("unserved")}) m group by m.cause`;
+    const text = `select p.miss_cause as cause, count(*) as prompts, cast(sum(p.miss_tokens) as double precision) as tokens,
+      sum(coalesce(p.missed_money, 0)) as money
+      from usage_prompts p where ${where.text} and p.miss_cause is not null group by p.miss_cause`;
     const causes = await this.#all<WindowMisses["causes"][number]>({ text }, where.values);
     return { ...spanOf(view), causes };
   }
@@ -191,7 +188,7 @@ export class DatabaseUsageLog implements UsageLog {
   async prompts({ cause, ...filter }: UsageFilter, before: number | null, limit: number): Promise<UsagePage> {
     const where = whereOf(filter);
     if (before !== null) where.and("p.number < ?", before);
-    if (cause !== undefined) where.and("(p.planned_cause = ? or p.unserved_cause = ?)", cause);
+    if (cause !== undefined) where.and("p.miss_cause = ?", cause);
     const text = `select p.* from usage_prompts p where ${where.text} order by p.number desc limit ${where.add(limit + 1)}`;
     const rows = await this.#all<PromptRow>({ text }, where.values);
     return {
@@ -323,7 +320,7 @@ function changesOf(batch: readonly UsageEntry[], { prompts, numbers, deleted }: 
     else if (entry.kind === "reported") {
       if (before === undefined) continue;
       const { facts, costs, model } = entry;
-      const usage = reportedUsage(before.usage, { ...facts, minimumPrefixTokens: costs.minimumPrefixTokens });
+      const usage = reportedUsage(before.usage, facts);
       set({ ...before, ...(model === null ? {} : { model: modelOf(model) }), ...valued(usage, costs) });
     } else {
       const { kind: _, costs, usage, ...prompt } = entry;

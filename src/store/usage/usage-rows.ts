@@ -1,12 +1,12 @@
 import {
   type AgentId,
-  type CausedMiss,
   type ConversationId,
   type EpochReason,
   type FixedRetention,
+  type Miss,
+  type MissCause,
   type RequestId,
   timeBin,
-  type UsageCause,
   type UserId,
   uncachedTokens,
 } from "../../core/index.js";
@@ -39,7 +39,7 @@ export function keptPrompt(row: PromptRow): KeptPrompt {
       expectedTokens: row.expected_tokens,
       carriedTokens: row.carried_tokens,
       planned: missOf(row.planned_cause, row.planned_tokens),
-      unserved: missOf(row.unserved_cause, row.unserved_tokens),
+      miss: missOf(row.miss_cause, row.miss_tokens),
       report: cachedTokens === null ? null : { cachedTokens, promptTokens },
       firstTokenMs: row.first_token_ms,
     },
@@ -73,8 +73,8 @@ export function promptRow(kept: KeptPrompt): PromptRow {
     carried_tokens: usage.carriedTokens,
     planned_cause: usage.planned?.cause ?? null,
     planned_tokens: usage.planned?.tokens ?? null,
-    unserved_cause: usage.unserved?.cause ?? null,
-    unserved_tokens: usage.unserved?.tokens ?? null,
+    miss_cause: usage.miss?.cause ?? null,
+    miss_tokens: usage.miss?.tokens ?? null,
     reported_prompt_tokens: usage.report?.promptTokens ?? null,
     reported_cached_tokens: usage.report?.cachedTokens ?? null,
     first_token_ms: usage.firstTokenMs,
@@ -85,6 +85,6 @@ export function promptRow(kept: KeptPrompt): PromptRow {
   };
 }
 
-function missOf(cause: string | null, tokens: number | null): CausedMiss | null {
-  return cause === null || tokens === null ? null : { cause: cause as UsageCause, tokens };
+function missOf(cause: string | null, tokens: number | null): Miss | null {
+  return cause === null || tokens === null ? null : { cause: cause as MissCause, tokens };
 }

@@ -1,112 +1,81 @@
 import { describe, expect, it } from "vitest";
 import {
-  causesOf,
-  composedUsage,
-  missedTokens,
   newTokens,
+  type PromptUsage,
   reportedUsage,
   setApart,
   uncachedTokens,
 } from "../../../src/core/usage/usage-record.js";
 
-const tokens = { promptTokens: 400, expectedTokens: 100, carriedTokens: 0 };
-const facts = {
-  before: { reusableTokens: 300, ageMs: 60_000, isEvicted: false },
-  hasOtherInstructions: true,
-  beganEpoch: false,
-  isRewritten: false,
-  isDropped: false,
-  movedTokens: 0,
-  hasNewInFront: false,
+/** Of 400 tokens 100 were expected to be cached, and 200 missed. */
+const planned = { cause: "instructions_changed", tokens: 200 } as const;
+const USAGE: PromptUsage = {
+  promptTokens: 400,
+  expectedTokens: 100,
+  carriedTokens: 0,
+  planned,
+  miss: planned,
+  report: null,
+  firstTokenMs: null,
 };
-const usageWith = (minimumPrefixTokens: number) =>
-  composedUsage(tokens, facts, { minimumPrefixTokens, ttlMs: null, bound: null });
+const reported = (usage: PromptUsage, cachedTokens: number) =>
+  reportedUsage(usage, { report: { cachedTokens, promptTokens: 400 }, firstTokenMs: null, because: null });
 
-describe("what a composed prompt missed", () => {
-  it("is what the prompt before had and it does not, by what differs", () => {
-    const usage = usageWith(400);
-    expect(causesOf(usage)).toEqual([{ cause: "changed_instructions", tokens: 200 }]);
-    expect(setApart(usage, 400)).toBeNull();
+describe("what a prompt missed", () => {
+  it("is set apart where the engine caches no prompt as short, or its prefix expired", () => {
+    expect([setApart(USAGE, 400), setApart(USAGE, 401)]).toEqual([null, "below_minimum"]);
+    expect(setApart({ ...USAGE, miss: { cause: "expired", tokens: 1 } }, 0)).toBe("expired");
   });
 
-  it("is below the minimum where the engine caches no prompt as short, whatever differs", () => {
-    const usage = usageWith(401);
-    expect(causesOf(usage)).toEqual([{ cause: "below_minimum", tokens: 200 }]);
-    expect(setApart(usage, 401)).toBe("below_minimum");
+  it("is not what the engine had after all; the new turn's own text is the rest", () => {
+    const of = (cached: number) => [reported(USAGE, cached).miss?.tokens ?? 0, newTokens(reported(USAGE, cached))];
+    expect([100, 200, 296, 380].map(of)).toEqual([
+      [200, 100],
+      [100, 100],
+      [0, 104],
+      [0, 20],
+    ]);
   });
 
-  it("was displaced by others' prompts or evicted from its slot, where that bounds the cache and nothing differs", () => {
-    const same = { ...facts, hasOtherInstructions: false };
-    const cause = (bound: "tokens" | "slots" | null) =>
-      causesOf(composedUsage(tokens, same, { minimumPrefixTokens: 0, ttlMs: null, bound }))[0]?.cause;
-    expect([cause("tokens"), cause("slots"), cause(null)]).toEqual(["displaced", "evicted", "unknown"]);
-  });
-
-  it.each([
-    // Of 400 tokens 100 were expected and 200 more were sent before.
-    ["nothing more", 100, 200, 100],
-    ["half of it", 200, 100, 100],
-    ["all but a step", 296, 0, 104],
-    ["what others sent, too", 380, 0, 20],
-  ])("is not what the engine had after all: %s", (_, cachedTokens, missed, fresh) => {
-    const report = { cachedTokens, promptTokens: 400 };
-    const usage = reportedUsage(usageWith(0), { report, firstTokenMs: 9, minimumPrefixTokens: 0, because: null });
-    expect([missedTokens(usage), newTokens(usage)]).toEqual([missed, fresh]);
-    expect(causesOf(usage)).toEqual(missed === 0 ? [] : [{ cause: "changed_instructions", tokens: missed }]);
-  });
-
-  it.each([
-    ["nothing", 100, 200],
-    ["half of it", 200, 100],
-    ["less than was expected", 40, 200],
-  ])("stays with a repeated report, and with a time alone, where the engine had %s", (_, cachedTokens, missed) => {
-    const report = { cachedTokens, promptTokens: 400 };
-    const once = reportedUsage(usageWith(0), { report, firstTokenMs: 9, minimumPrefixTokens: 0, because: "in_flight" });
-    const of = { firstTokenMs: 12, minimumPrefixTokens: 0, because: null };
-    for (const again of [report, null])
-      expect(reportedUsage(once, { ...of, report: again })).toEqual({ ...once, firstTokenMs: 12 });
-    expect(once.planned).toEqual({ cause: "changed_instructions", tokens: missed });
-    expect(once.unserved).toEqual(cachedTokens < 100 ? { cause: "in_flight", tokens: 60 } : null);
+  it("stays with a repeated report, and with a time alone; its reason may show later", () => {
+    const once = reportedUsage(
+      { ...USAGE, planned: null, miss: null },
+      { report: { cachedTokens: 0, promptTokens: 400 }, firstTokenMs: 9, because: null },
+    );
+    for (const report of [once.report, null])
+      expect(reportedUsage(once, { report, firstTokenMs: 12, because: null })).toEqual({ ...once, firstTokenMs: 12 });
+    expect(once.miss).toEqual({ cause: "unknown", tokens: 100 });
+    expect(reportedUsage(once, { report: once.report, firstTokenMs: null, because: "restarted" }).miss).toEqual({
+      cause: "restarted",
+      tokens: 100,
+    });
   });
 
   it("is without the tools that the engine counts and has in front of it", () => {
     // 300 were expected; of tools there are 2,000 more.
-    const usage = { ...usageWith(0), expectedTokens: 300, planned: null };
-    const of = { firstTokenMs: null, minimumPrefixTokens: 0, because: null };
-    const report = (cachedTokens: number) =>
-      reportedUsage(usage, { ...of, report: { cachedTokens, promptTokens: 2_400, besideTokens: 2_000 } });
-    const missed = [0, 2_000, 2_300].map((cached) => [missedTokens(report(cached)), uncachedTokens(report(cached))]);
-    expect(missed).toEqual([
+    const usage = { ...USAGE, expectedTokens: 300, planned: null, miss: null };
+    const of = (cachedTokens: number) =>
+      reportedUsage(usage, {
+        report: { cachedTokens, promptTokens: 2_400, besideTokens: 2_000 },
+        firstTokenMs: null,
+        because: null,
+      });
+    expect([0, 2_000, 2_300].map((cached) => [of(cached).miss?.tokens ?? 0, uncachedTokens(of(cached))])).toEqual([
       [300, 400],
       [300, 400],
       [0, 100],
     ]);
-    expect(report(2_300).report).toEqual({ cachedTokens: 300, promptTokens: 400 });
-    expect(
-      reportedUsage(report(2_000), {
-        ...of,
-        report: { cachedTokens: 2_000, promptTokens: 2_400, besideTokens: 2_000 },
-      }),
-    ).toEqual(report(2_000));
+    expect(of(2_300).report).toEqual({ cachedTokens: 300, promptTokens: 400 });
   });
 
   it("is of the corrected report, as if it had been the first", () => {
-    const reported = (usage: typeof once, cachedTokens: number) =>
-      reportedUsage(usage, {
-        report: { cachedTokens, promptTokens: 400 },
-        firstTokenMs: null,
-        minimumPrefixTokens: 0,
-        because: null,
-      });
-    const once = usageWith(0);
     for (const first of [200, 40, 0])
       for (const second of [150, 40, 380])
-        expect(reported(reported(once, first), second)).toEqual(reported(once, second));
+        expect(reported(reported(USAGE, first), second)).toEqual(reported(USAGE, second));
   });
 
   it("leaves what was computed in the count of what was sent, whatever the engine's tokens are", () => {
     const report = { cachedTokens: 150, promptTokens: 600 };
-    const usage = reportedUsage(usageWith(0), { report, firstTokenMs: 9, minimumPrefixTokens: 0, because: null });
-    expect(uncachedTokens(usage)).toBe(300);
+    expect(uncachedTokens(reportedUsage(USAGE, { report, firstTokenMs: 9, because: null }))).toBe(300);
   });
 });

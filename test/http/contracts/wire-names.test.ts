@@ -2,16 +2,7 @@ import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import type { ComposeOptions, UsageRow, UsageViewOptions } from "../../../src/client/index.js";
 import { ROUTES } from "../../../src/client/routes.js";
-import type {
-  Digest,
-  Explanation,
-  Label,
-  MemoryId,
-  PlanDepth,
-  PlanEpoch,
-  RequestId,
-  UserId,
-} from "../../../src/core/index.js";
+import type { Label, MemoryId, PlanDepth, PlanEpoch, RequestId, UserId } from "../../../src/core/index.js";
 import * as batch from "../../../src/http/contracts/batch-contract.js";
 import { composeBody, composeResult, writeCompose } from "../../../src/http/contracts/compose-contract.js";
 import * as engine from "../../../src/http/contracts/engine-report-contract.js";
@@ -31,6 +22,7 @@ import { exportResult } from "../../../src/http/contracts/user-contract.js";
 import { writerOf } from "../../../src/http/contracts/wire-form.js";
 import { camelName, fromWire, toWire, wireName } from "../../../src/http/contracts/wire-names.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
+import type { Explanation } from "../../../src/service/records/explain.js";
 
 /** Every contract of a route that the client calls: what goes there, and what comes back. */
 const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly answered?: z.ZodType }>> = {
@@ -129,6 +121,7 @@ describe("an answer's JSON, read by the client", () => {
       expectedCachedTokens: 10,
       uncachedTokens: 20,
       totalTokens: 30,
+      miss: { cause: "unknown", tokens: 2 },
       searchPath: [0, 2],
       orderChanged: true,
       stableMessages: 3,
@@ -152,34 +145,16 @@ describe("an answer's JSON, read by the client", () => {
     expect(fromWire(sent(writeCompose(answer)), ROUTES.compose.unmodified)).toEqual(answer);
   });
 
-  const place = { kind: "block", role: null, digest: "d" as Digest, label: label(3) } as const;
-  const explanation: Complete<Explanation> = {
-    requestId: request("r-1"),
-    compared: 4,
-    comparedAll: false,
-    nearest: { requestId: request("r-0"), conversation: "other", ageMs: 12, evicted: true, totalTokens: 90 },
-    difference: { message: 1, token: 20, block: 2, here: place, there: null },
-    cause: { kind: "new_memories", label: label(3), instead: label(4), insteadMoved: true },
-    tokens: { total: 90, shared: 20, expected: 10, reported: 5 },
-    index: { kind: "left", tokens: 10, because: { kind: "expired", ttlMs: 60_000 } },
-    engine: { kind: "less", tokens: 5, because: { kind: "block_rounding", blockTokens: 16 } },
-    lost: { tokens: 10, price: { unit: "ms", amount: 1 } },
-    behind: { tokens: 70, price: { unit: "money", amount: 2 } },
-  };
-
-  it.each<[string, Partial<Explanation>]>([
-    ["a memory that is new", {}],
-    ["another epoch", { cause: { kind: "new_epoch", reason: "cost" } }],
-    ["no retention", { cause: { kind: "retention", retention: "ephemeral", what: "memories" } }],
-    ["a report", { index: { kind: "left", tokens: 1, because: { kind: "reported", requestId: request("r-2") } } }],
-    ["a minimum", { engine: { kind: "less", tokens: 1, because: { kind: "below_minimum", minimumTokens: 1024 } } }],
-    ["nothing to compare", { nearest: null, difference: null, index: { kind: "nothing_shared" } }],
-  ])("of an explanation by %s is the library's", (_what, part) => {
-    const explained = { ...explanation, ...part };
-    const expected = { ...explained, explanation: ["So."] };
-    expect(fromWire(sent(writeExplanation({ ...explained, explanation: ["So."] })), ROUTES.explain.unmodified)).toEqual(
-      expected,
-    );
+  it("of an explanation is the library's", () => {
+    const prompt = { totalTokens: 90, expectedCachedTokens: 10, reportedCachedTokens: 5, at: 12, isEvicted: false };
+    const explanation: Complete<Explanation> = {
+      ...prompt,
+      requestId: request("r-1"),
+      miss: { cause: "expired", tokens: 20 },
+      continued: { ...prompt, requestId: request("r-0") },
+      words: ["So."],
+    };
+    expect(fromWire(sent(writeExplanation(explanation)), ROUTES.explain.unmodified)).toEqual(explanation);
   });
 
   it("of an index is the library's, less its own ids", () => {

@@ -110,7 +110,7 @@ const usageView = fc
     agent,
     requestId,
     window: fc.constantFrom("hour", "month"),
-    cause: fc.constantFrom(undefined, "unknown", "rewritten_history", "changed_order"),
+    cause: fc.constantFrom(undefined, "unknown", "history_changed", "memories_changed"),
     isOfUser: fc.boolean(),
     page: fc.option(fc.nat({ max: 40 }), { nil: undefined }),
   })

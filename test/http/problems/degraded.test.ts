@@ -208,7 +208,7 @@ describe("a service whose parts fail", () => {
     expect([added.status, added.text]).toEqual([502, expect.stringContaining(SPACES)]);
     const { text } = await send("GET", "/requests/r-1/explain?user_id=caroline%20smith");
     expect(JSON.parse(text)).toMatchObject({
-      explanation: expect.arrayContaining([expect.stringContaining(SPACES)]),
+      words: expect.arrayContaining([expect.stringContaining(SPACES)]),
     });
     expect(told("refused")).toMatchObject([
       { level: 40, part: "memory_search", cause: expect.stringContaining(SPACES) },

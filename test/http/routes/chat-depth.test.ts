@@ -77,7 +77,7 @@ describe("adaptive depth, configured", () => {
     expect(held?.memory_ids).toEqual(memories.slice(6).map(({ id }) => id));
     // The index is told what was cached, and what it says of later prompts follows from what was sent.
     const why = JSON.parse((await app.send("GET", "/requests/r1/explain?user_id=ada")).text);
-    expect(why).toMatchObject({ cause: { kind: "first_prompt" }, engine: { kind: "more" } });
+    expect(why).toMatchObject({ miss: null, reported_cached_tokens: expect.any(Number) });
     const next = composedOf(await app.send("POST", "/compose", { user_id: "ada", query: QUESTION, memories }));
     expect(next.blocks.filter(({ placement }) => placement === "cached_prefix")).toHaveLength(6);
     expect(app.faults).toEqual([]);

@@ -23,25 +23,21 @@ describe("GET /requests/{request_id}/explain", () => {
   const compose = (request_id: string, memories: readonly object[], more: object = {}) =>
     app.compose({ ...asked, request_id, memories, ...more });
 
-  it("says where a prompt first differs from the nearest earlier one, and why, in words and in fields", async () => {
+  it("says what a prompt missed, why, and which one it continued, in words and in fields", async () => {
     await compose("r 1", [tea, key]);
     const { plan } = await compose("r/2", [key, tea]);
     const before = rowCounts(app.database);
     const explanation = await explain("/requests/r%2F2/explain?user_id=ada");
     expect(explanation).toMatchObject({
       request_id: "r/2",
-      cause: { kind: "changed_order", here: 2, there: 1 },
-      compared: 1,
-      compared_all: true,
-      nearest: { request_id: "r 1", conversation: "none", evicted: false },
-      difference: { message: 0, block: 0, here: { kind: "block", label: 2 }, there: { kind: "block", label: 1 } },
-      tokens: { total: plan.total_tokens, expected: plan.expected_cached_tokens, reported: null },
-      index: { kind: "expected" },
-      engine: { kind: "not_reported" },
-      lost: { tokens: 0, price: { unit: "ms", amount: 0 } },
+      total_tokens: plan.total_tokens,
+      expected_cached_tokens: plan.expected_cached_tokens,
+      reported_cached_tokens: null,
+      miss: { cause: "memories_changed", tokens: expect.any(Number) },
+      continued: { request_id: "r 1", is_evicted: false, reported_cached_tokens: null },
     });
-    expect(explanation.behind.tokens).toBeGreaterThan(10);
-    expect(explanation.explanation).toContain("Both have memories [2] and [1], in different orders.");
+    expect(explanation.miss).toEqual(plan.miss);
+    expect(explanation.words).toContain(`Missed: ${plan.miss?.tokens} tokens, cause: memories changed.`);
     expect(rowCounts(app.database)).toEqual(before);
   });
 
@@ -50,15 +46,17 @@ describe("GET /requests/{request_id}/explain", () => {
     await compose("r2", [tea]);
     await app.send("POST", "/feedback", { user_id: "ada", request_id: "r2", cached_tokens: 4_000 });
     expect(await explain("/requests/r2/explain?user_id=ada")).toMatchObject({
-      cause: { kind: "repeated" },
-      tokens: { reported: 4_000 },
-      engine: { kind: "more" },
+      reported_cached_tokens: expect.any(Number),
+      miss: null,
     });
   });
 
   it("keeps to the agent that is named", async () => {
     await compose("r1", [tea], { agent_id: "coach" });
-    expect((await explain("/requests/r1/explain?user_id=ada&agent_id=coach")).cause).toEqual({ kind: "first_prompt" });
+    expect(await explain("/requests/r1/explain?user_id=ada&agent_id=coach")).toMatchObject({
+      miss: null,
+      continued: null,
+    });
   });
 
   it.each([
@@ -92,6 +90,6 @@ describe("explaining beside another process", () => {
     await other.close();
     const { text, status } = await app.send("GET", "/requests/r2/explain?user_id=ada");
     expect(status).toBe(200);
-    expect(JSON.parse(text)).toMatchObject({ cause: { kind: "new_memories", label: 2, instead: null } });
+    expect(JSON.parse(text)).toMatchObject({ continued: { request_id: "r1" } });
   });
 });

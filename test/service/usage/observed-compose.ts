@@ -18,21 +18,13 @@ export function observedCompose(request: string, at: number, user = "ana", tenan
       expectedCachedTokens: 0,
       uncachedTokens: 2_000,
       totalTokens: 2_000,
+      miss: null,
       searchPath: [],
       orderChanged: false,
       stableMessages: 0,
     },
     besideTokens: 0,
     warnings: [],
-    reuse: {
-      reusableTokens: null,
-      carriedTokens: 0,
-      hasOtherInstructions: false,
-      beganEpoch: false,
-      isRewritten: false,
-      isDropped: false,
-      movedTokens: 0,
-      hasNewInFront: false,
-    },
+    carriedTokens: 0,
   };
 }

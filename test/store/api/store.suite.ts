@@ -339,7 +339,7 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
       expect(restated?.given).not.toEqual(first?.given);
       expect(last?.parent).toBe(restated?.id);
       expect(last?.meant).not.toEqual(last?.given);
-      expect((await store.findPromptHistory(ana, id("r2")))?.earlier.map(({ requestId }) => requestId)).toEqual(["r1"]);
+      expect((await store.findContinued(ana, id("r2")))?.continued?.requestId).toBe("r1");
     });
 
     it("keeps what an engine reported", async () => {
@@ -411,17 +411,17 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
       expect([await since(0), await since(1), await since(2)]).toEqual([2, 1, 1]);
     });
 
-    it("finds a request's prompt among those composed before it, newest first", async () => {
-      expect(await store.findPromptHistory(ana, id("r1"))).toBeNull();
+    it("finds a request's prompt, and the one that it continued", async () => {
+      expect(await store.findContinued(ana, id("r1"))).toBeNull();
       await composeInto(store, ana, { ...TEA, conversationId: "c" });
       await composeInto(store, ana, { ...TEA, requestId: "r2" });
       const history = [TEA.question, "Tea."];
       await composeInto(store, ana, { ...TEA, requestId: "r3", question: "And?", conversationId: "c", history });
       await composeInto(store, ana, { ...TEA, requestId: "r4" });
       await composeInto(store, scopeOf("bo"), { ...TEA, requestId: "r5" });
-      const found = await store.findPromptHistory(ana, id("r3"));
-      expect(found?.isComplete).toBe(true);
-      expect(found?.earlier.map(({ requestId }) => requestId)).toEqual(["r2", "r1"]);
+      const found = await store.findContinued(ana, id("r3"));
+      const continued = async (request: string) => (await store.findContinued(ana, id(request)))?.continued?.requestId;
+      expect([await continued("r3"), await continued("r4"), await continued("r2")]).toEqual(["r1", "r2", undefined]);
       const [first, third] = await store.loadConversation(ana, "c" as ConversationId);
       expect(found?.prompt).toMatchObject({
         requestId: "r3",
@@ -441,44 +441,22 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
           ],
         },
       ]);
-      expect(await store.findPromptHistory(scopeOf("bo"), id("r3"))).toBeNull();
+      expect(await store.findContinued(scopeOf("bo"), id("r3"))).toBeNull();
     });
 
-    it("finds what engines said of earlier prompts, and those whose request's name was used again", async () => {
+    it("finds what the engine said of the earlier prompt, and one whose request's name was used again", async () => {
       await composeInto(store, ana, TEA);
-      await composeInto(store, ana, { ...TEA, requestId: "r2" });
       const { state, base } = await stateOf(store, ana);
       const observed = { promptTokens: 40, cachedTokens: 3 };
       const version = await store.commitReport(ana, base, deltaOf(state), { id: id("r1"), observed });
       await store.commitEviction(ana, { ...base, version }, deltaOf(state), [id("r1")]);
-      await composeInto(store, ana, { ...TEA, requestId: "r3" });
-      const [second, first] = (await store.findPromptHistory(ana, id("r3")))?.earlier ?? [];
-      expect(first).toMatchObject({ requestId: "r1", evicted: true, report: observed });
-      expect(second).toMatchObject({ requestId: "r2", evicted: false, report: null });
+      await composeInto(store, ana, { ...TEA, requestId: "r2" });
+      const found = await store.findContinued(ana, id("r2"));
+      expect(found?.continued).toMatchObject({ requestId: "r1", evicted: true, report: observed });
       // Under an id whose answer was erased another request may be composed: its turn stays without a name.
       await composeInto(store, ana, { ...TEA, requestId: "r1" });
-      const unnamed = (await store.findPromptHistory(ana, id("r1")))?.earlier.at(-1);
+      const unnamed = (await store.findContinued(ana, id("r2")))?.continued;
       expect(unnamed).toMatchObject({ requestId: null, plan: null, evicted: false, report: null });
-    });
-
-    it("finds no more than the newest prompts before a request, but always what it goes on from", async () => {
-      await composeInto(store, ana, { ...TEA, requestId: "first", conversationId: "c" });
-      for (let n = 0; n < 205; n++) await composeInto(store, ana, { requestId: `s${n}`, question: "?", memories: {} });
-      await composeInto(store, ana, {
-        requestId: "last",
-        question: "And?",
-        memories: {},
-        conversationId: "c",
-        history: [TEA.question, "Tea."],
-      });
-      const found = await store.findPromptHistory(ana, id("last"));
-      expect(found?.isComplete).toBe(false);
-      expect(found?.earlier).toHaveLength(201);
-      expect(found?.earlier.map(({ requestId }) => requestId).filter((_, at) => at === 0 || at >= 199)).toEqual([
-        "s204",
-        "s5",
-        "first",
-      ]);
     });
 
     it("forgets a memory in blocks, turns and answers, and remembers only its id", async () => {

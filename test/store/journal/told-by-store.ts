@@ -71,7 +71,7 @@ async function toldOf(
     },
     served,
     answered: await Promise.all(ids.map((id) => store.findRequest(scope, id))),
-    prompts: await Promise.all(ids.slice(-4).map((id) => store.findPromptHistory(scope, id))),
+    prompts: await Promise.all(ids.slice(-4).map((id) => store.findContinued(scope, id))),
     workers: await Promise.all(turns.map((turn) => store.findWorker(scope, turn))),
     reported: await Promise.all(turns.map((turn) => store.findReportedBefore(scope, turn))),
     since: await Promise.all(

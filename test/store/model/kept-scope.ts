@@ -21,23 +21,21 @@ import {
 import type {
   AnsweredRequest,
   ComposeRecord,
+  ContinuedPrompt,
   EngineReport,
   ExpiredTurns,
   ForgetRecord,
   GivenResponses,
   NamingTurn,
-  PromptHistory,
   ServedRequest,
   StoredAnswer,
   StoredHistory,
 } from "../../../src/store/api/store.js";
 
-/** Bounds of the port's: see `Store.loadConversation`, `Store.findReportedBefore` and `PromptHistory`. */
+/** Bounds of the port's: see `Store.loadConversation`, `Store.findReportedBefore` and `ContinuedPrompt`. */
 const MOST_TURNS_LOADED = 1_000;
 const REQUESTS_LOOKED_AT = 32;
-const NEWEST_OF_SCOPE = 200;
-const NEWEST_OF_CONVERSATION = 100;
-const MOST_TURNS_OF_OTHERS = 5_000;
+const MOST_LOOKED_AT = 200;
 
 /** A turn with its messages; null in place of one that was erased. */
 export interface KeptTurn {
@@ -255,33 +253,22 @@ export class KeptScope {
     return later.findLast(({ observed, evicted }) => observed === null && !evicted)?.at ?? null;
   }
 
-  /** See `Store.findPromptHistory`. */
-  promptHistory(id: RequestId): PromptHistory | null {
+  /** See `Store.findContinued`. */
+  continuedBy(id: RequestId): ContinuedPrompt | null {
     const own = this.turns.get(this.requests.get(id)?.turn as TurnId);
     if (own === undefined) return null;
-    const { conversationId, parent } = own.turn;
-    const read = new Set<TurnId>();
     const promptOf = (kept: KeptTurn): StoredPrompt | null => {
       const path = [...this.upFrom(kept.turn.id)];
-      const isLeftOut = conversationId !== kept.turn.conversationId && read.size + path.length > MOST_TURNS_OF_OTHERS;
-      if (isLeftOut || !path.every((one) => one !== null)) return null;
-      for (const { turn } of path) read.add(turn.id);
-      return this.#prompt(kept, path.reverse());
+      return path.every((one) => one !== null) ? this.#prompt(kept, path.reverse()) : null;
     };
     const prompt = promptOf(own);
     if (prompt === null) return null;
-    const before = [...this.turns.values()].filter(({ turn }) => turn.id < own.turn.id && turn.promptTokens > 0);
-    const newestFirst = before.reverse();
-    const ofConversation = newestFirst.filter(
-      ({ turn }) => conversationId !== null && turn.conversationId === conversationId,
-    );
-    const compared = new Set([
-      ...newestFirst.slice(0, NEWEST_OF_SCOPE),
-      ...ofConversation.slice(0, NEWEST_OF_CONVERSATION),
-      ...newestFirst.filter(({ turn }) => turn.id === parent),
-    ]);
-    const earlier = [...compared].sort((a, b) => b.turn.id - a.turn.id).flatMap((kept) => promptOf(kept) ?? []);
-    return { prompt, earlier, isComplete: earlier.length === newestFirst.length };
+    const { id: ownId, conversationId, parent } = own.turn;
+    const sent = [...this.turns.values()].filter(({ turn }) => turn.id < ownId && turn.promptTokens > 0).reverse();
+    const isAlike = ({ turn }: KeptTurn) => turn.conversationId === conversationId;
+    const looked = conversationId === null ? sent.slice(0, MOST_LOOKED_AT) : sent;
+    const before = sent.find(({ turn }) => turn.id === parent) ?? looked.find(isAlike);
+    return { prompt, continued: before === undefined ? null : promptOf(before) };
   }
 
   #prompt({ turn, at }: KeptTurn, path: readonly KeptTurn[]): StoredPrompt {

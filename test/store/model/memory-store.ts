@@ -244,8 +244,7 @@ export class MemoryStore implements Store {
   readonly underWaySince: Store["underWaySince"] = async (scope, since) =>
     this.#kept(scope)?.underWaySince(since) ?? null;
 
-  readonly findPromptHistory: Store["findPromptHistory"] = async (scope, id) =>
-    this.#kept(scope)?.promptHistory(id) ?? null;
+  readonly findContinued: Store["findContinued"] = async (scope, id) => this.#kept(scope)?.continuedBy(id) ?? null;
 
   readonly knownSections: Store["knownSections"] = async (scope, sections) => {
     const known = this.#kept(scope)?.sections;

@@ -1,10 +1,9 @@
 import {
   type AgentId,
   type ConversationId,
-  composedUsage,
   ENGINE_MODELS,
+  type MissCause,
   type RequestId,
-  type ReuseFacts,
   type UserId,
 } from "../../../src/core/index.js";
 import type { NewUsage, UsageReport } from "../../../src/store/api/usage-log.js";
@@ -21,20 +20,10 @@ export interface SaidUsage {
   readonly engine?: string;
   readonly prompt?: number;
   readonly expected?: number;
-  /** Tokens that the prompt before had. */
-  readonly reusable?: number;
-  readonly facts?: Partial<ReuseFacts>;
+  /** Tokens that it missed by its plan. */
+  readonly missed?: number;
+  readonly cause?: MissCause;
 }
-
-const NO_FACTS: ReuseFacts = {
-  before: null,
-  hasOtherInstructions: false,
-  beganEpoch: false,
-  isRewritten: false,
-  isDropped: false,
-  movedTokens: 0,
-  hasNewInFront: false,
-};
 
 /** Prices: 1 a token, 1.25 written, 0.1 read; from 1,024 tokens. */
 const COSTS = ENGINE_MODELS["hosted-writes"];
@@ -57,11 +46,10 @@ export function composed(said: SaidUsage): NewUsage {
     engine = "openai",
     prompt = 2_000,
     expected = 0,
-    reusable,
-    facts,
+    missed,
+    cause = "unknown",
   } = said;
-  const before = reusable === undefined ? null : { reusableTokens: reusable, ageMs: 60_000, isEvicted: false };
-  const tokens = { promptTokens: prompt, expectedTokens: expected, carriedTokens: 0 };
+  const miss = missed === undefined || missed === 0 ? null : { cause, tokens: missed };
   return {
     kind: "composed",
     ...keyOf(said),
@@ -73,11 +61,15 @@ export function composed(said: SaidUsage): NewUsage {
     policy: "prefix-exact",
     retention: "keep",
     epoch: null,
-    usage: composedUsage(
-      tokens,
-      { ...NO_FACTS, before, ...facts },
-      { minimumPrefixTokens: 0, ttlMs: null, bound: null },
-    ),
+    usage: {
+      promptTokens: prompt,
+      expectedTokens: expected,
+      carriedTokens: 0,
+      planned: miss,
+      miss,
+      report: null,
+      firstTokenMs: null,
+    },
     costs: COSTS,
   };
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { missedTokens, type RequestId, type UserId, uncachedTokens } from "../../../src/core/index.js";
+import { type RequestId, type UserId, uncachedTokens } from "../../../src/core/index.js";
 import type { UsageBounds, UsageEntry, UsageLog } from "../../../src/store/api/usage-log.js";
 import { composed, reported } from "./usage-entries.js";
 
@@ -36,7 +36,7 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
   describe("prompts", () => {
     it("are given back as they were recorded, with the engine's report", async () => {
       const [row] = await record(
-        composed({ request: "r1", at: NOW, conversation: "c", agent: "guide", expected: 1_500, reusable: 1_500 }),
+        composed({ request: "r1", at: NOW, conversation: "c", agent: "guide", expected: 1_500 }),
         reported({ request: "r1", agent: "guide", cached: 500, prompt: 2_000, ms: 120.5, model: "sonnet" }),
       );
       expect(row).toMatchObject({
@@ -54,7 +54,7 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
           report: { cachedTokens: 500, promptTokens: 2_000 },
           firstTokenMs: 120.5,
           planned: null,
-          unserved: { cause: "unknown", tokens: 1_000 },
+          miss: { cause: "unknown", tokens: 1_000 },
         },
       });
       // 2,000 at 1 each, against 500 read at 0.1 and 1,500 written at 1.25.
@@ -70,7 +70,7 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
       await record(reported({ request: "r1", cached: 0, ms: 100 }));
       expect((await hour()).total.sums).toMatchObject({ reportedCachedTokens: 0, missedTokens: 1_500 });
       const [again] = await record(reported({ request: "r1", cached: 1_536 }));
-      expect(again?.usage).toMatchObject({ report: { cachedTokens: 1_536 }, firstTokenMs: 100, unserved: null });
+      expect(again?.usage).toMatchObject({ report: { cachedTokens: 1_536 }, firstTokenMs: 100, miss: null });
       expect((await hour()).total).toMatchObject({
         sums: { prompts: 1, reportedPrompts: 1, reportedCachedTokens: 1_536, missedTokens: 0, timedPrompts: 1 },
         times: new Map([[expect.any(Number), 1]]),
@@ -108,12 +108,12 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
     });
 
     it("are listed newest first, in pages, by every filter", async () => {
-      const rewritten = { isRewritten: true };
+      const rewritten = "history_changed";
       await record(
         composed({ request: "a1", at: NOW, conversation: "c" }),
-        composed({ request: "a2", at: NOW, conversation: "c", reusable: 1_000, facts: rewritten }),
+        composed({ request: "a2", at: NOW, conversation: "c", missed: 1_000, cause: rewritten }),
         composed({ request: "b1", at: NOW, user: "ben", model: "opus", engine: "anthropic" }),
-        composed({ request: "b2", at: NOW, user: "ben", reusable: 900, facts: rewritten }),
+        composed({ request: "b2", at: NOW, user: "ben", missed: 900, cause: rewritten }),
         composed({ request: "g1", at: NOW, agent: "guide", conversation: "c" }),
         composed({ request: "x1", at: NOW, tenant: "acme" }),
       );
@@ -121,15 +121,15 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
       expect(await ids({ userId: "ana" })).toEqual(["g1", "a2", "a1"]);
       expect(await ids({ userId: "ana", agentId: "guide" })).toEqual(["g1"]);
       expect(await ids({ userId: "ana", conversationId: "c" })).toEqual(["g1", "a2", "a1"]);
-      expect(await ids({ userId: "ana", cause: "rewritten_history" })).toEqual(["a2"]);
-      expect(await ids({ cause: "rewritten_history" })).toEqual(["b2", "a2"]);
+      expect(await ids({ userId: "ana", cause: "history_changed" })).toEqual(["a2"]);
+      expect(await ids({ cause: "history_changed" })).toEqual(["b2", "a2"]);
       expect(await ids({ model: "opus" })).toEqual(["b1"]);
       expect(await ids({ layout: "single" })).toEqual(["b2", "b1"]);
       expect(await ids({ engine: "openai", layout: "single" })).toEqual(["b2"]);
-      expect(await ids({ cause: "rewritten_history", layout: "single" })).toEqual(["b2"]);
+      expect(await ids({ cause: "history_changed", layout: "single" })).toEqual(["b2"]);
       expect(await ids({ userId: "ana", model: "opus" })).toEqual([]);
       expect(await ids({ userId: "nobody" })).toEqual([]);
-      for (const filter of [{}, { userId: ana }, { cause: "rewritten_history" as const }, { engine: "openai" }]) {
+      for (const filter of [{}, { userId: ana }, { cause: "history_changed" as const }, { engine: "openai" }]) {
         const all = await ids(filter);
         const paged: string[] = [];
         for (let before: number | null | undefined; before !== null; ) {
@@ -175,7 +175,7 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
         composed({ request: "short", at: NOW, prompt: 600 }),
         {
           ...composed({ request: "late", at: NOW }),
-          usage: { ...composed({ request: "", at: 0 }).usage, planned: { cause: "expired", tokens: 900 } },
+          usage: composed({ request: "", at: 0, missed: 900, cause: "expired" }).usage,
         },
         composed({ request: "plain", at: NOW, expected: 1_500 }),
         reported({ request: "plain", cached: 1_500, prompt: 2_000 }),
@@ -194,17 +194,17 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
 
     it("count misses by cause, with what they cost", async () => {
       await record(
-        composed({ request: "r1", at: NOW, reusable: 1_000, facts: { isRewritten: true } }),
-        composed({ request: "r2", at: NOW, reusable: 500, facts: { hasOtherInstructions: true } }),
-        composed({ request: "r3", at: NOW, expected: 1_500, reusable: 1_500 }),
-        reported({ request: "r3", cached: 0, because: "engine_restart" }),
+        composed({ request: "r1", at: NOW, missed: 1_000, cause: "history_changed" }),
+        composed({ request: "r2", at: NOW, missed: 500, cause: "instructions_changed" }),
+        composed({ request: "r3", at: NOW, expected: 1_500 }),
+        reported({ request: "r3", cached: 0, because: "restarted" }),
       );
       const { causes } = await log.misses({ tenant: "default", window: "hour", now: NOW });
       const price = 1.25 - 0.1;
       expect(causes.toSorted((a, b) => b.tokens - a.tokens)).toEqual([
-        { cause: "engine_restart", prompts: 1, tokens: 1_500, money: expect.closeTo(1_500 * price) },
-        { cause: "rewritten_history", prompts: 1, tokens: 1_000, money: expect.closeTo(1_000 * price) },
-        { cause: "changed_instructions", prompts: 1, tokens: 500, money: expect.closeTo(500 * price) },
+        { cause: "restarted", prompts: 1, tokens: 1_500, money: expect.closeTo(1_500 * price) },
+        { cause: "history_changed", prompts: 1, tokens: 1_000, money: expect.closeTo(1_000 * price) },
+        { cause: "instructions_changed", prompts: 1, tokens: 500, money: expect.closeTo(500 * price) },
       ]);
       expect((await log.misses({ tenant: "acme", window: "month", now: NOW })).causes).toEqual([]);
     });
@@ -229,7 +229,7 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
         tenant: fc.constantFrom("default", "acme"),
         conversation: fc.constantFrom(null, "c"),
         expected: fc.integer({ min: 0, max: 2_000 }),
-        reusable: fc.integer({ min: 0, max: 2_000 }),
+        missed: fc.integer({ min: 0, max: 2_000 }),
         cached: fc.integer({ min: 0, max: 2_000 }),
         isReport: fc.boolean(),
         size: fc.integer({ min: 1, max: 4 }),
@@ -258,7 +258,7 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
                 prompts: rows.length,
                 promptTokens: sum(({ usage }) => usage.promptTokens),
                 uncachedTokens: sum(({ usage }) => uncachedTokens(usage)),
-                missedTokens: sum(({ usage }) => missedTokens(usage)),
+                missedTokens: sum(({ usage }) => usage.miss?.tokens ?? 0),
               };
               const { total } = await own.summary({ tenant, window: "day", now: NOW });
               expect(total.sums).toMatchObject(expected);
@@ -281,9 +281,7 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
   describe("users", () => {
     it("that are deleted are gone, also from what is recorded late", async () => {
       const late = composed({ request: "2", at: NOW - 1 });
-      await record(
-        composed({ request: "1", at: NOW - 2, conversation: "c", reusable: 100, facts: { isRewritten: true } }),
-      );
+      await record(composed({ request: "1", at: NOW - 2, conversation: "c", missed: 100, cause: "history_changed" }));
       await record(
         composed({ request: "1", at: NOW - 2, tenant: "acme" }),
         composed({ request: "b", at: NOW - 2, user: "ben" }),
@@ -291,7 +289,7 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
       await log.deleteUser("default", ana, NOW);
       await record(late, reported({ request: "1", cached: 10 }));
       expect(await ids()).toEqual(["b"]);
-      expect(await ids({ cause: "rewritten_history" })).toEqual([]);
+      expect(await ids({ cause: "history_changed" })).toEqual([]);
       expect(await log.exportUser("default", ana)).toEqual([]);
       expect(await log.exportUser("acme", ana)).toHaveLength(1);
       await record(composed({ request: "3", at: NOW + 1 }));
@@ -314,10 +312,10 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
     });
 
     it("remove prompts that are too old", async () => {
-      await record(composed({ request: "old", at: NOW - 32 * DAY, reusable: 500, facts: { isRewritten: true } }));
+      await record(composed({ request: "old", at: NOW - 32 * DAY, missed: 500, cause: "history_changed" }));
       await record(composed({ request: "new", at: NOW }));
       expect(await ids()).toEqual(["new"]);
-      expect(await ids({ cause: "rewritten_history" })).toEqual([]);
+      expect(await ids({ cause: "history_changed" })).toEqual([]);
       await log.record([], NOW + 40 * DAY);
       expect(await ids()).toEqual([]);
       expect((await log.summary({ tenant: "default", window: "month", now: NOW })).total.sums.prompts).toBe(0);
