@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
-import { describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { encodeO200k } from "../../../src/cli/o200k.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { anthropicServer } from "./anthropic-server.js";
@@ -9,6 +10,9 @@ import { openAiEngine } from "./openai-engine.js";
 import { answersResponses, type ReceivedResponses } from "./responses-engine.js";
 
 const LONG = "Be kind, and say what you know. ".repeat(60);
+
+// Its first call takes seconds on a busy machine, and a prompt that takes 5 is not composed.
+beforeAll(() => void encodeO200k(LONG));
 
 /** A source whose search ends once the engine was asked, or after a moment where `waits` is false. */
 function searchesUntil(asked: () => number, waits: { for: boolean }) {
