@@ -224,7 +224,7 @@ function unreachable(cause: string): MemorySourceError {
 
 /**
  * Runs jobs one at a time, first in, first out; a failed job does not stop those after it. Holds one entry per waiting call, so the
- * service's admission limit bounds it.
+ * service's limit on requests in flight bounds it.
  */
 class SerialQueue {
   #last: Promise<unknown> = Promise.resolve();

@@ -15,7 +15,7 @@ describe("docs/client.md", () => {
       "</memories>",
       "",
       "Where should we eat tonight?",
-      expect.stringMatching(/^Request req-[0-9a-f]{32} is the first prompt of its user and agent\./),
+      expect.stringMatching(/^Request req-[0-9a-f]{32} has 31 tokens\. /),
       "0 2",
       "1 2",
       "422 [ { field: 'messages', message: 'must not be empty' } ]",

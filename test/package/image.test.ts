@@ -129,7 +129,7 @@ describe(`the image, by the Dockerfile's steps, ${AS}, on a tree that cannot be 
 
   it("does not listen without an API key: it listens on all of a container's addresses", async () => {
     const container = image.run({ MEMPREFIX_SOURCE: "none" });
-    expect(await container.ended).toBe(1);
+    expect(await container.ended).toBe(2);
     expect(container.output.stderr).toContain("give one as MEMPREFIX_API_KEY");
   });
 

@@ -99,7 +99,7 @@ describe("an installed memprefix without its optional parts", () => {
   it("does not leave memories unread that an embedded Mem0 kept", async () => {
     mkdirSync(join(memprefix.folder, "memprefix-data/mem0"), { recursive: true });
     const { code, stderr } = await run(["serve"]);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toContain("MEMPREFIX_SOURCE: must be said: memprefix-data has memories of the embedded Mem0");
     expect(stderr).toContain(INSTALL);
     expect((await served({ MEMPREFIX_SOURCE: "none" })).health).toMatchObject({ source: null });

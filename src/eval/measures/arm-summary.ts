@@ -6,6 +6,7 @@
  * Warm-ups and failures are in no figure. The same records and seed give the same figures.
  */
 
+import { DEFAULT_POLICY, DEFAULT_RETENTION } from "../../core/index.js";
 import { groupBy } from "../../core/text/collections.js";
 import {
   type AnsweredQuestion,
@@ -14,11 +15,14 @@ import {
   type QuestionRecord,
   type RunRecord,
 } from "../base/run-record.js";
-import { buildLabels } from "../run/arms.js";
+import { budgetLabel, depthLabel } from "../run/arms.js";
 import { judgedRight, logLikelihood, type Measure, meanOf, quantileOf, ratioOf, uncachedTokens } from "./measured.js";
 import { costAt, type Price } from "./prices.js";
 
-/** Groups arms, or what belongs to arms, that differ in nothing but how prompts were built, in their order: those to compare with each other. */
+/**
+ * Groups arms, or what belongs to arms, that differ in nothing but how prompts were built: those to compare with each other. Conversations
+ * come first, and in each group memprefix's defaults; else the order stays.
+ */
 export function groupArms<A>(
   arms: readonly A[],
   armOf: (arm: A) => EvalArm,
@@ -27,14 +31,19 @@ export function groupArms<A>(
     const { layout, k, window } = armOf(arm);
     return `${layout} ${k} ${window?.messages}`;
   });
-  return [...groups.values()].flatMap((group) => {
+  const titled = [...groups.values()].flatMap((group) => {
     const [first] = group;
     if (first === undefined) return [];
-    const { layout, k, window } = armOf(first);
-    const of = layout === "single" ? "Single prompts" : "Conversations";
-    const cut = window === null ? "" : `, last ${window.messages} messages`;
-    return [{ title: `${of}, k = ${k}${cut}`, arms: group }];
+    const [own, others] = [group.filter((arm) => isDefault(armOf(arm))), group.filter((arm) => !isDefault(armOf(arm)))];
+    return [{ title: groupTitle(armOf(first)), isSingle: armOf(first).layout === "single", arms: [...own, ...others] }];
   });
+  return [...titled.filter(({ isSingle }) => !isSingle), ...titled.filter(({ isSingle }) => isSingle)];
+}
+
+function groupTitle({ layout, k, window }: EvalArm): string {
+  const of = layout === "single" ? "Single prompts" : "Conversations";
+  const cut = window === null ? "" : `, last ${window.messages} messages`;
+  return `${of}, k = ${k}${cut}`;
 }
 
 /** Whether two arms differ in nothing but how prompts were built. */
@@ -42,11 +51,34 @@ export function isSameGroup(a: EvalArm, b: EvalArm): boolean {
   return a.layout === b.layout && a.k === b.k && a.window?.messages === b.window?.messages;
 }
 
-/** How an arm is called among those of its group. */
+/** Whether an arm is what memprefix does if nothing is set. */
+function isDefault({ policy, retention, annotations, depth }: EvalArm): boolean {
+  const isPlain = annotations === null && depth === null;
+  return isPlain && policy === DEFAULT_POLICY && (retention === null || retention === DEFAULT_RETENTION);
+}
+
+/** An arm in words, among those of its group. */
 export function armLabel(arm: EvalArm): string {
-  if (arm.policy === "readme") return "Mem0’s README";
-  if (arm.policy === "last-message") return "in the last message, without memprefix";
-  return buildLabels(arm).join(" ");
+  const { policy, retention, window, annotations, depth } = arm;
+  if (policy === "readme") return "Mem0’s README";
+  if (policy === "last-message") return "in the last message, without memprefix";
+  const history = window?.history == null ? [] : [`history ${window.history}`];
+  const ratio = window?.ratio == null ? [] : [`at most ${window.ratio} windows long`];
+  if (isDefault(arm)) return ["memprefix, defaults", ...history, ...ratio].join(", ");
+  return [
+    `memprefix, ${policy}`,
+    ...budgetLabel(arm),
+    ...(retention === null ? [] : [`retention ${retention}`]),
+    ...history,
+    ...ratio,
+    ...(annotations === null ? [] : [annotations === "none" ? "no annotations" : `annotations ${annotations}`]),
+    ...depthLabel(depth),
+  ].join(", ");
+}
+
+/** An arm in words, among all of a run. */
+export function armTitle(arm: EvalArm): string {
+  return `${groupTitle(arm)}: ${armLabel(arm)}`;
 }
 
 /** One arm's figures. */

@@ -11,7 +11,7 @@ export interface Measured {
 export type Measure<Q> = (question: Q) => number | null;
 
 /** The figures of those questions that have one, in their order. */
-export function valuesOf<Q>(questions: readonly Q[], measure: Measure<Q>): number[] {
+function valuesOf<Q>(questions: readonly Q[], measure: Measure<Q>): number[] {
   return questions.map(measure).filter((value) => value !== null);
 }
 

@@ -2,7 +2,7 @@ import type { FailedQuestion } from "../base/run-record.js";
 import { type ArmSummary, armLabel, groupArms } from "../measures/arm-summary.js";
 import { milliseconds, tokens } from "../measures/measured.js";
 import { htmlTable, Markup, markup } from "./html.js";
-import { reportCharts, tradeFigure, tradeTable } from "./report-charts.js";
+import { reportCharts } from "./report-charts.js";
 import { failureGroups, questionsText, type ReportContent } from "./report-content.js";
 import { answerTables, qualityLines } from "./report-quality.js";
 import { armTables, categoryTables, comparisonTable, costTable, priceTable } from "./report-tables.js";
@@ -36,24 +36,7 @@ ${banner}<ul class="quality">${qualityLines(content).map(
     (line, at) => markup`<li>${at === 0 ? firstStrong(line) : line}</li>
 `,
   )}</ul>
-${glance(content)}${quality(content)}<section>
-<h2>Charts</h2>
-${tradeFigure(content)}${reportCharts(content)}</section>
-<section>
-<h2>Figures</h2>
-${armTables(content).map(htmlTable)}<details><summary>By category</summary>
-${categoryTables(content).map(htmlTable)}</details>
-</section>
-<section>
-<h2>Differences</h2>
-<p>Each way to build prompts against Mem0’s README with the same layout and k, or else against the first arm: mean difference, and median ratio, of the same question in both, with 95 % intervals.</p>
-${htmlTable(comparisonTable(content))}</section>
-<section>
-<h2>Cost</h2>
-${htmlTable(costTable(content))}<details><summary>Prices</summary>
-${htmlTable(priceTable(content))}</details>
-</section>
-${failures(content.failures)}<section>
+${glance(content)}${section("Answers", answerTables(content).map(htmlTable))}${section("Charts", [reportCharts(content)])}${section("Figures", [...armTables(content).map(htmlTable), byCategory(content)])}${differences(content)}${cost(content)}${failures(content.failures)}<section>
 <h2>How to read this</h2>
 <ul class="notes">${reportNotes(content).map(
     (note) => markup`<li>${note}</li>
@@ -82,14 +65,40 @@ function firstStrong(line: string): Markup {
     : markup`<strong>${line.slice(0, end)}</strong>${line.slice(end)}`;
 }
 
-function quality(content: ReportContent): Markup | null {
-  const tables = answerTables(content);
-  return tables.length === 0
+/** A section of what is there; nothing where nothing is. */
+function section(title: string, parts: readonly (Markup | null)[]): Markup | null {
+  return parts.every((part) => part === null)
     ? null
     : markup`<section>
-<h2>Answers</h2>
-${[tradeTable(content), ...tables].map(htmlTable)}</section>
+<h2>${title}</h2>
+${parts}</section>
 `;
+}
+
+function byCategory(content: ReportContent): Markup | null {
+  const tables = categoryTables(content);
+  return tables.length === 0
+    ? null
+    : markup`<details><summary>By category</summary>
+${tables.map(htmlTable)}</details>
+`;
+}
+
+function differences(content: ReportContent): Markup | null {
+  const table = comparisonTable(content);
+  if (table === null) return null;
+  const about = markup`<p>Each way to build prompts against Mem0’s README with the same layout and k, or else against the first arm: mean difference, and median ratio, of the same question in both, with 95 % intervals.</p>
+`;
+  return section("Differences", [about, htmlTable(table)]);
+}
+
+function cost(content: ReportContent): Markup | null {
+  const table = costTable(content);
+  if (table === null) return null;
+  const prices = markup`<details><summary>Prices</summary>
+${htmlTable(priceTable(content))}</details>
+`;
+  return section("Cost", [htmlTable(table), prices]);
 }
 
 /**
@@ -153,9 +162,9 @@ ${groups.map(
 /** The report's style sheet: one accent, a grey baseline, colours for lines that colour-blind readers can distinguish, with dashes besides. */
 const REPORT_STYLE = `
 :root{color-scheme:light dark;--paper:#fff;--ink:#16191d;--soft:#59616b;--rule:#dfe3e8;--tint:#f5f7f9;--accent:#0b5cad;--base:#7b838d;--warn:#8a3b00;--warn-tint:#fff4e8;
---s0:#0b5cad;--s1:#c2410c;--s2:#00795c;--s3:#9d2f86;--s4:#8a6a00;--s5:#2a86c0;--s6:#b3263c;--s7:#4b4f9e}
+--s0:#0b5cad;--s1:#c2410c;--s2:#00795c;--s3:#9d2f86;--s4:#8a6a00;--s5:#2a86c0}
 @media screen and (prefers-color-scheme:dark){:root{--paper:#12151a;--ink:#e8ebef;--soft:#a2abb6;--rule:#2c333c;--tint:#1a1f26;--accent:#6cb2ff;--base:#8d97a3;--warn:#ffb57a;--warn-tint:#2c2016;
---s0:#6cb2ff;--s1:#ff9563;--s2:#46cfa6;--s3:#ea9ddb;--s4:#e2c14d;--s5:#9bd6f7;--s6:#ff8b98;--s7:#b4b6ff}}
+--s0:#6cb2ff;--s1:#ff9563;--s2:#46cfa6;--s3:#ea9ddb;--s4:#e2c14d;--s5:#9bd6f7}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;overflow-wrap:break-word}
@@ -181,39 +190,25 @@ code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 figure{margin:0 0 2.5rem}
 figcaption{margin:0 0 .75rem;max-width:46rem}
 .panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1.75rem 2rem}
-.panels.even{grid-template-columns:repeat(auto-fill,minmax(min(100%,25rem),1fr))}
 .panel>svg{display:block;width:100%;max-width:25rem;height:auto;overflow:visible}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:0 0 .5rem;padding:0;list-style:none;font-size:.8125rem;max-width:28rem}
-.numbers{margin:0 0 .5rem;padding-left:1.6rem;font-size:.8125rem;columns:15rem auto;column-gap:2.4rem;overflow-wrap:anywhere}
-.numbers li{break-inside:avoid}
+.bars{list-style:none;margin:0;padding:0;font-size:.8125rem;font-variant-numeric:tabular-nums}
+.bars li{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 .75rem;margin:0 0 .6rem}
+.bars svg{width:100%;height:.75rem}
 .legend li{padding-left:calc(28px + .45rem);text-indent:calc(-28px - .45rem)}
 .key{width:28px;height:8px;margin-right:.45rem;vertical-align:middle}
 .grid{stroke:var(--rule);stroke-width:1}
-.tick,.label,.value{font-size:11px;fill:var(--soft);font-variant-numeric:tabular-nums}
-.label,.value{font-size:12px;fill:var(--ink)}
-.value{font-weight:600}
-.label.number{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
-.value.none{font-weight:400;fill:var(--soft)}
+.tick{font-size:11px;fill:var(--soft);font-variant-numeric:tabular-nums}
 .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
 .line.base{stroke:var(--base);stroke-width:4.5}
-.line.front{stroke:var(--base);stroke-width:1.5;stroke-dasharray:3 3}
 .line.s0{stroke:var(--s0)}
 .line.s1{stroke:var(--s1);stroke-dasharray:7 4}
 .line.s2{stroke:var(--s2);stroke-dasharray:2 4}
 .line.s3{stroke:var(--s3);stroke-dasharray:10 4 2 4}
 .line.s4{stroke:var(--s4);stroke-dasharray:5 3}
 .line.s5{stroke:var(--s5);stroke-dasharray:12 4}
-.line.s6{stroke:var(--s6);stroke-dasharray:1 3}
-.line.s7{stroke:var(--s7);stroke-dasharray:7 3 2 3 2 3}
-.bar.base,.box.base{fill:var(--base)}
-.bar.accent,.box.accent{fill:var(--accent)}
-.box{fill-opacity:.4;stroke-width:1}
-.box.base{stroke:var(--base)}
-.box.accent{stroke:var(--accent)}
-.whisker{stroke-width:1.5}
-.whisker.base{stroke:var(--base)}
-.whisker.accent{stroke:var(--accent)}
-.median{stroke:var(--ink);stroke-width:2}
+.bar.base{fill:var(--base)}
+.bar.accent{fill:var(--accent)}
 .scroll{overflow-x:auto;margin:0 0 1.5rem;background:linear-gradient(to left,var(--paper) 40%,transparent) right/3rem 100% no-repeat local,linear-gradient(to left,var(--rule),transparent) right/1.1rem 100% no-repeat scroll}
 .scroll:focus-visible,summary:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 table{border-collapse:collapse;font-size:.875rem;line-height:1.4;min-width:100%}
@@ -235,5 +230,5 @@ dl{display:grid;grid-template-columns:minmax(7rem,max-content) 1fr;gap:.3rem 1.2
 dd{margin:0;overflow-wrap:anywhere}
 footer{margin-top:3rem;color:var(--soft);font-size:.875rem}
 @media (max-width:30rem){main{padding-top:1.5rem}h1{font-size:1.45rem}dl{grid-template-columns:1fr;gap:0}dd{margin:0 0 .6rem}th,td{padding:.36rem .5rem}th:first-child{min-width:8rem;max-width:11rem;white-space:normal}.group th:first-child{max-width:none;white-space:nowrap}}
-@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--tint:#fff}html{font-size:12px}main{max-width:none;padding:0}.panels,.panels.even{grid-template-columns:1fr 1fr}.scroll{overflow:visible}th:first-child{position:static}th,td{white-space:normal;padding:.2rem .3rem}table{font-size:.75rem}.panel,tr,.glance li{break-inside:avoid}h2,h3,figcaption,caption{break-after:avoid}}
+@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--tint:#fff}html{font-size:12px}main{max-width:none;padding:0}.panels{grid-template-columns:1fr 1fr}.scroll{overflow:visible}th:first-child{position:static}th,td{white-space:normal;padding:.2rem .3rem}table{font-size:.75rem}.panel,tr,.glance li{break-inside:avoid}h2,h3,figcaption,caption{break-after:avoid}}
 `;

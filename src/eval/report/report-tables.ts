@@ -1,6 +1,13 @@
 import { largest } from "../../core/text/collections.js";
 import { categoryTitle, type EvalArm } from "../base/run-record.js";
-import { type ArmSummary, armLabel, groupArms, isSameGroup, type QuestionsSummary } from "../measures/arm-summary.js";
+import {
+  type ArmSummary,
+  armLabel,
+  armTitle,
+  groupArms,
+  isSameGroup,
+  type QuestionsSummary,
+} from "../measures/arm-summary.js";
 import {
   dollars,
   type Format,
@@ -98,28 +105,44 @@ function armRows(summaries: readonly ArmSummary[], columns: readonly ArmColumn[]
   }));
 }
 
-/** Everything on one line per arm: the table to paste. */
-export function wholeTable({ summaries }: ReportContent): ReportTable {
-  const depth = summaries.some(isAdaptive) ? DEPTH : [];
-  const columns = [...COUNTS, ...TIMES.slice(0, 4), ...CACHE, ...CUT, ...depth, ...TIMES.slice(4), ...QUALITY];
-  return armTable("All figures", columns, armRows(summaries, columns));
+/** Columns of figures that a terminal holds beside the names. */
+const MOST_MAIN = 7;
+/** What the main table shows of what was measured, the most important first. */
+const MAIN: readonly ArmColumn[] = [
+  CACHE[0],
+  CACHE[2],
+  CACHE[3],
+  TIMES[0],
+  QUALITY[5],
+  QUALITY[4],
+  QUALITY[2],
+  QUALITY[0],
+].flatMap((column) => column ?? []);
+
+/** The table to paste: at most eight columns, and only what was measured. */
+export function mainTable({ summaries }: ReportContent): ReportTable | null {
+  const table = measuredOf(armTable("Main figures", MAIN, armRows(summaries, MAIN)));
+  return table && withColumns(table, (at) => at < MOST_MAIN);
 }
 
-/** The same in tables that a screen holds. */
+/** All figures that were measured, in tables that a screen holds. */
 export function armTables({ summaries }: ReportContent): ReportTable[] {
   const table = (caption: string, columns: readonly ArmColumn[]) =>
-    armTable(caption, columns, armRows(summaries, columns));
-  const adaptive = summaries.filter(isAdaptive);
+    measuredOf(armTable(caption, columns, armRows(summaries, columns)));
+  const adaptive = summaries.filter(({ arm }) => arm.depth !== null);
   return [
     table("Prompts and cache, tokens per question", [...COUNTS, ...CACHE, ...CUT]),
-    ...(adaptive.length === 0 ? [] : [armTable("Adaptive depth, means", DEPTH, armRows(adaptive, DEPTH))]),
+    measuredOf(armTable("Adaptive depth, means", DEPTH, armRows(adaptive, DEPTH))),
     table("Time", TIMES),
     table("Evidence and answers", QUALITY),
-  ];
+  ].filter((each) => each !== null);
 }
 
-function isAdaptive({ arm }: ArmSummary): boolean {
-  return arm.depth !== null;
+/** Figures that no arm has. */
+export function notMeasured({ summaries }: ReportContent): string[] {
+  return [...CACHE, ...TIMES, ...QUALITY]
+    .filter(({ cell }) => summaries.every(({ overall }) => cell(overall) === null))
+    .map(({ title }) => title);
 }
 
 /** One table per category that was asked, by its number. */
@@ -128,32 +151,37 @@ export function categoryTables({ summaries }: ReportContent): ReportTable[] {
   const numbers = new Set(summaries.flatMap(({ categories }) => categories.map(({ category }) => category)));
   return [...numbers]
     .sort((a, b) => a - b)
-    .map((number) => {
+    .flatMap((number) => {
       const groups = armGroups(summaries, ({ arm, categories }) =>
         categories
           .filter(({ category }) => category === number)
           .map(({ summary }) => ({ title: armLabel(arm), cells: columns.map(({ cell }) => cell(summary)) })),
       );
-      return armTable(categoryTitle(number), columns, groups);
+      return measuredOf(armTable(categoryTitle(number), columns, groups)) ?? [];
     });
 }
 
 /** Differences of tokens and time from the baseline, with 95 % intervals; of answers: see `answerTables`. */
-export function comparisonTable({ comparisons }: ReportContent): ReportTable {
+export function comparisonTable({ comparisons }: ReportContent): ReportTable | null {
   const measures = COMPARED_MEASURES.filter(({ hasRatio }) => hasRatio);
   const columns = measures.flatMap(({ name }) => [name, `${name}, ratio`]);
   const groups = armGroups(comparisons, ({ arm, baseline, differences }) => ({
     title:
       isSameGroup(arm, baseline) && baseline.policy === "readme"
         ? armLabel(arm)
-        : `${armLabel(arm)} vs. ${baseline.id}`,
+        : `${armLabel(arm)} vs. ${isSameGroup(arm, baseline) ? armLabel(baseline) : armTitle(baseline)}`,
     cells: comparedCells(differences.filter(({ measure }) => measures.includes(measure))),
   }));
-  return { ...NAMED, caption: "Tokens and time, question by question", columns: ["In both", ...columns], groups };
+  return measuredOf({
+    ...NAMED,
+    caption: "Tokens and time, question by question",
+    columns: ["In both", ...columns],
+    groups,
+  });
 }
 
 /** What a thousand questions would cost at each price. */
-export function costTable({ summaries, prices }: ReportContent): ReportTable {
+export function costTable({ summaries, prices }: ReportContent): ReportTable | null {
   const groups = armGroups(summaries, ({ arm, overall }) => ({
     title: armLabel(arm),
     cells: overall.costs.map(({ prompts, answers }): Cell => {
@@ -163,7 +191,7 @@ export function costTable({ summaries, prices }: ReportContent): ReportTable {
     }),
   }));
   const columns = prices.map(({ provider, model }) => `${provider} ${model}`);
-  return { ...NAMED, caption: "Cost of the prompts of 1,000 questions", columns, groups };
+  return measuredOf({ ...NAMED, caption: "Cost of the prompts of 1,000 questions", columns, groups });
 }
 
 /** The prices themselves. */
@@ -240,4 +268,24 @@ export function comparedCells(differences: readonly MeasuredDifference[]): Cell[
     return measure.hasRatio ? [difference, ratio] : [difference];
   });
   return [{ text: String(pairs) }, ...cells];
+}
+
+/** Texts of cells in which nothing was counted. */
+const NOTHING: ReadonlySet<string> = new Set(["0", "none"]);
+
+/** A table without the columns in which nothing was measured or counted; null if none is left. */
+export function measuredOf(table: ReportTable): ReportTable | null {
+  const rows = table.groups.flatMap(({ rows }) => rows);
+  const isMeasured = (at: number) => rows.some(({ cells }) => cells[at] != null && !NOTHING.has(cells[at].text));
+  const left = withColumns(table, isMeasured);
+  return left.columns.length === 0 ? null : left;
+}
+
+function withColumns({ columns, groups, ...table }: ReportTable, isKept: (at: number) => boolean): ReportTable {
+  const kept = <T>(values: readonly T[]) => values.filter((_, at) => isKept(at));
+  const left = groups.map(({ title, rows }) => ({
+    title,
+    rows: rows.map((row) => ({ ...row, cells: kept(row.cells) })),
+  }));
+  return { ...table, columns: kept(columns), groups: left };
 }

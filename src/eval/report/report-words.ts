@@ -4,7 +4,7 @@ import { LEAST_CONVERSATIONS, RESAMPLES } from "../measures/bootstrap.js";
 import { NOT_MEASURED, percent } from "../measures/measured.js";
 import { minimumTokensOf } from "../measures/prices.js";
 import type { ReportContent } from "./report-content.js";
-import { type ReportTable, wholeTable } from "./report-tables.js";
+import { notMeasured } from "./report-tables.js";
 
 /** Heading, summary and banner of both reports; `unfinished`: what is missing of a run that did not end, null where it did. */
 export function reportTitle({ run, records, summaries }: ReportContent) {
@@ -79,7 +79,7 @@ export function reportNotes(content: ReportContent): string[] {
   const unread = summaries.reduce((sum, { overall }) => sum + overall.judgeUnread, 0);
   const failed = failures.filter(({ isWarmUp }) => !isWarmUp).length;
   const warmUps = summaries.reduce((sum, summary) => sum + summary.warmUps, 0);
-  const missing = columnsWithout(wholeTable(content));
+  const missing = notMeasured(content);
   const notes: readonly (string | null)[] = [
     `Every arm had the same memories and the same questions in the same order. Between arms: ${run.engine.emptied}.`,
     ENGINES[run.engine.kind],
@@ -109,11 +109,6 @@ export function reportNotes(content: ReportContent): string[] {
     `Costs apply each provider’s list price to the cached share measured here (${hitRange(content)}): cached tokens at the cached price, all others at the price of writing them to the cache where there is one. A cached prefix shorter than the provider’s minimum is billed as uncached; a model whose minimum is not known gets the largest of its provider’s${unknownMinimum(content)}. A provider’s own cache may hold less: it has breakpoints and lifetimes of its own. Prices change.`,
   ];
   return notes.filter((note) => note !== null);
-}
-
-function columnsWithout({ columns, groups }: ReportTable): string[] {
-  const rows = groups.flatMap(({ rows }) => rows);
-  return columns.filter((_, at) => rows.every(({ cells }) => cells[at] == null));
 }
 
 function hitRange({ summaries }: ReportContent): string {

@@ -9,11 +9,18 @@
 import type { QuestionRecord, RunRecord } from "../base/run-record.js";
 import { PRICES, type Price } from "../measures/prices.js";
 import { markdownCode, markdownTable, markdownText } from "./markdown.js";
-import { tradeTable } from "./report-charts.js";
 import { failureGroups, questionsText, type ReportContent, reportContent } from "./report-content.js";
 import { reportPage } from "./report-page.js";
 import { answerTables, qualityLines } from "./report-quality.js";
-import { categoryTables, comparisonTable, costTable, priceTable, wholeTable } from "./report-tables.js";
+import {
+  armTables,
+  categoryTables,
+  comparisonTable,
+  costTable,
+  mainTable,
+  priceTable,
+  type ReportTable,
+} from "./report-tables.js";
 import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
 /**
@@ -40,6 +47,7 @@ function reportMarkdown(content: ReportContent): string {
         `  - ${markdownCode(arm)}, ${markdownCode(conversation)}, ${questionsText(questions)}`,
     ),
   ]);
+  const [main, costs] = [mainTable(content), costTable(content)];
   const sections = [
     `# ${markdownText(heading)}`,
     qualityLines(content)
@@ -47,16 +55,14 @@ function reportMarkdown(content: ReportContent): string {
       .join("\n"),
     markdownText(about),
     ...(unfinished === null ? [] : [`**Partial run.** ${markdownText(unfinished)}`]),
-    markdownTable(wholeTable(content)),
-    ...(content.quality === null ? [] : ["## Answers beside what they cost", markdownTable(tradeTable(content))]),
-    ...answerTables(content).flatMap((table) => [`## ${markdownText(table.caption)}`, markdownTable(table)]),
-    "## Differences",
-    "Against Mem0’s README with the same layout and k, or else the first arm, question by question: mean difference and median ratio, with 95 % intervals.",
-    markdownTable(comparisonTable(content)),
-    "## Cost of the prompts of 1,000 questions",
-    markdownTable(costTable(content)),
-    markdownTable(priceTable(content)),
-    ...categoryTables(content).flatMap((table) => [`## ${markdownText(table.caption)}`, markdownTable(table)]),
+    ...(main === null ? [] : [markdownTable(main)]),
+    ...[...answerTables(content), ...armTables(content)].flatMap((table) => section(table)),
+    ...section(
+      comparisonTable(content),
+      "Against Mem0’s README with the same layout and k, or else the first arm, question by question: mean difference and median ratio, with 95 % intervals.",
+    ),
+    ...(costs === null ? [] : [...section(costs), markdownTable(priceTable(content))]),
+    ...categoryTables(content).flatMap((table) => section(table)),
     ...(groups.length === 0
       ? []
       : ["## Questions that failed", [...failed, ...(more > 0 ? [`- ${more} more messages`] : [])].join("\n")]),
@@ -70,4 +76,10 @@ function reportMarkdown(content: ReportContent): string {
       .join("\n"),
   ];
   return `${sections.join("\n\n")}\n`;
+}
+
+/** A table under its caption; nothing where nothing of it was measured. */
+function section(table: ReportTable | null, about?: string): readonly string[] {
+  if (table === null) return [];
+  return [`## ${markdownText(table.caption)}`, ...(about === undefined ? [] : [about]), markdownTable(table)];
 }

@@ -112,14 +112,7 @@ function idOf(arm: Omit<EvalArm, "id">): string {
 }
 
 /** How an arm builds its prompts: the parts of its name after its group's. */
-export function buildLabels({
-  policy,
-  retention,
-  window,
-  annotations,
-  depth,
-  ...budget
-}: Omit<EvalArm, "id">): string[] {
+function buildLabels({ policy, retention, window, annotations, depth, ...budget }: Omit<EvalArm, "id">): string[] {
   return [
     policy,
     ...budgetLabel(budget),
