@@ -99,8 +99,10 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
         const history = [TEA.question, "Tea."];
         const later = { ...inConversation, requestId: "r2", question: "And milk?", history };
         await composeInto(store, ana, { ...later, memories: { m2: "Bo is a dog." } });
+        const longer = { requestId: "r4", question: "Why?", history: [...history, "And milk?", "No."], memories: {} };
+        await composeInto(store, ana, { ...inConversation, ...longer });
         await composeInto(store, ana, { ...later, requestId: "r3", conversationId: "d", memories: { m3: "Fog." } });
-        for (const [name, request] of Object.entries({ a: "r1", b: "r2", c: "r3", d: "r2" }))
+        for (const [name, request] of Object.entries({ a: "r1", b: "r2", c: "r3", d: "r4" }))
           await keep(ana, name, request);
         const given = async (...labels: number[]) => store.responsesGiven(ana, new Set(labels as Label[]));
         expect(await given(1)).toEqual({ given: ["a", "b", "d"], others: ["c"] });
