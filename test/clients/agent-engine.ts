@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { encodeO200k } from "../../src/cli/o200k.js";
+import { record } from "../../src/core/text/json.js";
 import { RadixCache } from "../../src/simulator/radix-cache.js";
 import { isLimitRequest, MODELS, openEvents, sendJson } from "../http/routes/openai-engine.js";
 import { eventsText } from "../http/routes/responses-engine.js";
@@ -23,6 +24,8 @@ export interface ServedPrompt {
   readonly headers: IncomingHttpHeaders;
   readonly asked: Asked;
   readonly counted: Counted;
+  /** Whether it goes on with a response or conversation that the engine has. */
+  readonly isContinued: boolean;
 }
 
 /** An engine for agents, which serves all three APIs, with a prefix cache that is exact to the token. */
@@ -77,9 +80,10 @@ export async function agentEngine(reports: EngineReports = "all"): Promise<Agent
     const answer = ANSWERS[path];
     if (answer === undefined) return sendJson(response, 404, { detail: "Not Found" });
     try {
-      answer(JSON.parse(raw), response, (asked) => {
+      const given: unknown = JSON.parse(raw);
+      answer(given, response, (asked) => {
         const counted = count(asked.prompt);
-        served.push({ path, headers, asked, counted });
+        served.push({ path, headers, asked, counted, isContinued: isContinued(given) });
         return counted;
       });
     } catch (error) {
@@ -113,6 +117,8 @@ export async function agentEngine(reports: EngineReports = "all"): Promise<Agent
     return stream(response, eventsText(responseStream(object, output)));
   };
   const message: Answer = (given, response, serve) => {
+    // As Anthropic's API says of a thread that expired: the client then sends the whole conversation.
+    if (record(record(given)["thread"])["type"] === "continue") return sendJson(response, 404, NO_THREAD);
     const asked = readMessagesRequest(given);
     const said = modelSays(asked);
     const counted = serve(asked);
@@ -136,6 +142,16 @@ export async function agentEngine(reports: EngineReports = "all"): Promise<Agent
       await new Promise((done) => server.close(done));
     },
   };
+}
+
+const NO_THREAD = {
+  type: "error",
+  error: { type: "not_found_error", message: "Thread not found", details: { error_code: "thread_not_found" } },
+};
+
+function isContinued(given: unknown): boolean {
+  const { previous_response_id: response, conversation } = record(given);
+  return response != null || conversation != null;
 }
 
 /** Sends a stream in pieces that end where no event does. */

@@ -24,12 +24,13 @@ const RESERVED = ["role", "tool_call_id", JOINED, FOLLOWING] as const;
 /**
  * The instructions and messages of a body as chat messages: the instructions are a system message, each tool result is a message with the role
  * `tool`, and a system message after the user's goes with that. Null where the body has no messages in Anthropic's form, or goes on with a
- * thread, whose earlier messages it does not have.
+ * thread, whose earlier messages it does not have; one that begins a thread has them all.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 export function history(body: JsonObject): readonly ChatMessage[] | null {
   const { system, messages, thread } = body;
-  if (thread != null || !Array.isArray(messages) || !(system == null || isContent(system))) return null;
+  const isContinued = thread != null && record(thread)["type"] !== "create";
+  if (isContinued || !Array.isArray(messages) || !(system == null || isContent(system))) return null;
   const chat: ChatMessage[] = system == null ? [] : [{ role: "system", content: system as ChatMessage["content"] }];
   const joins = new Joins();
   for (const given of messages as readonly unknown[]) {

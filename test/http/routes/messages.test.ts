@@ -207,10 +207,13 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     }
   });
 
-  it("is sent as it is where it goes on with a thread, whose messages memprefix does not have", async () => {
+  it("gets memories where it begins a thread, and is sent as it is where it goes on with one, whose messages memprefix does not have", async () => {
     const asked = { ...ASK, thread: { type: "continue", previous_message_id: "msg_1" }, metadata: { user_id: "ada" } };
-    expect((await app.send("POST", "/v1/messages", asked)).status).toBe(200);
-    expect(anthropic.calls.map(({ body }) => body)).toEqual([asked]);
+    for (const thread of [{ type: "create" }, asked.thread])
+      expect((await app.send("POST", "/v1/messages", { ...asked, thread })).status).toBe(200);
+    expect(anthropic.calls[0]?.body).toMatchObject({ thread: { type: "create" } });
+    expect(JSON.stringify(anthropic.calls[0]?.body)).toContain(TEA);
+    expect(anthropic.calls[1]?.body).toEqual(asked);
   });
 
   it("may give instructions in the middle of a conversation", async () => {
