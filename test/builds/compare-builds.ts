@@ -232,7 +232,10 @@ function jsonDifferences(old: unknown, now: unknown, path: string): (readonly [s
   if (was === is) return [];
   const areHolders = [old, now].every((value) => typeof value === "object" && value !== null);
   if (!areHolders || Array.isArray(old) !== Array.isArray(now)) return [[path, was.slice(0, 200), is.slice(0, 200)]];
-  return [...new Set([...Object.keys(old as object), ...Object.keys(now as object)])].flatMap((name) => {
+  const names = new Set([...Object.keys(old as object), ...Object.keys(now as object)]);
+  // A field of `plan` that the old builds lack.
+  names.delete("miss");
+  return [...names].flatMap((name) => {
     const [one, other] = [old, now].map((value) => (value as Readonly<Record<string, unknown>>)[name]);
     return jsonDifferences(one, other, `${path}${Array.isArray(old) ? "[]" : `.${name}`}`);
   });

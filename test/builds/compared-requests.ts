@@ -276,7 +276,7 @@ export function comparedRequests(
   };
   const doors = [compose, compose, compose, compose, ...Array.from({ length: 4 }, () => () => chat(one(formats)))];
   while (made.length < count * 0.75) one([...doors, batch, report, change])();
-  const isOfBoth = ({ path, method }: FuzzedRequest) => method === "POST" && !path.startsWith("/v1/");
+  const isOfBoth = ({ path, method }: FuzzedRequest) => method === "POST" && !/^\/(v1|compose)/.test(path);
   for (const { type, ...request } of fc.sample(fuzzedRequest.filter(isOfBoth), {
     seed,
     numRuns: Math.ceil(count / 4),

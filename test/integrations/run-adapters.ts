@@ -65,7 +65,8 @@ async function trySuite(name: string): Promise<void> {
   const own = join(folder, name);
   const packages = Object.entries(PACKAGES[name] ?? {}).map(([each, version]) => `${each}@${version}`);
   const seconds = await timed(async () => {
-    await run("npm", ["install", "--no-save", ...QUIET, ...packages], { cwd: ROOT });
+    // Without `--save-dev` npm leaves out what the project has as an optional peer.
+    await run("npm", ["install", "--save-dev", "--no-save", ...QUIET, ...packages], { cwd: ROOT });
     mkdirSync(join(own, "node_modules"), { recursive: true });
     symlinkSync(ROOT, join(own, "node_modules/memprefix"), "dir");
   });
