@@ -25,7 +25,7 @@ export interface ApiExamples {
 }
 
 export const ANSWER = "Green tea.";
-export const ANSWER_TOKENS = { promptTokens: 120, cachedTokens: 96, completionTokens: 4 };
+const ANSWER_TOKENS = { promptTokens: 120, cachedTokens: 96, completionTokens: 4 };
 
 const SECTION = "<memories>\n- Likes tea.\n</memories>";
 

@@ -130,11 +130,6 @@ export async function wholeOf(
   return Buffer.concat(held);
 }
 
-/** A body that is already there. */
-export async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
-  yield bytes;
-}
-
 /** A body from its start: the chunks read so far, then the rest. */
 export async function* rejoined(
   held: readonly Uint8Array[],

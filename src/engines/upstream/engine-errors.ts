@@ -26,7 +26,7 @@ export function errorsIn(text: string): Iterable<EngineError> {
 }
 
 /** An engine's own message, without what stands in front of it; `kind`: the error's name in LiteLLM. */
-export function withoutPrefixes(message: string): { readonly text: string; readonly kind: string | null } {
+function withoutPrefixes(message: string): { readonly text: string; readonly kind: string | null } {
   let text = message.trimStart();
   let kind: string | null = null;
   for (const prefix of PREFIXES) {
