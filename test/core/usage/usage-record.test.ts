@@ -47,7 +47,7 @@ describe("what a prompt missed", () => {
     expect(once.miss).toEqual({ cause: "unknown", tokens: 97 });
     expect(reportedUsage(once, { report: once.report, firstTokenMs: null, because: "restarted" }).miss).toEqual({
       cause: "restarted",
-      tokens: 100,
+      tokens: 97,
     });
   });
 
