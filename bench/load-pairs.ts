@@ -2,8 +2,7 @@
  * `npm run bench -- load-pairs VARIANT VARIANT…`: what `npm run bench -- load` measures at full load, of several services in one run, in turn. All of them
  * run, and one at a time is sent composes, for some seconds; so a machine whose speed changes from minute to minute changes it for all.
  * A variant is `sqlite` or `postgres` (a server of its own), and `sqlite:FILE` or `postgres:FILE` with the `cli/main.js` of another build; `bare`
- * is a floor: PostgreSQL with commits that are one insert each (`bare-postgres.ts`). With `+unrecorded` behind the first word no usage is
- * recorded.
+ * is a floor: PostgreSQL with commits that are one insert each (`bare-postgres.ts`).
  * In the environment: `WARM_UP` composes first, `ROUNDS` of `COMPOSES` each, `ACTIVE`, `CONNECTIONS`, `K`, and `POSTGRES_FLAGS`.
  * Takes `--data FOLDER` (`recorded-data.ts`).
  *
@@ -65,13 +64,12 @@ class Variant {
   ) {}
 
   static async start(name: string): Promise<Variant> {
-    const [, kind, more, file] = /^(sqlite|postgres|bare)(\+unrecorded)?(?::(.+))?$/.exec(name) ?? [];
+    const [, kind, file] = /^(sqlite|postgres|bare)(?::(.+))?$/.exec(name) ?? [];
     if (kind === undefined) throw new Error(`${name}: begin with sqlite, postgres or bare`);
     const flags = (process.env["POSTGRES_FLAGS"] ?? "").split(" ").filter(Boolean);
     const database = kind === "sqlite" ? null : await LoadDatabase.start(flags);
     const program = kind === "bare" ? ["--import", "tsx", BARE] : file === undefined ? undefined : [file];
-    const env: Record<string, string> = more === undefined ? {} : { MEMPREFIX_USAGE_PROMPTS: "0" };
-    const services = new LoadServices(1, database, false, program, env);
+    const services = new LoadServices(1, database, false, program);
     await services.start();
     return new Variant(name, services);
   }

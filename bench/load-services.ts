@@ -82,21 +82,18 @@ export class LoadServices extends LoadProcesses {
    * @param database null: SQLite files
    * @param sharesFile whether all use one data directory
    * @param program what Node runs in place of the command line that is measured
-   * @param env more of it
    */
   constructor(
     count: number,
     readonly database: LoadDatabase | null,
     sharesFile = false,
     program: readonly string[] = [MAIN],
-    env: Readonly<Record<string, string>> = {},
   ) {
     const made = Array.from({ length: sharesFile ? 1 : count }, () => mkdtempSync(join(tmpdir(), "memprefix-load-")));
     super(
       Array.from({ length: count }, (_, at) => made[at % made.length] as string).map((directory) => ({
         args: [...program, "serve"],
         env: {
-          ...env,
           MEMPREFIX_PORT: "0",
           MEMPREFIX_SOURCE: "none",
           MEMPREFIX_LOG_LEVEL: "silent",

@@ -179,14 +179,9 @@ function assembleWith(
   });
 }
 
-/** Whether prompts are recorded for the dashboard. */
-export function keepsUsage({ usagePrompts }: Pick<Settings, "usagePrompts">): boolean {
-  return usagePrompts > 0;
-}
-
-function usageBoundsOf({ usagePrompts, keepDays }: Settings): UsageBounds {
+function usageBoundsOf({ keepDays }: Settings): UsageBounds {
   const days = Math.min(DEFAULT_USAGE_BOUNDS.days, keepDays ?? DEFAULT_USAGE_BOUNDS.days);
-  return { ...DEFAULT_USAGE_BOUNDS, prompts: Math.max(1, usagePrompts), days };
+  return { ...DEFAULT_USAGE_BOUNDS, days };
 }
 
 /** How a test waits for the engine: default, by the process's timers, and as long between bytes as for the first. */

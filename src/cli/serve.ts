@@ -10,7 +10,7 @@ import { MemorySourceError, StoreUnavailableError, UpstreamError } from "../serv
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { systemClock } from "../service/library/memprefix.js";
 import { startSweeps } from "../service/records/expiry.js";
-import { assembleWhereStored, keepsUsage, openFollowedEngine, type Waits } from "./assemble.js";
+import { assembleWhereStored, openFollowedEngine, type Waits } from "./assemble.js";
 import type { Output } from "./invocation.js";
 import { kvEventPackages } from "./kv-events.js";
 import { loadMcp } from "./mcp.js";
@@ -97,7 +97,7 @@ export async function startService(
     mcp: loadMcp,
     version: VERSION,
     webhookToken: settings.webhookToken,
-    usage: keepsUsage(settings) ? { hasText: settings.dashboardText === "on" } : null,
+    hasText: settings.dashboardText === "on",
     // Writing it takes as long as much of a compose: after the answer's first bytes.
     onRequest: (entry) => setImmediate(() => log.info(entry, "request")),
     onFault,

@@ -20,7 +20,6 @@ import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
 import { searchOptions } from "../service/fields/compose-options.js";
 import * as field from "../service/fields/fields.js";
 import { workers } from "../service/fields/fields.js";
-import { DEFAULT_USAGE_BOUNDS } from "../store/api/usage-log.js";
 
 const url = z.url({ protocol: /^https?$/, error: "must be an http or https address" });
 const wholeNumber = (min: number, max: number) =>
@@ -228,11 +227,6 @@ export const SETTINGS = {
   keepDays: wholeNumber(1, 36_500)
     .optional()
     .describe("days after which unused conversations, prompts and memory texts are deleted; default: unlimited"),
-  usagePrompts: wholeNumber(0, 100_000_000)
-    .default(DEFAULT_USAGE_BOUNDS.prompts)
-    .describe(
-      "prompts whose figures are kept for the dashboard and GET /usage, for a month at most; 0: none are recorded; see docs/dashboard.md",
-    ),
   dashboardText: onOrOff
     .default("off")
     .describe("on or off: show the text of memories and messages in the dashboard and in GET /usage/request"),

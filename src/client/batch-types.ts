@@ -9,10 +9,7 @@ import type { BatchCounts } from "./wire-types.js";
  */
 
 /** One request of a batch. Workers are named for all of them. */
-export type BatchComposeOptions<M extends MessageLike = MessageLike> = Omit<
-  ComposeOptions<M>,
-  "workers" | "dryRun" | "recordUsage"
-> & {
+export type BatchComposeOptions<M extends MessageLike = MessageLike> = Omit<ComposeOptions<M>, "workers" | "dryRun"> & {
   /** Higher priorities first. Default: 0. */
   readonly priority?: number | null | undefined;
   /** Within a priority, earliest deadline first; any unit. Absent: last. */

@@ -45,14 +45,15 @@ export type Send = <T>(
 /** Throws a `TypeError` for an address that is none. */
 export function senderTo({ url, apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, fetch: own, headers }: ClientOptions): Send {
   const base = new URL(url).href.replace(/\/+$/, "");
-  const authorization = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const authorization: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   return async (route, { query = {}, body, type = "application/json", alsoAnswered }, call, read) => {
     const what = `${route.method} ${route.path}`;
     const most = call.timeoutMs ?? (route.operation === "composeBatch" ? 0 : timeoutMs);
     const signals = [...(call.signal ? [call.signal] : []), ...(most === 0 ? [] : [AbortSignal.timeout(most)])];
+    const typed: Record<string, string> = body === undefined ? {} : { "content-type": type };
     const request = {
       method: route.method,
-      headers: { ...headers, ...authorization, ...(body === undefined ? {} : { "content-type": type }) },
+      headers: { ...headers, ...authorization, ...typed },
       signal: AbortSignal.any(signals),
       // A streamed body has to be announced (Fetch, "duplex").
       ...(body === undefined ? {} : { body, duplex: "half" as const }),

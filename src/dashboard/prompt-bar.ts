@@ -11,7 +11,7 @@ export interface Piece {
 }
 
 /** What the pieces' colours mean, in the order in which a prompt has them. */
-export const PIECES: Readonly<Record<Piece["kind"], string>> = {
+const PIECES: Readonly<Record<Piece["kind"], string>> = {
   cached: "cached, by the engine",
   expected: "expected to be cached",
   missed: "missed",

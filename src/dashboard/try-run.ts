@@ -120,7 +120,6 @@ export async function runTry(
           ...(layout === "conversation" ? { conversation_id: "try" } : {}),
           messages: [...systemOf(input.system, way, found), ...asked],
           memories: way.inInstructions ? [] : found,
-          record_usage: false,
           ...way.fields,
         };
         const { messages, plan } = await postJson<Composed>("/compose", body, signal);

@@ -124,7 +124,6 @@ function wordsFor(error: unknown): readonly [string, string] {
   if (error instanceof ApiError && error.status === 401) {
     return ["An API key is needed", "This service has keys. Enter one that may read, with the button “Key” above."];
   }
-  if (error instanceof ApiError && error.status === 501) return ["This is turned off", error.message];
   if (error instanceof ApiError) return [`The service answered ${error.status}`, error.message];
   if (error instanceof TypeError)
     return ["The service does not answer", "It may be restarting. The page tries again when you reload it."];

@@ -78,7 +78,6 @@ const SETTINGS: Readonly<Record<string, readonly unknown[]>> = {
 };
 const ODD_SETTINGS = {
   dry_run: [true],
-  record_usage: [false],
   surprise: [1],
   policy: ["none"],
 };

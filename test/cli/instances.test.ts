@@ -96,9 +96,6 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
     await compose(two, { request_id: "r3", messages: said, memories: [TEA] });
     expect((await ask(one, "/users/ana", undefined, "DELETE")).status).toBeLessThan(300);
     for (const instance of [two, one]) expect((await seen(instance)).map(({ user_id }) => user_id)).toEqual(["ben"]);
-
-    const off = await memprefix.serve({ ...environment, MEMPREFIX_USAGE_PROMPTS: "0" });
-    expect((await ask(off, "/usage/summary", undefined, "GET")).status).toBe(501);
   });
 
   it("share their API keys, with the command that makes them", async () => {

@@ -129,7 +129,6 @@ describe("the client of a service and the library", () => {
         engine: "vllm",
         workers: ["a", "b"],
         dryRun: false,
-        recordUsage: true,
       },
       { userId: "ben", query: "Where?", requestId: "q-5", memories, dates: false, dedupe: "exact" },
       { userId: "ben", query: "Where?", requestId: "q-6", memories, policy: "carry-over", memoryBudgetTokens: 50 },

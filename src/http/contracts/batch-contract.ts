@@ -20,7 +20,7 @@ const urgency = {
 };
 
 /** Fields of a single request that a batch has for all, or has no use for. */
-const OF_ALL = { workers: true, dry_run: true, record_usage: true } as const;
+const OF_ALL = { workers: true, dry_run: true } as const;
 
 /** One request of a batch, for the OpenAPI document. */
 export const batchRequest = composeBody.omit(OF_ALL).extend(urgency).meta({

@@ -69,7 +69,7 @@ const chatOptions = z.strictObject({
 
 /** The `memprefix` field of a chat: the fields of `/compose` that the chat's own body does not have. */
 const chatSettings = composeBody
-  .omit({ messages: true, format: true, system: true, model: true, dry_run: true, record_usage: true })
+  .omit({ messages: true, format: true, system: true, model: true, dry_run: true })
   .extend(snakeCased(chatOptions).shape)
   .meta({ id: "ChatSettings", description: "For memprefix; not sent to the engine." });
 const settingsIn = readerOf(composeOptions.partial().extend(chatOptions.shape));

@@ -91,7 +91,6 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof StoreUnavailableError) return storeProblem(error);
   if (error instanceof SlowBodyError) return problem(408, error.message);
   if (error instanceof BodyBytesError) return problem(503, error.message);
-  if (error instanceof UsageOffError) return problem(501, error.message);
   // Nobody reads this one: it keeps log and metrics from counting a fault.
   if (error instanceof AbandonedRequestError) return problem(499, error.message);
   // The framework's only 400 here is the validator's: a body that it cannot parse.
@@ -169,14 +168,6 @@ export class BodyBytesError extends Error {
   override readonly name = "BodyBytesError";
   constructor() {
     super("too many bytes of other bodies are being read");
-  }
-}
-
-/** What prompts cost is not recorded, so there is nothing to show. */
-export class UsageOffError extends Error {
-  override readonly name = "UsageOffError";
-  constructor() {
-    super("what prompts cost is not recorded: MEMPREFIX_USAGE_PROMPTS is 0");
   }
 }
 

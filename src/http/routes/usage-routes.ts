@@ -4,7 +4,6 @@ import type { TenantUsage } from "../../service/usage/tenant-usage.js";
 import * as shown from "../contracts/usage-answers.js";
 import * as wire from "../contracts/usage-contract.js";
 import { usageRequestQuery, usageRequestResult } from "../contracts/usage-contract.js";
-import { UsageOffError } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
 import { addGet, addPost } from "./json-route.js";
 
@@ -58,9 +57,9 @@ export function addUsageRoutes(app: OpenAPIHono<HttpEnvironment>, { hasText }: U
   );
 }
 
-/** The usage of the caller's tenant. Throws {@link UsageOffError}. */
+/** The usage of the caller's tenant. */
 function usageOf(c: Context<HttpEnvironment>): { readonly usage: TenantUsage; readonly priced: shown.Priced } {
   const { usage, recorded } = c.get("memprefix");
-  if (usage === null || recorded === null) throw new UsageOffError();
+  if (usage === null || recorded === null) throw new Error("there is no usage log");
   return { usage, priced: recorded };
 }

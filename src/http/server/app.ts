@@ -80,8 +80,8 @@ export interface HttpParts {
   readonly version: string;
   /** Token that Mem0's events carry (`POST /webhooks/mem0`); absent: there is no such route. */
   readonly webhookToken?: string | undefined;
-  /** How what prompts cost is recorded; null or absent: it is not. */
-  readonly usage?: UsageSettings | null;
+  /** Whether the dashboard may show texts of memories and messages. */
+  readonly hasText: boolean;
   /** Called once per request. */
   readonly onRequest: (entry: RequestLog) => void;
   /** Called with internal faults. */
@@ -90,12 +90,6 @@ export interface HttpParts {
   readonly onAbsentRoute?: (path: string) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
-}
-
-/** How what prompts cost is recorded and shown. */
-export interface UsageSettings {
-  /** Whether texts of memories and messages may be shown. */
-  readonly hasText: boolean;
 }
 
 /** The HTTP surface: every route, `problem+json` for every error, and its OpenAPI document. */
@@ -119,7 +113,7 @@ export function createApp(given: HttpParts): HttpSurface {
   const metrics = new Metrics(parts.memprefix, () => inFlight.used);
   parts.memprefix.observe(metrics);
   parts.memprefix.observe({ composed: () => degraded.worked("store") });
-  if (parts.usage != null) parts.memprefix.recordUsage(parts.onFault);
+  parts.memprefix.recordUsage(parts.onFault);
   const onRejected = metrics.rejected.bind(metrics);
   const answered = (entry: RequestLog) => {
     metrics.served(entry);
@@ -211,7 +205,7 @@ export function createApp(given: HttpParts): HttpSurface {
   });
   addUserRoutes(app);
   addDashboardPage(app);
-  addUsageRoutes(app, { hasText: parts.usage?.hasText ?? false });
+  addUsageRoutes(app, { hasText: parts.hasText });
   addHealthRoutes(app, parts);
   addMcpRoute(app, { ...parts, load: parts.mcp ?? (async () => ({ missing: "is not served here" })) });
 

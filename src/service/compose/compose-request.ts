@@ -23,7 +23,7 @@ import { type AsGiven, type GivenMemories, readOptions, type UnusableMemories } 
 import { asGiven, type GivenMessages, type GivenPrompt, readMessages } from "../fields/given-messages.js";
 
 /** Fields of the options that a request has in another form. */
-const CONVERTED = [...(["messages", "format", "memories", "system", "annotations", "dryRun", "recordUsage"] as const)];
+const CONVERTED = [...(["messages", "format", "memories", "system", "annotations", "dryRun"] as const)];
 type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
 const UNMODIFIED = Object.keys(composeOptions.shape).filter(
   (name): name is UnmodifiedField => !(CONVERTED as readonly string[]).includes(name),
@@ -69,8 +69,6 @@ export interface ComposeRequest extends UnmodifiedFields {
   readonly marksElsewhere?: MarksElsewhere;
   /** Whether it only looks: nothing of its prompt stays. Default: no. */
   readonly dryRun?: boolean;
-  /** Whether its prompt counts in usage and metrics. Default: yes. */
-  readonly recordUsage?: boolean;
   /** Whether memories go into tool results, whatever the model's name says. Default: no. */
   readonly inResult?: boolean;
   /** How many of the messages, the last ones, the caller sends now; those before them are remembered. Default: all. */
@@ -140,7 +138,6 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     ...(unusable === undefined || unusable.count === 0 ? {} : { unusable }),
     annotations: fields.annotations ?? true,
     ...(fields.dryRun === true ? { dryRun: true } : {}),
-    ...(fields.recordUsage === false ? { recordUsage: false } : {}),
   };
 }
 
@@ -165,12 +162,20 @@ function messagesIn({ messages, format, query }: ComposeFields): GivenMessages |
   throw new InvalidRequestError([...read]);
 }
 
+/** The beginning of ids of users that the dashboard makes up to try something: their prompts are sent to no engine, and no figure counts them. */
+const TRY_USERS = "memprefix-try-";
+
+/** Whether a request is of a user that was made up to try something. */
+export function isTry({ userId }: Pick<ComposeRequest, "userId">): boolean {
+  return userId.startsWith(TRY_USERS);
+}
+
 /**
  * The fields of a request's digest, by name. Those that select the engine, its limits or the form of the answer are left out: they may differ
  * in a repeated request.
  */
 function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
-  const { requestId, engine, given, moved, unusable, marksElsewhere, sentNow, dryRun, recordUsage, ...asked } = request;
+  const { requestId, engine, given, moved, unusable, marksElsewhere, sentNow, dryRun, ...asked } = request;
   const { inResult, model, maxPromptTokens, acceptedTokens, destination, workers, worker, historyRatio, ...digested } =
     asked;
   const fields: Readonly<Record<string, unknown>> = {

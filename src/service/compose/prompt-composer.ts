@@ -38,7 +38,7 @@ import { evictIn } from "../learning/engine-reports.js";
 import { LockRetries, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import { DeletionWatch, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import { plainPrompt, sessionKeyOf } from "./compose-answer.js";
-import { type ComposeRequest, topKOf } from "./compose-request.js";
+import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
 import {
   type ChosenDepth,
   type ColdHead,
@@ -406,7 +406,7 @@ export class ComposingRequest {
     }
     this.#isAhead = false;
     this.#notStored = null;
-    if (request.recordUsage !== false) this.on.observer.composed(observed);
+    if (!isTry(request)) this.on.observer.composed(observed);
     return true;
   }
 

@@ -43,7 +43,7 @@ import {
   enginePrompt,
   type ReusePlan,
 } from "./compose-answer.js";
-import { type ComposeRequest, requestDigest, topKOf } from "./compose-request.js";
+import { type ComposeRequest, isTry, requestDigest, topKOf } from "./compose-request.js";
 import type { PromptRouting, RoutablePrompt } from "./prompt-routing.js";
 import { isNarrowed, type Retrieved, type SettledLookup, settleLookup, unusableWarnings } from "./retrieval.js";
 import { readHistory, readPast, type SaidMessages, type StoredPast } from "./stored-history.js";
@@ -167,7 +167,7 @@ export class PromptPlanner {
     const requestId = request.requestId ?? newRequestId();
     const sent = sentAs(scope, requestId);
     // A try that counts in no figures is sent to no engine.
-    const cache = request.dryRun === true || request.recordUsage === false ? undefined : sharedCache;
+    const cache = request.dryRun === true || isTry(request) ? undefined : sharedCache;
     // Before anything is waited for: others' prompts that are planned meanwhile have to leave it room.
     cache?.served({
       stream: streamOf(scope, request.conversationId),

@@ -135,10 +135,4 @@ export const composeOptions = z.strictObject({
     .describe(
       "Whether to look only: the answer is what would be composed now, and nothing of it stays. No turn, no answer under its `request_id`, no expectation in the index, no figures. Memories are searched for.",
     ),
-  recordUsage: z
-    .boolean()
-    .nullish()
-    .describe(
-      "Whether the prompt counts in usage, metrics and the dashboard. Default: yes. No is for tries with users made up for them.",
-    ),
 });

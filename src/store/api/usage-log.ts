@@ -185,7 +185,7 @@ export interface KeptNote extends NewNote {
 
 /** How much is kept. */
 export interface UsageBounds {
-  /** Prompts of all tenants; the oldest go first. */
+  /** Prompts of all tenants; the oldest go first. As many as are summed up over a month in seconds. */
   readonly prompts: number;
   /** Days after which prompts and notes go. */
   readonly days: number;
@@ -193,7 +193,7 @@ export interface UsageBounds {
   readonly notes: number;
 }
 
-export const DEFAULT_USAGE_BOUNDS: UsageBounds = { prompts: 1_000_000, days: 31, notes: 1_000 };
+export const DEFAULT_USAGE_BOUNDS: UsageBounds = { prompts: 200_000, days: 31, notes: 1_000 };
 
 /**
  * What answered prompts cost and why they missed: one short row per prompt, from which sums over time are made when they are requested; notes.

@@ -83,8 +83,8 @@ describe("the miss of a reported prompt", () => {
   });
 
   it("is the engine's where nothing was missed by the plan", () => {
-    const nothing = { cachedTokens: 0, promptTokens: 400 };
-    expect(reportedMiss({ ...plan, miss: null }, nothing)).toEqual({ cause: "unknown", tokens: 100 });
-    expect(reportedMiss({ ...plan, miss: null }, nothing, "restarted")).toEqual({ cause: "restarted", tokens: 100 });
+    const little = { cachedTokens: 3, promptTokens: 400 };
+    expect(reportedMiss({ ...plan, miss: null }, little)).toEqual({ cause: "unknown", tokens: 97 });
+    expect(reportedMiss({ ...plan, miss: null }, little, "restarted")).toEqual({ cause: "restarted", tokens: 97 });
   });
 });

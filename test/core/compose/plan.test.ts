@@ -19,6 +19,7 @@ describe("a plan", () => {
       expectedCachedTokens: 0,
       uncachedTokens: total,
       totalTokens: total,
+      miss: { cause: "first_prompt", tokens: headTokens },
       searchPath: [],
       orderChanged: false,
       stableMessages: 0,

@@ -40,14 +40,14 @@ describe("what a prompt missed", () => {
   it("stays with a repeated report, and with a time alone; its reason may show later", () => {
     const once = reportedUsage(
       { ...USAGE, planned: null, miss: null },
-      { report: { cachedTokens: 0, promptTokens: 400 }, firstTokenMs: 9, because: null },
+      { report: { cachedTokens: 3, promptTokens: 400 }, firstTokenMs: 9, because: null },
     );
     for (const report of [once.report, null])
       expect(reportedUsage(once, { report, firstTokenMs: 12, because: null })).toEqual({ ...once, firstTokenMs: 12 });
-    expect(once.miss).toEqual({ cause: "unknown", tokens: 100 });
+    expect(once.miss).toEqual({ cause: "unknown", tokens: 97 });
     expect(reportedUsage(once, { report: once.report, firstTokenMs: null, because: "restarted" }).miss).toEqual({
       cause: "restarted",
-      tokens: 100,
+      tokens: 97,
     });
   });
 

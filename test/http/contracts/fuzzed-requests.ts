@@ -47,7 +47,6 @@ const composedAlone = fc.record(
     ...composeFields,
     workers: fc.option(mostly(fc.uniqueArray(name, { minLength: 1, maxLength: 3 }), anything)),
     dry_run: mostly(fc.constant(false), anything),
-    record_usage: mostly(fc.boolean(), anything),
   },
   { requiredKeys: ["user_id", "messages", "memories"] },
 );

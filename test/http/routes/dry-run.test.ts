@@ -131,15 +131,15 @@ describe("a dry run of POST /compose", () => {
     expect(storedExchanges(app.database).requests).toHaveLength(4);
   });
 
-  it("is what a prompt that counts in no figures is not: that one is stored", async () => {
-    const before = await stateOf("zoe");
-    await app.compose({ user_id: "zoe", request_id: "r-1", query: "Tea?", memories: MEMORIES, record_usage: false });
-    const after = await stateOf("zoe");
+  it("is what a prompt of a user that was made up to try something is not: that one is stored, and counts in no figures", async () => {
+    const before = await stateOf("memprefix-try-zoe");
+    await app.compose({ user_id: "memprefix-try-zoe", request_id: "r-1", query: "Tea?", memories: MEMORIES });
+    const after = await stateOf("memprefix-try-zoe");
     expect(after.figures).toEqual(before.figures);
     expect(after.counted).toEqual(before.counted);
     expect(after.shown).toContain("r-1");
-    expect((await app.send("DELETE", "/users/zoe")).status).toBe(200);
-    expect((await stateOf("zoe")).figures).toEqual(before.figures);
+    expect((await app.send("DELETE", "/users/memprefix-try-zoe")).status).toBe(200);
+    expect((await stateOf("memprefix-try-zoe")).figures).toEqual(before.figures);
   });
 });
 

@@ -46,7 +46,7 @@ export async function startApp(
     mcp: loadMcp,
     version: "1.2.3",
     webhookToken: settings.webhookToken,
-    usage: settings.usagePrompts === 0 ? null : { hasText: settings.dashboardText === "on" },
+    hasText: settings.dashboardText === "on",
     onRequest: (entry) => log.push(entry),
     onFault: (error) => faults.push(error),
     clock: () => performance.now(),

@@ -295,15 +295,3 @@ describe("GET /usage/request with text", () => {
     expect(messages?.map(({ text }) => text)).toEqual(["Be brief.", expect.stringContaining(`${MEMORIES[0]?.memory}`)]);
   });
 });
-
-describe("GET /usage/… where nothing is recorded", () => {
-  const app = servedApp({ environment: { MEMPREFIX_USAGE_PROMPTS: "0" } });
-  it("is 501, and prompts are composed", async () => {
-    await app.compose({ user_id: "ana", query: "Where?", memories: [] });
-    for (const path of ["summary", "requests"])
-      expect(problemOf(await app.send("GET", `/usage/${path}`))).toMatchObject({
-        status: 501,
-        detail: expect.stringContaining("MEMPREFIX_USAGE_PROMPTS"),
-      });
-  });
-});
