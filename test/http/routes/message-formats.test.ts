@@ -91,7 +91,7 @@ const RESPONSES: Loop = {
 };
 
 const ANTHROPIC: Loop = {
-  format: "anthropic",
+  format: "messages",
   async ask(engine, { messages, system }) {
     const tools = [{ name: "weather" }];
     const { role, content } = await send(engine, "messages", { system, messages, tools, max_tokens: 100 });
@@ -158,7 +158,7 @@ describe("POST /compose with messages of an API", () => {
 
   it("gives Anthropic's instructions beside the messages, which begin with the user's", async () => {
     const question = { role: "user", content: "Where?" };
-    const { messages, system } = await compose({ format: "anthropic", system: "Be brief.", messages: [question] });
+    const { messages, system } = await compose({ format: "messages", system: "Be brief.", messages: [question] });
     expect({ messages, system }).toEqual({ messages: [question], system: "Be brief." });
     const call = { role: "assistant", content: [{ type: "tool_use", id: "t", name: "n", input: {} }] };
     const result = { role: "user", content: [{ type: "tool_result", tool_use_id: "t", content: "mild" }] };
@@ -258,7 +258,7 @@ describe("POST /compose with messages of an API", () => {
         messages: fc.array(items).map((list) => [...list, { type: "message", role: "user", content: "Now?" }]),
       }),
       fc.record({
-        format: fc.constant("anthropic"),
+        format: fc.constant("messages"),
         messages: fc.array(turns).map((list) => [...list, { role: "user", content: "Now?" }]),
       }),
     );
@@ -284,7 +284,7 @@ describe("POST /compose with messages of an API", () => {
       { format: "responses", messages: [{ type: "function_call", call_id: "c", name: "n", arguments: "" }] },
       "messages",
     ],
-    ["no message", { format: "anthropic", messages: [7] }, "messages[0]"],
+    ["no message", { format: "messages", messages: [7] }, "messages[0]"],
     ["no list", { messages: "Where?" }, "messages"],
   ])("rejects %s, and names the field", async (_what, body, field) => {
     const { status, answer } = await post(body);
