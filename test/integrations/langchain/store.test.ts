@@ -145,10 +145,8 @@ describe("LangGraph's store as the source of memprefix", () => {
     ["OR", { filters: { OR: [{ topic: "food" }] } }],
     ["a list of values", { filters: { topic: ["food"] } }],
     ["another comparison", { filters: { topic: { contains: "food" } } }],
-    ["a run", { runId: "today" }],
-    ["an application", { appId: "trips" }],
   ])("says that it cannot search by %s, rather than finding more than was asked for", async (_what, request) => {
-    const { prompt, warnings } = await composed("What does Ana eat?", request);
+    const { prompt, warnings } = await composed("What does Ana eat?", { search: request });
     expect(prompt).not.toContain("vegetarian");
     expect(warnings).toEqual(failedWith("UnsupportedSearchError"));
   });
