@@ -142,11 +142,9 @@ describe("LangGraph's store as the source of memprefix", () => {
   });
 
   it.each<[what: string, request: object]>([
-    ["OR", { filters: { OR: [{ topic: "food" }] } }],
-    ["a list of values", { filters: { topic: ["food"] } }],
-    ["another comparison", { filters: { topic: { contains: "food" } } }],
-    ["a run", { runId: "today" }],
-    ["an application", { appId: "trips" }],
+    ["OR", { search: { filters: { OR: [{ topic: "food" }] } } }],
+    ["a list of values", { search: { filters: { topic: ["food"] } } }],
+    ["another comparison", { search: { filters: { topic: { contains: "food" } } } }],
   ])("says that it cannot search by %s, rather than finding more than was asked for", async (_what, request) => {
     const { prompt, warnings } = await composed("What does Ana eat?", request);
     expect(prompt).not.toContain("vegetarian");
