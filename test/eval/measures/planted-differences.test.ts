@@ -40,7 +40,7 @@ function madeUpRun(seed: number): QuestionRecord[] {
 }
 
 /** How far what an arm gains is another in every conversation: standard deviation. */
-const BETWEEN = 0.1;
+const BETWEEN = 0.15;
 
 /** The same model on ten conversations of 10 to 30 questions, with which the order does more or less. */
 function madeUpConversations(seed: number): QuestionRecord[] {
@@ -74,7 +74,7 @@ const MOST_FALSE = 0.05 * SEEDS + CHANCE;
 
 describe(`planted differences, over ${SEEDS} seeds`, () => {
   const runs = Array.from({ length: SEEDS }, (_, seed) =>
-    qualityChange({ ...JUDGED, arms: ARMS, seed }, madeUpRun(seed + 1)),
+    qualityChange({ ...JUDGED, arms: ARMS, seed }, madeUpRun(seed + 101)),
   );
 
   it.each([
@@ -130,7 +130,7 @@ describe(`planted differences, over ${SEEDS} seeds`, () => {
     );
     if (mine === undefined || papers === undefined) throw new Error("no such arms");
     const verdicts = Array.from({ length: SEEDS }, (_, seed) => {
-      const change = qualityChange({ ...JUDGED, arms: [mine, papers], seed }, madeUpRun(seed + 1))?.arms[0]?.found;
+      const change = qualityChange({ ...JUDGED, arms: [mine, papers], seed }, madeUpRun(seed + 101))?.arms[0]?.found;
       if (change == null) throw new Error("not compared");
       return verdictOf(change);
     });
