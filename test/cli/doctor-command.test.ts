@@ -64,6 +64,7 @@ describe("memprefix doctor", () => {
       block: "ok",
       limit: "ok",
       clock: "ok",
+      apis: "ok",
       service: "ok",
       identity: "ok",
     });

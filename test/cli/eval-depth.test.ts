@@ -64,7 +64,7 @@ describe("memprefix eval locomo --adaptive-depth", () => {
     // A try is a prefix of what is sent.
     expect(adaptive?.[0]?.cachedTokens).toBeGreaterThan((adaptive?.[0]?.promptTokens ?? 0) / 2);
     expect(await memprefix.run(asked("--adaptive-depth", "off,2:0.5", "--resume"))).toMatchObject({
-      stdout: expect.stringContaining("Memories given"),
+      stdout: expect.stringContaining("depth from 2 at 0.5 nats"),
     });
   });
 
