@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
 import { type AgentEngine, agentEngine, type EngineReports } from "../clients/agent-engine.js";
@@ -77,6 +78,26 @@ describe("memprefix doctor", () => {
     expect(probes[1]?.cached).toBeGreaterThan((probes[1]?.prompt ?? 0) - 2);
     expect(looked.stdout).toContain(
       `${probes[1]?.cached} of ${probes[1]?.prompt} tokens hit the second time, ${probes[2]?.cached} with`,
+    );
+  });
+
+  it("names the APIs that the engine lacks", async () => {
+    const { url } = await started();
+    const upstream = await answering((request, response) => {
+      if (request.url?.startsWith("/v1/responses") || request.url?.startsWith("/v1/messages"))
+        return response.writeHead(404).end();
+      const body = Readable.toWeb(request) as ReadableStream<Uint8Array>;
+      const { method = "GET" } = request;
+      const sent =
+        method === "GET" ? {} : { body, duplex: "half" as const, headers: { "content-type": "application/json" } };
+      return fetch(new URL(request.url ?? "", url), { method, ...sent }).then(async (answer) =>
+        response.writeHead(answer.status, { "content-type": "application/json" }).end(await answer.text()),
+      );
+    });
+    const { states, stdout } = await doctor({ MEMPREFIX_UPSTREAM_URL: upstream });
+    expect(states).toMatchObject({ engine: "ok", apis: "ok" });
+    expect(stdout).toContain(
+      "it lacks /v1/messages and /v1/responses: use an API that it has, or LiteLLM in front of it",
     );
   });
 
