@@ -32,7 +32,7 @@ export class ChatAnswer implements AnswerReader {
   }
 }
 
-/** False for the opening chunk, which has the role only: it stands for no token. */
+/** False for the opening chunk, which has only the role and no token. */
 function holdsToken(delta: Readonly<Record<string, unknown>>): boolean {
   return Object.entries(delta).some(
     ([name, value]) =>

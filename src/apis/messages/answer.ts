@@ -11,7 +11,7 @@ export class MessageAnswer implements AnswerReader {
   #stop: unknown = null;
   #hasCalls = false;
   #usage: Readonly<Record<string, unknown>> | null = null;
-  /** What stands beside the usage: llama.cpp's `timings`. */
+  /** Fields beside the usage: llama.cpp's `timings`. */
   #beside: Readonly<Record<string, unknown>> = {};
   firstTokenAt: number | null = null;
   isOver = false;

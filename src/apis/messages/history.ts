@@ -9,7 +9,7 @@ import { type JsonObject, listIn, record } from "../../core/text/json.js";
 
 /**
  * Field of a chat message that says whether it belongs to the same message of Anthropic's as the one before it. Absent: it does where it is
- * the user's and stands after a tool's result, so that memories after a result join its message.
+ * the user's and follows a tool's result, so that memories after a result join its message.
  */
 export const JOINED = "anthropic_joined";
 /**
@@ -84,7 +84,7 @@ export class Joins {
   }
 }
 
-/** A message of Anthropic's as chat messages: one, or one for each tool result and for what stands between. Null: it is none. */
+/** A message as chat messages: one, or one for each tool result and for what is between them. Null: it is no message. */
 function piecesOf(given: unknown): readonly ChatMessage[] | null {
   const { role, content, ...more } = record(given);
   const hasMarks = Object.hasOwn(more, JOINED) || Object.hasOwn(more, FOLLOWING);

@@ -7,7 +7,7 @@ import { type ChatMessage, type ContentPart, ITEM_FORM } from "../../core/index.
 import { append } from "../../core/text/collections.js";
 import { isRecord, type JsonObject, listIn, record } from "../../core/text/json.js";
 
-/** An input or output item of the Responses API, or anything that stands in its place. */
+/** An input or output item of the Responses API; unchecked. */
 export type ResponsesItem = unknown;
 
 /** What a message keeps of the item that it was made of. */
@@ -87,7 +87,7 @@ function messagesOf(input: unknown, instructions: unknown = null): readonly Chat
   return messages;
 }
 
-/** Puts reasoning items after what the assistant said last; where it said nothing, they are messages of their own. */
+/** Puts reasoning items after the last message, where that is the assistant's; else they are messages of their own. */
 function putAfter(messages: ChatMessage[], reasoning: readonly ResponsesItem[]): void {
   const last = messages.at(-1);
   if (last === undefined || !isSaid(last)) append(messages, reasoning.map(opaque));

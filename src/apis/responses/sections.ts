@@ -31,7 +31,7 @@ export function warmUp(body: JsonObject, prefix: readonly ChatMessage[]): JsonOb
   return { ...withPrompt(same, prefix), store: false, max_output_tokens: LEAST_OUTPUT };
 }
 
-/** The `input` of messages, a text where the request's own was one and nothing stands beside it. */
+/** The `input` of messages: a text where the client's was a text and there is only one message. */
 function inputOf(messages: readonly ChatMessage[], own: unknown): string | readonly ResponsesItem[] {
   const said = messages.filter((message) => !isInstructions(message));
   const [only] = said;
