@@ -71,7 +71,7 @@ function collectFields(json: string, from: number, value: JsonFields, next: Json
   const added = Object.entries(next)
     .filter(([name, field]) => field !== undefined && !last.has(name))
     .map(([name, field]) => `${JSON.stringify(name)}:${JSON.stringify(field)}`);
-  collectMissing(parts, isKept, edits);
+  removeMissing(parts, isKept, edits);
   insertLast(from, parts, isKept, added, edits);
   for (const part of last.values()) {
     if (isKept(part)) collect(json, part.value, value[part.name], next[part.name], edits);
@@ -89,7 +89,7 @@ function collectItems(
   const origins = originsOf(value, next);
   const kept = new Set(origins.map((at) => (at === null ? undefined : parts[at])));
   const isKept = (part: Part) => kept.has(part);
-  collectMissing(parts, isKept, edits);
+  removeMissing(parts, isKept, edits);
   let added: string[] = [];
   for (const [at, item] of next.entries()) {
     const origin = origins[at] ?? null;
@@ -106,13 +106,13 @@ function collectItems(
 }
 
 /** Removes parts, each with the comma before it; those before the first that stays, with the comma after them. */
-function collectMissing(parts: readonly Part[], isKept: (part: Part) => boolean, edits: Edit[]): void {
+function removeMissing(parts: readonly Part[], isKept: (part: Part) => boolean, edits: Edit[]): void {
   const first = parts.findIndex(isKept);
   for (const [at, part] of parts.entries()) {
     if (isKept(part)) continue;
-    const isBehind = first >= 0 && at > first;
-    const start = isBehind ? (parts[at - 1]?.to ?? part.from) : part.from;
-    edits.push({ from: start, to: isBehind ? part.to : (parts[at + 1]?.from ?? part.to), text: "" });
+    const isAfterKept = first >= 0 && at > first;
+    const start = isAfterKept ? (parts[at - 1]?.to ?? part.from) : part.from;
+    edits.push({ from: start, to: isAfterKept ? part.to : (parts[at + 1]?.from ?? part.to), text: "" });
   }
 }
 
