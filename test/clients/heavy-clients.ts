@@ -68,8 +68,8 @@ function copyMemprefix(folder: string): void {
   const project = join(HERE, "../..");
   mkdirSync(folder, { recursive: true });
   cpSync(join(project, "package.json"), join(folder, "package.json"));
-  for (const room of ["client", "core", "integrations"])
-    cpSync(join(project, "dist", room), join(folder, "dist", room), { recursive: true });
+  for (const part of ["client", "core", "integrations", "http/contracts/wire-names.js"])
+    cpSync(join(project, "dist", part), join(folder, "dist", part), { recursive: true });
 }
 
 async function install(folder: string): Promise<void> {
