@@ -4,7 +4,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { commands } from "./memprefix-command.js";
 
-const compose = { user_id: "ada", query: "Tea?", memories: [] };
+const compose = { user_id: "olga", query: "Tea?", memories: [] };
 
 function post(address: string, key?: string, body: object = compose): Promise<Response> {
   return fetch(`${address}/compose`, {
@@ -44,7 +44,7 @@ describe("memprefix keys", () => {
     );
     service.kill("SIGTERM");
     const { stderr } = await service.ended;
-    for (const text of [key.slice(-43), other.slice(-43), "acme", "ada"]) expect(stderr).not.toContain(text);
+    for (const text of [key.slice(-43), other.slice(-43), "acme", "olga"]) expect(stderr).not.toContain(text);
   });
 
   it.each([
