@@ -1,21 +1,10 @@
-import { textEnd } from "../../core/text/json.js";
+import { type JsonPart, partsOf, pastBlanks, valueEnd } from "../../core/text/json.js";
 
 /** A part of a JSON text to write again. */
 interface Edit {
   readonly from: number;
   readonly to: number;
   readonly text: string;
-}
-
-/** An item of a list, or a field of an object, in a JSON text. */
-interface Part {
-  /** The field's name; empty for an item. */
-  readonly name: string;
-  /** Where it begins: a field with its name. */
-  readonly from: number;
-  /** Where its value begins. */
-  readonly value: number;
-  readonly to: number;
 }
 
 /**
@@ -37,20 +26,20 @@ export function editedJson(json: string, value: unknown, next: unknown): string 
 }
 
 /** Names that the object at the top of a JSON text has more than once. Parsers differ in which of them counts. */
-export function repeatedNames(json: string): ReadonlySet<string> {
-  const seen = new Set<string>();
-  const repeated = new Set<string>();
-  for (const { name } of partsOf(json, pastBlanks(json, 0))) {
-    if (seen.has(name)) repeated.add(name);
-    seen.add(name);
+export function repeatedNames(json: string): ReadonlySet<string | number> {
+  const seen = new Set<string | number>();
+  const repeated = new Set<string | number>();
+  for (const { key } of partsOf(json, pastBlanks(json, 0))) {
+    if (seen.has(key)) repeated.add(key);
+    seen.add(key);
   }
   return repeated;
 }
 
 /** The text of a field's value in the object that a JSON text is; null where it has none of that name. Of several, the last. */
 export function valueText(json: string, name: string): string | null {
-  const part = partsOf(json, pastBlanks(json, 0)).findLast((field) => field.name === name);
-  return part === undefined ? null : json.slice(part.value, part.to);
+  const part = [...partsOf(json, pastBlanks(json, 0))].findLast(({ key }) => key === name);
+  return part === undefined ? null : json.slice(part.from, part.to);
 }
 
 function collect(json: string, from: number, value: unknown, next: unknown, edits: Edit[]): void {
@@ -65,16 +54,16 @@ function collect(json: string, from: number, value: unknown, next: unknown, edit
 }
 
 function collectFields(json: string, from: number, value: JsonFields, next: JsonFields, edits: Edit[]): void {
-  const parts = partsOf(json, from);
-  const last = new Map(parts.map((part) => [part.name, part]));
-  const isKept = (part: Part) => next[part.name] !== undefined;
+  const parts = [...partsOf(json, from)];
+  const last = new Map(parts.map((part) => [part.key, part]));
+  const isKept = (part: JsonPart) => next[part.key] !== undefined;
   const added = Object.entries(next)
     .filter(([name, field]) => field !== undefined && !last.has(name))
     .map(([name, field]) => `${JSON.stringify(name)}:${JSON.stringify(field)}`);
   removeMissing(parts, isKept, edits);
   insertLast(from, parts, isKept, added, edits);
   for (const part of last.values()) {
-    if (isKept(part)) collect(json, part.value, value[part.name], next[part.name], edits);
+    if (isKept(part)) collect(json, part.from, value[part.key], next[part.key], edits);
   }
 }
 
@@ -85,10 +74,10 @@ function collectItems(
   next: readonly unknown[],
   edits: Edit[],
 ): void {
-  const parts = partsOf(json, from);
+  const parts = [...partsOf(json, from)];
   const origins = originsOf(value, next);
   const kept = new Set(origins.map((at) => (at === null ? undefined : parts[at])));
-  const isKept = (part: Part) => kept.has(part);
+  const isKept = (part: JsonPart) => kept.has(part);
   removeMissing(parts, isKept, edits);
   let added: string[] = [];
   for (const [at, item] of next.entries()) {
@@ -98,28 +87,28 @@ function collectItems(
       added.push(JSON.stringify(item));
       continue;
     }
-    if (added.length > 0) edits.push({ from: part.from, to: part.from, text: `${added.join(",")},` });
+    if (added.length > 0) edits.push({ from: part.start, to: part.start, text: `${added.join(",")},` });
     added = [];
-    collect(json, part.value, value[origin], item, edits);
+    collect(json, part.from, value[origin], item, edits);
   }
   insertLast(from, parts, isKept, added, edits);
 }
 
 /** Removes parts, each with the comma before it; those before the first that stays, with the comma after them. */
-function removeMissing(parts: readonly Part[], isKept: (part: Part) => boolean, edits: Edit[]): void {
+function removeMissing(parts: readonly JsonPart[], isKept: (part: JsonPart) => boolean, edits: Edit[]): void {
   const first = parts.findIndex(isKept);
   for (const [at, part] of parts.entries()) {
     if (isKept(part)) continue;
     const isAfterKept = first >= 0 && at > first;
-    const start = isAfterKept ? (parts[at - 1]?.to ?? part.from) : part.from;
-    edits.push({ from: start, to: isAfterKept ? part.to : (parts[at + 1]?.from ?? part.to), text: "" });
+    const start = isAfterKept ? (parts[at - 1]?.to ?? part.start) : part.start;
+    edits.push({ from: start, to: isAfterKept ? part.to : (parts[at + 1]?.start ?? part.to), text: "" });
   }
 }
 
 function insertLast(
   from: number,
-  parts: readonly Part[],
-  isKept: (part: Part) => boolean,
+  parts: readonly JsonPart[],
+  isKept: (part: JsonPart) => boolean,
   added: readonly string[],
   edits: Edit[],
 ): void {
@@ -197,61 +186,4 @@ function written(next: unknown, own: { readonly value: string; readonly literal:
   if (!isObject(next)) return JSON.stringify(next);
   const fields = Object.entries(next).filter(([, field]) => field !== undefined);
   return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${written(field, own)}`).join(",")}}`;
-}
-
-/** The items of the list, or the fields of the object, that begins at `start`; none where another value does. */
-function partsOf(json: string, start: number): readonly Part[] {
-  const isOfFields = json[start] === "{";
-  if (!isOfFields && json[start] !== "[") return [];
-  const parts: Part[] = [];
-  let at = pastBlanks(json, start + 1);
-  while (at < json.length && json[at] !== "]" && json[at] !== "}") {
-    const from = at;
-    let name = "";
-    if (isOfFields) {
-      const end = textEnd(json, at);
-      name = JSON.parse(json.slice(at, end)) as string;
-      at = pastBlanks(json, pastBlanks(json, end) + 1);
-    }
-    const to = valueEnd(json, at);
-    parts.push({ name, from, value: at, to });
-    at = pastBlanks(json, to);
-    if (json[at] === ",") at = pastBlanks(json, at + 1);
-  }
-  return parts;
-}
-
-const SPACE = 0x20;
-
-function pastBlanks(json: string, from: number): number {
-  let at = from;
-  while (json.charCodeAt(at) <= SPACE) at++;
-  return at;
-}
-
-const QUOTE = 0x22;
-/** Square brackets and braces differ in this bit. */
-const BRACE_BIT = 0x20;
-const OPENS = 0x7b;
-const CLOSES = 0x7d;
-/** A number, or a word. */
-const SCALAR = /[^\t\n\r ,:[\]{}"]*/y;
-
-/** The index after the value that begins at `from`. */
-function valueEnd(json: string, from: number): number {
-  const first = json.charCodeAt(from);
-  if (first === QUOTE) return textEnd(json, from);
-  if ((first | BRACE_BIT) !== OPENS) {
-    SCALAR.lastIndex = from;
-    SCALAR.test(json);
-    return SCALAR.lastIndex;
-  }
-  let depth = 0;
-  for (let at = from; at < json.length; at++) {
-    const code = json.charCodeAt(at);
-    if (code === QUOTE) at = textEnd(json, at) - 1;
-    else if ((code | BRACE_BIT) === OPENS) depth++;
-    else if ((code | BRACE_BIT) === CLOSES && --depth === 0) return at + 1;
-  }
-  return json.length;
 }

@@ -41,3 +41,78 @@ export function textEnd(json: string, from: number): number {
   }
   return json.length;
 }
+
+/** An item of a list, or a field of an object, in a JSON text. */
+export interface JsonPart {
+  /** The field's name, or the item's position. */
+  readonly key: string | number;
+  /** Where it begins: a field with its name. */
+  readonly start: number;
+  /** Where its value begins. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The items of the list, or the fields of the object, that begins at `start`, as far as it is JSON; none where another value does. */
+export function* partsOf(json: string, start: number): Generator<JsonPart> {
+  const isObject = json[start] === "{";
+  if (!isObject && json[start] !== "[") return;
+  let at = pastBlanks(json, start + 1);
+  for (let count = 0; at < json.length && json[at] !== "]" && json[at] !== "}"; count++) {
+    const begins = at;
+    let key: string | number = count;
+    if (isObject) {
+      const end = json[at] === '"' ? textEnd(json, at) : at;
+      key = quotedText(json.slice(at, end));
+      at = pastBlanks(json, end);
+      if (json[at] !== ":") return;
+      at = pastBlanks(json, at + 1);
+    }
+    const to = valueEnd(json, at);
+    if (to === at) return;
+    yield { key, start: begins, from: at, to };
+    at = pastBlanks(json, to);
+    if (json[at] === ",") at = pastBlanks(json, at + 1);
+  }
+}
+
+/** The text that a JSON text is; empty where it is none. */
+export function quotedText(json: string): string {
+  return text(parsedJson(json));
+}
+
+const BLANKS = /[\t\n\r ]*/y;
+/** A number, or a word. */
+const SCALAR = /[^\t\n\r ,:[\]{}"]*/y;
+
+/** The index after white space from `at` on. */
+export function pastBlanks(json: string, at: number): number {
+  return endOf(BLANKS, json, at);
+}
+
+function endOf(pattern: RegExp, json: string, at: number): number {
+  pattern.lastIndex = at;
+  pattern.test(json);
+  return pattern.lastIndex;
+}
+
+const QUOTE = 0x22;
+/** Square brackets and braces differ in this bit. */
+const BRACE_BIT = 0x20;
+const OPENS = 0x7b;
+const CLOSES = 0x7d;
+
+/** The index after the value that begins at `from`; `from` itself where none does. */
+export function valueEnd(json: string, from: number): number {
+  const first = json.charCodeAt(from);
+  if (first === QUOTE) return textEnd(json, from);
+  if ((first | BRACE_BIT) !== OPENS) return endOf(SCALAR, json, from);
+  let depth = 0;
+  for (let at = from; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) at = textEnd(json, at) - 1;
+    else if ((code | BRACE_BIT) === OPENS) depth++;
+    else if ((code | BRACE_BIT) === CLOSES && --depth === 0) return at + 1;
+  }
+  return json.length;
+}

@@ -1,6 +1,7 @@
+import { type JsonPart, partsOf, pastBlanks, quotedText, textEnd } from "../../core/text/json.js";
 import type { FieldIssue } from "../../service/base/call-types.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import { textEnd, UnreadMemory } from "../../service/fields/fields.js";
+import { UnreadMemory } from "../../service/fields/fields.js";
 
 /*
  * JSON that cannot be read safely: nested too deep, with a field that sets a prototype, or of bytes that are not UTF-8. It costs the request,
@@ -74,7 +75,7 @@ function deepNesting(json: string, levels: number): FieldIssue | null {
       if (depth === 1) name = [at, end];
       at = end - 1;
     } else if ((code | BRACE_BIT) === (OPENS | BRACE_BIT)) {
-      if (++depth > levels) return tooDeep(nameIn(json.slice(...name)));
+      if (++depth > levels) return tooDeep(quotedText(json.slice(...name)));
     } else if ((code | BRACE_BIT) === (CLOSES | BRACE_BIT)) depth--;
   }
   return null;
@@ -83,16 +84,6 @@ function deepNesting(json: string, levels: number): FieldIssue | null {
 function tooDeep(name: string): FieldIssue {
   const field = /^[\w.-]{1,64}$/.test(name) ? name : "body";
   return { field, message: `must not be nested more than ${MAX_BODY_NESTING} levels deep` };
-}
-
-/** What a text in quotes says; empty where it is none. */
-function nameIn(quoted: string): string {
-  try {
-    const read: unknown = JSON.parse(quoted);
-    return typeof read === "string" ? read : "";
-  } catch {
-    return "";
-  }
 }
 
 /** The field name `__proto__` in JSON, in any escaping. Inside a string its quotes would be escaped. */
@@ -104,16 +95,11 @@ function reservedName(json: string): FieldIssue | null {
   return RESERVED.test(json) ? { field: "__proto__", message: "must not be a field's name" } : null;
 }
 
-/** A part of a text of JSON. */
-interface Part {
-  /** The field's name, or the item's position. */
-  readonly key: string | number;
-  readonly from: number;
-  readonly to: number;
-}
+/** Where a value is in a JSON text. */
+type PartBounds = Pick<JsonPart, "from" | "to">;
 
 /** A memory that is not safe to parse. */
-interface UnsafeMemory extends Omit<Part, "key"> {
+interface UnsafeMemory extends PartBounds {
   /** The keys on the way to it. */
   readonly place: readonly (string | number)[];
   readonly problem: string;
@@ -131,7 +117,7 @@ function unsafeMemories(json: string, path: BodyPath): readonly UnsafeMemory[] {
   const beside = [...partsAt(json, path, start, [])].flatMap(({ from, place }) =>
     [...partsOf(json, from)]
       .filter(({ key }) => typeof key === "string" && key !== RESULTS)
-      .map(({ key, ...part }) => ({ ...part, place: [...place, key] })),
+      .map(({ key, from, to }) => ({ from, to, place: [...place, key] })),
   );
   return [...items.flatMap((steps) => [...partsAt(json, steps, start, [])]), ...beside]
     .sort((a, b) => a.from - b.from)
@@ -144,7 +130,7 @@ function unsafeMemories(json: string, path: BodyPath): readonly UnsafeMemory[] {
 }
 
 /** The text with null in place of these parts of it. */
-function withNulls(json: string, parts: readonly Omit<Part, "key">[]): string {
+function withNulls(json: string, parts: readonly PartBounds[]): string {
   const ends = [...parts.map(({ from }) => from), json.length];
   return ends.map((end, at) => json.slice(parts[at - 1]?.to ?? 0, end)).join("null");
 }
@@ -164,61 +150,11 @@ function* partsAt(
   [step, ...below]: BodyPath,
   start: number,
   before: readonly (string | number)[],
-): Generator<Omit<Part, "key"> & Pick<UnsafeMemory, "place">> {
+): Generator<PartBounds & Pick<UnsafeMemory, "place">> {
   for (const { key, from, to } of partsOf(json, start)) {
     if (step !== (typeof key === "number" ? "*" : key)) continue;
     const place = [...before, key];
     if (below.length === 0) yield { from, to, place };
     else yield* partsAt(json, below, from, place);
   }
-}
-
-/** The items of the list, or the fields of the object, that begins at `start`, as far as it is JSON; none where another value does. */
-function* partsOf(json: string, start: number): Generator<Part> {
-  const isObject = json[start] === "{";
-  if (!isObject && json[start] !== "[") return;
-  let at = pastBlanks(json, start + 1);
-  for (let count = 0; at < json.length && json[at] !== "]" && json[at] !== "}"; count++) {
-    let key: string | number = count;
-    if (isObject) {
-      const end = json[at] === '"' ? textEnd(json, at) : at;
-      key = nameIn(json.slice(at, end));
-      at = pastBlanks(json, end);
-      if (json[at] !== ":") return;
-      at = pastBlanks(json, at + 1);
-    }
-    const to = valueEnd(json, at);
-    if (to === at) return;
-    yield { key, from: at, to };
-    at = pastBlanks(json, to);
-    if (json[at] === ",") at = pastBlanks(json, at + 1);
-  }
-}
-
-const BLANKS = /[\t\n\r ]*/y;
-/** A number, or a word. */
-const SCALAR = /[^\t\n\r ,:[\]{}"]*/y;
-
-function pastBlanks(json: string, at: number): number {
-  BLANKS.lastIndex = at;
-  BLANKS.test(json);
-  return BLANKS.lastIndex;
-}
-
-/** The index after the value that begins at `from`; `from` itself where none does. */
-function valueEnd(json: string, from: number): number {
-  if (json[from] === '"') return textEnd(json, from);
-  if (json[from] !== "[" && json[from] !== "{") {
-    SCALAR.lastIndex = from;
-    SCALAR.test(json);
-    return SCALAR.lastIndex;
-  }
-  let depth = 0;
-  for (let at = from; at < json.length; at++) {
-    const code = json.charCodeAt(at);
-    if (code === QUOTE) at = textEnd(json, at) - 1;
-    else if ((code | BRACE_BIT) === (OPENS | BRACE_BIT)) depth++;
-    else if ((code | BRACE_BIT) === (CLOSES | BRACE_BIT) && --depth === 0) return at + 1;
-  }
-  return json.length;
 }

@@ -224,7 +224,6 @@ export const tokenCount = z.int().min(0);
 export const milliseconds = z.number().min(0);
 
 export { ENDED } from "../../core/blocks/context-block.js";
-export { textEnd } from "../../core/text/json.js";
 /** When a memory ceases to hold, by what Mem0 says beside its text; and what stands for a memory that was not read. */
 export { mem0End as memoryEnd, UnreadMemory } from "../../memory/mem0-answer.js";
 /** Mem0's metadata of a memory. */
