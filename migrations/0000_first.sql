@@ -1,114 +1,122 @@
-CREATE TABLE `instructions` (
+CREATE TABLE `changes` (
 	`scope_id` integer NOT NULL,
-	`digest` text NOT NULL,
-	`messages` text NOT NULL,
-	PRIMARY KEY(`scope_id`, `digest`),
-	FOREIGN KEY (`scope_id`) REFERENCES `scopes`(`scope_id`) ON UPDATE no action ON DELETE cascade
+	`version` integer NOT NULL,
+	`changes` text NOT NULL,
+	PRIMARY KEY(`scope_id`, `version`)
 );
 --> statement-breakpoint
-CREATE TABLE `journal` (
-	`seq` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+CREATE TABLE `conversations` (
 	`scope_id` integer NOT NULL,
-	`n` integer NOT NULL,
-	`kind` integer NOT NULL,
-	`at` integer NOT NULL,
-	`turn` integer NOT NULL,
-	`turns` integer NOT NULL,
-	`conversation` integer,
-	`request_id` text,
-	`leaf` integer,
-	`sum` integer NOT NULL,
-	`changes` text,
-	`said` text,
-	FOREIGN KEY (`scope_id`) REFERENCES `scopes`(`scope_id`) ON UPDATE no action ON DELETE cascade
+	`id` text NOT NULL,
+	`used_at` integer NOT NULL,
+	`forgotten_at` integer,
+	PRIMARY KEY(`scope_id`, `id`)
 );
 --> statement-breakpoint
-CREATE INDEX `journal_by_scope` ON `journal` (`scope_id`,`n`,`turn`,`turns`,`conversation`,`kind`);--> statement-breakpoint
-CREATE INDEX `journal_by_request` ON `journal` (`request_id`,`scope_id`) WHERE request_id is not null;--> statement-breakpoint
-CREATE TABLE `known_memories` (
-	`seq` integer PRIMARY KEY NOT NULL,
-	`scope_id` integer NOT NULL,
-	`hashes` blob NOT NULL,
-	FOREIGN KEY (`seq`) REFERENCES `journal`(`seq`) ON UPDATE no action ON DELETE cascade
-);
---> statement-breakpoint
-CREATE TABLE `snapshots` (
-	`scope_id` integer PRIMARY KEY NOT NULL,
-	`n` integer NOT NULL,
-	`sum` integer NOT NULL,
-	`data` text NOT NULL,
-	FOREIGN KEY (`scope_id`) REFERENCES `scopes`(`scope_id`) ON UPDATE no action ON DELETE cascade
-);
---> statement-breakpoint
-CREATE TABLE `api_keys` (
+CREATE TABLE `keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`tenant` text NOT NULL,
-	`secret_digest` text NOT NULL,
+	`secret_digest` text,
 	`label` text,
 	`created_at` integer NOT NULL,
 	`revoked_at` integer,
-	FOREIGN KEY (`tenant`) REFERENCES `tenants`(`tenant`) ON UPDATE no action ON DELETE no action
+	`cache_secret` text NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE `deletions` (
-	`bucket` integer PRIMARY KEY NOT NULL,
-	`users` integer NOT NULL,
-	`memories` integer NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE `digest_keys` (
-	`id` integer PRIMARY KEY NOT NULL,
-	`key` blob NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE `first_token_times` (
-	`engine` text NOT NULL,
-	`number` integer NOT NULL,
-	`uncached_tokens` integer NOT NULL,
-	`cached_tokens` integer NOT NULL,
-	`ms` real NOT NULL,
-	PRIMARY KEY(`engine`, `number`)
-);
---> statement-breakpoint
-CREATE TABLE `forgotten_memories` (
-	`tenant` text NOT NULL,
-	`user_id` text NOT NULL,
-	`memory_id` text NOT NULL,
-	PRIMARY KEY(`tenant`, `user_id`, `memory_id`)
-);
---> statement-breakpoint
-CREATE TABLE `responses` (
+CREATE TABLE `messages` (
 	`scope_id` integer NOT NULL,
-	`id` text NOT NULL,
-	`tenant` text NOT NULL,
-	`used` integer NOT NULL,
-	`request_id` text NOT NULL,
-	PRIMARY KEY(`scope_id`, `id`),
-	FOREIGN KEY (`scope_id`) REFERENCES `scopes`(`scope_id`) ON UPDATE no action ON DELETE cascade
+	`conversation_id` text NOT NULL,
+	`key` text NOT NULL,
+	`turn_id` integer NOT NULL,
+	`message` text NOT NULL,
+	PRIMARY KEY(`scope_id`, `conversation_id`, `key`)
 );
 --> statement-breakpoint
-CREATE INDEX `responses_by_request` ON `responses` (`request_id`,`scope_id`);--> statement-breakpoint
-CREATE INDEX `responses_by_use` ON `responses` (`tenant`,`used`);--> statement-breakpoint
-CREATE TABLE `scopes` (
-	`scope_id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+CREATE TABLE `prompts` (
+	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`scope_id` integer NOT NULL,
+	`turn_id` integer NOT NULL,
 	`tenant` text NOT NULL,
 	`user_id` text NOT NULL,
 	`agent_id` text NOT NULL,
-	`created_at` integer NOT NULL
+	`conversation_id` text,
+	`request_id` text NOT NULL,
+	`at` integer NOT NULL,
+	`model` text NOT NULL,
+	`engine` text NOT NULL,
+	`layout` text NOT NULL,
+	`policy` text NOT NULL,
+	`retention` text NOT NULL,
+	`epoch_began` text,
+	`epoch_prompts` integer,
+	`prompt_tokens` integer NOT NULL,
+	`expected_tokens` integer NOT NULL,
+	`uncached_tokens` integer NOT NULL,
+	`carried_tokens` integer NOT NULL,
+	`planned_cause` text,
+	`planned_tokens` integer,
+	`miss_cause` text,
+	`miss_tokens` integer,
+	`reported_prompt_tokens` integer,
+	`reported_cached_tokens` integer,
+	`first_token_ms` real,
+	`first_token_bin` integer,
+	`apart` text,
+	`saved_money` real,
+	`missed_money` real,
+	`law` text,
+	`sample` integer,
+	`sample_uncached` integer,
+	`sample_cached` integer,
+	`sample_ms` real
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `prompts_by_turn` ON `prompts` (`scope_id`,`turn_id`);--> statement-breakpoint
+CREATE INDEX `prompts_by_time` ON `prompts` (`tenant`,`at`);--> statement-breakpoint
+CREATE INDEX `prompts_by_sample` ON `prompts` (`law`,`sample`) WHERE "prompts"."law" is not null;--> statement-breakpoint
+CREATE TABLE `requests` (
+	`scope_id` integer NOT NULL,
+	`id` text NOT NULL,
+	`turn_id` integer NOT NULL,
+	`at` integer NOT NULL,
+	`digest` text NOT NULL,
+	`leaf` integer NOT NULL,
+	`answer` text NOT NULL,
+	`report` text,
+	`evicted` integer DEFAULT 0 NOT NULL,
+	PRIMARY KEY(`scope_id`, `turn_id`)
+);
+--> statement-breakpoint
+CREATE INDEX `requests_by_id` ON `requests` (`id`,`scope_id`);--> statement-breakpoint
+CREATE TABLE `scopes` (
+	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`tenant` text NOT NULL,
+	`user_id` text NOT NULL,
+	`agent_id` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`version` integer DEFAULT 0 NOT NULL,
+	`snapshot_version` integer DEFAULT 0 NOT NULL,
+	`snapshot` text,
+	`forgotten` text,
+	`pending` text
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `scopes_by_name` ON `scopes` (`tenant`,`user_id`,`agent_id`);--> statement-breakpoint
-CREATE TABLE `source_deletions` (
-	`tenant` text NOT NULL,
-	`user_id` text NOT NULL,
-	`memory_id` text NOT NULL,
-	PRIMARY KEY(`tenant`, `user_id`, `memory_id`)
+CREATE TABLE `turns` (
+	`scope_id` integer NOT NULL,
+	`id` integer NOT NULL,
+	`conversation_id` text,
+	`at` integer NOT NULL,
+	`head` text NOT NULL,
+	`section` text,
+	`sections` text,
+	`response_id` text,
+	`engine_conversation` text,
+	`turn` text NOT NULL,
+	PRIMARY KEY(`scope_id`, `id`)
 );
 --> statement-breakpoint
-CREATE TABLE `tenants` (
-	`tenant` text PRIMARY KEY NOT NULL,
-	`cache_secret` text NOT NULL,
-	`created_at` integer NOT NULL
-);
---> statement-breakpoint
-INSERT INTO `digest_keys` (`id`, `key`) VALUES (1, randomblob(32));
+CREATE INDEX `turns_by_conversation` ON `turns` (`scope_id`,`conversation_id`,`id`);--> statement-breakpoint
+CREATE INDEX `turns_by_response` ON `turns` (`scope_id`,`response_id`) WHERE "turns"."response_id" is not null;--> statement-breakpoint
+CREATE INDEX `turns_by_engine_conversation` ON `turns` (`scope_id`,`engine_conversation`) WHERE "turns"."engine_conversation" is not null;--> statement-breakpoint
+CREATE INDEX `single_turns_by_time` ON `turns` (`at`) WHERE "turns"."conversation_id" is null;

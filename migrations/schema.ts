@@ -1,196 +1,196 @@
-import { sql } from "drizzle-orm";
-import { blob, index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-import type { SealedDigest } from "../src/store/database/digest-seal.js";
+import { isNotNull, isNull } from "drizzle-orm";
+import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
 /*
- * The tables beside the journal's. A row of `scopes` is one (tenant, user, agent). Every other table with a scope's number belongs to it and
- * is deleted with it.
+ * The tables in SQLite (docs/internals/store.md); `postgres/schema.ts` has the same ones, and a test compares them. Times are milliseconds
+ * since the epoch. JSON is text. Whoever deletes a scope deletes its rows from every table with a `scope_id`.
  */
 
-const ofScope = () =>
-  integer("scope_id")
-    .notNull()
-    .references(() => scopes.scopeId, { onDelete: "cascade" });
+const scopeId = () => integer("scope_id").notNull();
 
-/** Scopes: a row for each agent of a user, and one without. Its version is the number of its newest record. */
+/** One user and agent of a tenant; the row without an agent stands for the user, too. */
 export const scopes = sqliteTable(
   "scopes",
   {
-    /** Never reused, so that a user who was deleted and came back is not taken for the deleted one. */
-    scopeId: integer("scope_id").primaryKey({ autoIncrement: true }),
+    /** Never given twice, so that a user who was deleted and came back is another one. */
+    id: integer("id").primaryKey({ autoIncrement: true }),
     tenant: text("tenant").notNull(),
     userId: text("user_id").notNull(),
     /** Empty: no agent. */
     agentId: text("agent_id").notNull(),
     createdAt: integer("created_at").notNull(),
+    /** Grows with every commit. */
+    version: integer("version").notNull().default(0),
+    /** The version that the snapshot is of. */
+    snapshotVersion: integer("snapshot_version").notNull().default(0),
+    /** Memories, context index and counters, as JSON; null: none yet. */
+    snapshot: text("snapshot"),
+    /** In the user's row: a JSON list of memories that are never sent again. */
+    forgotten: text("forgotten"),
+    /** In the user's row: what the memory source has yet to delete, as JSON; null: nothing. */
+    pending: text("pending"),
   },
   (table) => [uniqueIndex("scopes_by_name").on(table.tenant, table.userId, table.agentId)],
 );
 
-/**
- * Memories forgotten on request; only the id is kept, so that they are never sent again. Per user, not per agent: a later agent must not
- * bring them back.
- */
-export const forgottenMemories = sqliteTable(
-  "forgotten_memories",
-  { tenant: text("tenant").notNull(), userId: text("user_id").notNull(), memoryId: text("memory_id").notNull() },
-  (table) => [primaryKey({ columns: [table.tenant, table.userId, table.memoryId] })],
+/** What one commit changed in a scope since its snapshot, as JSON. */
+export const changes = sqliteTable(
+  "changes",
+  { scopeId: scopeId(), version: integer("version").notNull(), changes: text("changes").notNull() },
+  (table) => [primaryKey({ columns: [table.scopeId, table.version] })],
 );
 
-/**
- * How often users, and memories of theirs, were deleted: requests under way in any process compare it before they continue. Counted by a
- * hash of the user's name, several users in one bucket, so that no name is kept.
- */
-export const deletions = sqliteTable("deletions", {
-  bucket: integer("bucket").primaryKey(),
-  users: integer("users").notNull(),
-  memories: integer("memories").notNull(),
-});
-
-/**
- * Deletions that the memory source has not confirmed yet: written with the deletion, removed once confirmed. The next process that handles
- * this user finishes them first.
- */
-export const sourceDeletions = sqliteTable(
-  "source_deletions",
+/** One conversation of a scope. */
+export const conversations = sqliteTable(
+  "conversations",
   {
-    tenant: text("tenant").notNull(),
-    userId: text("user_id").notNull(),
-    /** Empty: all of the user's. */
-    memoryId: text("memory_id").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.tenant, table.userId, table.memoryId] })],
-);
-
-/**
- * Which prompt led to a response of the engine's, or is the newest of an engine's conversation. Removed with the prompt, and with any memory
- * of it that the user forgets. A tenant has so many, the least recently used are removed first.
- */
-export const responses = sqliteTable(
-  "responses",
-  {
-    scopeId: ofScope(),
-    /** As the engine names it: receipts of forgetting name it, too. */
+    scopeId: scopeId(),
     id: text("id").notNull(),
-    tenant: text("tenant").notNull(),
-    /** Grows with every use within the tenant. */
-    used: integer("used").notNull(),
-    requestId: text("request_id").notNull(),
+    /** When its newest prompt was composed. */
+    usedAt: integer("used_at").notNull(),
+    /** When a memory was forgotten that its end was given; null once it goes on. */
+    forgottenAt: integer("forgotten_at"),
+  },
+  (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
+);
+
+/** One turn: what one prompt added to the one before it. */
+export const turns = sqliteTable(
+  "turns",
+  {
+    scopeId: scopeId(),
+    id: integer("id").notNull(),
+    /** Null: a single prompt. */
+    conversationId: text("conversation_id"),
+    at: integer("at").notNull(),
+    /** Digest of the instructions at the head of the prompt. */
+    head: text("head").notNull(),
+    /** The newest section, as it was sent; null: none, or a turn that was only said again. */
+    section: text("section"),
+    /** A JSON list: digests of the section's texts, by which it is recognised where a client sends it back; null: none. */
+    sections: text("sections"),
+    /** The id of the engine's answer, and of the engine's own conversation; null: not stored there. */
+    responseId: text("response_id"),
+    engineConversation: text("engine_conversation"),
+    /** The rest, as JSON: what was injected, digests of messages and prompts, tokens. */
+    turn: text("turn").notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.scopeId, table.id] }),
-    index("responses_by_request").on(table.requestId, table.scopeId),
-    index("responses_by_use").on(table.tenant, table.used),
+    index("turns_by_conversation").on(table.scopeId, table.conversationId, table.id),
+    index("turns_by_response").on(table.scopeId, table.responseId).where(isNotNull(table.responseId)),
+    index("turns_by_engine_conversation")
+      .on(table.scopeId, table.engineConversation)
+      .where(isNotNull(table.engineConversation)),
+    index("single_turns_by_time").on(table.at).where(isNull(table.conversationId)),
   ],
 );
 
-/** First-token times that engines reported, the last few of each: numbers that belong to no user. */
-export const firstTokenTimes = sqliteTable(
-  "first_token_times",
+/** One message of a conversation, once, as the client sent it. */
+export const messages = sqliteTable(
+  "messages",
   {
-    engine: text("engine").notNull(),
-    /** Counts the engine's from 1. */
-    number: integer("number").notNull(),
-    uncachedTokens: integer("uncached_tokens").notNull(),
-    cachedTokens: integer("cached_tokens").notNull(),
-    ms: real("ms").notNull(),
+    scopeId: scopeId(),
+    /** Empty: instructions, and messages of single prompts. */
+    conversationId: text("conversation_id").notNull(),
+    /** By which turns refer to it: its digest; of a single prompt's, the turn and its place. */
+    key: text("key").notNull(),
+    /** The first turn that has it. */
+    turnId: integer("turn_id").notNull(),
+    /** As JSON; instructions are a list. */
+    message: text("message").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.engine, table.number] })],
+  (table) => [primaryKey({ columns: [table.scopeId, table.conversationId, table.key] })],
 );
 
-/** The key that seals digests: one row, made with the database. The table belongs to no scope, so that no export contains it. */
-export const digestKeys = sqliteTable("digest_keys", {
-  id: integer("id").primaryKey(),
-  key: blob("key", { mode: "buffer" }).notNull(),
-});
+/** One request: what was asked and answered, and what the engine said of it. */
+export const requests = sqliteTable(
+  "requests",
+  {
+    scopeId: scopeId(),
+    id: text("id").notNull(),
+    turnId: integer("turn_id").notNull(),
+    at: integer("at").notNull(),
+    /** Digest of what was asked for. */
+    digest: text("digest").notNull(),
+    /** Node of the context index where its prompt ends. */
+    leaf: integer("leaf").notNull(),
+    /** Memories, plan and warnings, as JSON: the messages are made again of turns. */
+    answer: text("answer").notNull(),
+    /** What the engine reported, as JSON; null: nothing yet. */
+    report: text("report"),
+    /** 1: the engine dropped it. */
+    evicted: integer("evicted").notNull().default(0),
+  },
+  (table) => [
+    primaryKey({ columns: [table.scopeId, table.turnId] }),
+    index("requests_by_id").on(table.id, table.scopeId),
+  ],
+);
 
-/** Tenants that have, or had, an API key. */
-export const tenants = sqliteTable("tenants", {
-  tenant: text("tenant").primaryKey(),
-  /** Random: what the tenant's cache salts are made of. */
-  cacheSecret: text("cache_secret").notNull(),
-  createdAt: integer("created_at").notNull(),
-});
+/** Figures of one prompt, for the dashboard; they go after some days. */
+export const prompts = sqliteTable(
+  "prompts",
+  {
+    /** Grows with time. */
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    scopeId: scopeId(),
+    turnId: integer("turn_id").notNull(),
+    tenant: text("tenant").notNull(),
+    userId: text("user_id").notNull(),
+    /** Empty: no agent. */
+    agentId: text("agent_id").notNull(),
+    conversationId: text("conversation_id"),
+    requestId: text("request_id").notNull(),
+    at: integer("at").notNull(),
+    model: text("model").notNull(),
+    /** The engine family. */
+    engine: text("engine").notNull(),
+    layout: text("layout").notNull(),
+    policy: text("policy").notNull(),
+    retention: text("retention").notNull(),
+    epochBegan: text("epoch_began"),
+    epochPrompts: integer("epoch_prompts"),
+    promptTokens: integer("prompt_tokens").notNull(),
+    expectedTokens: integer("expected_tokens").notNull(),
+    uncachedTokens: integer("uncached_tokens").notNull(),
+    carriedTokens: integer("carried_tokens").notNull(),
+    plannedCause: text("planned_cause"),
+    plannedTokens: integer("planned_tokens"),
+    missCause: text("miss_cause"),
+    missTokens: integer("miss_tokens"),
+    reportedPromptTokens: integer("reported_prompt_tokens"),
+    reportedCachedTokens: integer("reported_cached_tokens"),
+    firstTokenMs: real("first_token_ms"),
+    /** Of `timeBin`: percentiles of a window are those of its bins. */
+    firstTokenBin: integer("first_token_bin"),
+    /** `below_minimum` or `expired`: not in the cached share. */
+    apart: text("apart"),
+    savedMoney: real("saved_money"),
+    missedMoney: real("missed_money"),
+    /** A sample of how long the engine takes: which engine's, its number, and what was computed in which time. */
+    law: text("law"),
+    sample: integer("sample"),
+    sampleUncached: integer("sample_uncached"),
+    sampleCached: integer("sample_cached"),
+    sampleMs: real("sample_ms"),
+  },
+  (table) => [
+    uniqueIndex("prompts_by_turn").on(table.scopeId, table.turnId),
+    index("prompts_by_time").on(table.tenant, table.at),
+    index("prompts_by_sample").on(table.law, table.sample).where(isNotNull(table.law)),
+  ],
+);
 
-/** API keys. Revoked ones are kept: once there was a key, requests without one are rejected. */
-export const apiKeys = sqliteTable("api_keys", {
+/** API keys; the row of a tenant without keys has its cache secret. */
+export const keys = sqliteTable("keys", {
   id: text("id").primaryKey(),
-  tenant: text("tenant")
-    .notNull()
-    .references(() => tenants.tenant),
-  /** SHA-256 of the key's secret, base64url. The secret is random and as long as the digest, so it cannot be guessed. */
-  secretDigest: text("secret_digest").notNull(),
+  tenant: text("tenant").notNull(),
+  /** SHA-256 of the secret; null: no key opens it. */
+  secretDigest: text("secret_digest"),
   label: text("label"),
   createdAt: integer("created_at").notNull(),
   revokedAt: integer("revoked_at"),
-});
-
-/*
- * The journal: a row for every change of a scope, appended, so that commits of many users share pages. The one index that is not appended
- * to is by scope: a compose costs the disk its own bytes and that page. Both indexes can be rebuilt from the rows.
- */
-
-/** Records; see `RecordKey` and `RecordBodies`. What is long stands last, so that reading a key does not read it. */
-export const journal = sqliteTable(
-  "journal",
-  {
-    /** Never reused, and in the order of writing. */
-    seq: integer("seq").primaryKey({ autoIncrement: true }),
-    scopeId: ofScope(),
-    n: integer("n").notNull(),
-    /** Index in `RECORD_KINDS`. */
-    kind: integer("kind").notNull(),
-    at: integer("at").notNull(),
-    turn: integer("turn").notNull(),
-    turns: integer("turns").notNull(),
-    conversation: integer("conversation"),
-    requestId: text("request_id"),
-    leaf: integer("leaf"),
-    /** CRC-32 of all other columns but `seq`. */
-    sum: integer("sum").notNull(),
-    changes: text("changes"),
-    said: text("said"),
-  },
-  (table) => [
-    // Covers counting and looking for turns and conversations.
-    index("journal_by_scope").on(table.scopeId, table.n, table.turn, table.turns, table.conversation, table.kind),
-    // By id first: engines report requests by id alone, and our own ids grow with time.
-    index("journal_by_request").on(table.requestId, table.scopeId).where(sql`request_id is not null`),
-  ],
-);
-
-/** A scope's state after its record `n`. */
-export const snapshots = sqliteTable("snapshots", {
-  scopeId: integer("scope_id")
-    .primaryKey()
-    .references(() => scopes.scopeId, { onDelete: "cascade" }),
-  n: integer("n").notNull(),
-  /** CRC-32 of all other columns. */
-  sum: integer("sum").notNull(),
-  data: text("data").notNull(),
-});
-
-/** What records refer to, each stored once in a scope: the instructions at the head of prompts, and messages that several turns were given. */
-export const instructions = sqliteTable(
-  "instructions",
-  {
-    scopeId: ofScope(),
-    digest: text("digest").$type<SealedDigest>().notNull(),
-    /** JSON of its messages. */
-    messages: text("messages").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.scopeId, table.digest] })],
-);
-
-/**
- * Which memories scopes have, or had, for walks through all scopes: a row for each record that brought new ones. Keyed like the record,
- * so that rows are appended, and go with their scope.
- */
-export const knownMemories = sqliteTable("known_memories", {
-  seq: integer("seq")
-    .primaryKey()
-    .references(() => journal.seq, { onDelete: "cascade" }),
-  scopeId: integer("scope_id").notNull(),
-  /** Keyed hashes of their ids, 4 bytes each, big-endian. */
-  hashes: blob("hashes", { mode: "buffer" }).notNull(),
+  /** What the tenant's cache salts are derived from: the same in all of its rows. */
+  cacheSecret: text("cache_secret").notNull(),
 });

@@ -1,217 +1,202 @@
-import { isNotNull } from "drizzle-orm";
-import {
-  bigint,
-  customType,
-  doublePrecision,
-  index,
-  integer,
-  type PgColumn,
-  pgSchema,
-  primaryKey,
-  smallint,
-  text,
-  uniqueIndex,
-} from "drizzle-orm/pg-core";
-import type { SealedDigest } from "../../src/store/database/digest-seal.js";
-import { typeOf } from "../../src/store/database/sql.js";
-import { SCHEMA } from "../../src/store/postgres/connections.js";
-import { type TableName, USAGE_TABLES, type UsageTable } from "../../src/store/usage/usage-tables.js";
+import { isNotNull, isNull } from "drizzle-orm";
+import { bigint, doublePrecision, index, pgSchema, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { SCHEMA } from "../../src/store/postgres/schema-name.js";
 
 /*
- * The journal's tables in PostgreSQL, in a schema of their own. There are no foreign keys: a check of one would lock, and so write, the
- * scope's row with every record. Whoever deletes a scope holds its lock, and deletes from `SCOPE_TABLES` of `unit-changes.ts`.
+ * The tables in PostgreSQL, in a schema of their own: those of `../schema.ts`, which says what each column is. JSON is text, as `jsonb`
+ * changes bytes.
  */
 
 const memprefix = pgSchema(SCHEMA);
 
-const bytes = customType<{ data: Buffer }>({ dataType: () => "bytea" });
-const big = (name: string) => bigint(name, { mode: "number" });
-const digest = (name: string) => text(name).$type<SealedDigest>();
+const integer = (name: string) => bigint(name, { mode: "number" });
+const real = (name: string) => doublePrecision(name);
 
-/** Scopes: a row for each agent of a user, and one without. Its version is the number of its newest record. */
+const scopeId = () => integer("scope_id").notNull();
+
+/** One user and agent of a tenant; the row without an agent stands for the user, too. */
 export const scopes = memprefix.table(
   "scopes",
   {
-    /** Never reused, so that a user who was deleted and came back is not taken for the deleted one. */
-    scopeId: big("scope_id").primaryKey().generatedAlwaysAsIdentity(),
+    /** Never given twice, so that a user who was deleted and came back is another one. */
+    id: integer("id").primaryKey().generatedAlwaysAsIdentity(),
     tenant: text("tenant").notNull(),
     userId: text("user_id").notNull(),
     /** Empty: no agent. */
     agentId: text("agent_id").notNull(),
-    createdAt: big("created_at").notNull(),
+    createdAt: integer("created_at").notNull(),
+    /** Grows with every commit. */
+    version: integer("version").notNull().default(0),
+    /** The version that the snapshot is of. */
+    snapshotVersion: integer("snapshot_version").notNull().default(0),
+    /** Memories, context index and counters, as JSON; null: none yet. */
+    snapshot: text("snapshot"),
+    /** In the user's row: a JSON list of memories that are never sent again. */
+    forgotten: text("forgotten"),
+    /** In the user's row: what the memory source has yet to delete, as JSON; null: nothing. */
+    pending: text("pending"),
   },
   (table) => [uniqueIndex("scopes_by_name").on(table.tenant, table.userId, table.agentId)],
 );
 
-/** Records; see `RecordKey` and `RecordBodies`. Migration 0000 keeps rows of up to 8 KB uncompressed and in place. */
-export const journal = memprefix.table(
-  "journal",
-  {
-    seq: big("seq").primaryKey().generatedAlwaysAsIdentity(),
-    scopeId: big("scope_id").notNull(),
-    n: integer("n").notNull(),
-    /** Index in `RECORD_KINDS`. */
-    kind: smallint("kind").notNull(),
-    turn: integer("turn").notNull(),
-    turns: integer("turns").notNull(),
-    conversation: big("conversation"),
-    requestId: text("request_id"),
-    leaf: big("leaf"),
-    at: big("at").notNull(),
-    /** CRC-32 of all other columns but `seq`. */
-    sum: big("sum").notNull(),
-    changes: text("changes"),
-    said: text("said"),
-  },
-  (table) => [
-    // What keeps two instances that planned on one state from both winning, should their locks ever fail.
-    uniqueIndex("journal_by_scope").on(table.scopeId, table.n),
-    index("journal_by_conversation")
-      .on(table.scopeId, table.conversation, table.n)
-      .where(isNotNull(table.conversation)),
-    // By id first: engines report requests by id alone, and our own ids grow with time.
-    index("journal_by_request").on(table.requestId, table.scopeId).where(isNotNull(table.requestId)),
-  ],
+/** What one commit changed in a scope since its snapshot, as JSON. */
+export const changes = memprefix.table(
+  "changes",
+  { scopeId: scopeId(), version: integer("version").notNull(), changes: text("changes").notNull() },
+  (table) => [primaryKey({ columns: [table.scopeId, table.version] })],
 );
 
-/** A scope's state after its record `n`. */
-export const snapshots = memprefix.table("snapshots", {
-  scopeId: big("scope_id").primaryKey(),
-  n: integer("n").notNull(),
-  sum: big("sum").notNull(),
-  data: text("data").notNull(),
-});
-
-/** What records refer to, each stored once in a scope: the instructions at the head of prompts, and messages that several turns were given. */
-export const instructions = memprefix.table(
-  "instructions",
+/** One conversation of a scope. */
+export const conversations = memprefix.table(
+  "conversations",
   {
-    scopeId: big("scope_id").notNull(),
-    digest: digest("digest").notNull(),
-    /** JSON of its messages. */
-    messages: text("messages").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.scopeId, table.digest] })],
-);
-
-/** Keyed hashes of the ids of memories that scopes have, or had: a row for each record that brought new ones. */
-export const knownMemories = memprefix.table(
-  "known_memories",
-  { scopeId: big("scope_id").notNull(), hashes: integer("hashes").array().notNull() },
-  (table) => [index("known_memories_by_scope").on(table.scopeId)],
-);
-
-/** Which prompt led to a response of the engine's, or is the newest of an engine's conversation. */
-export const responses = memprefix.table(
-  "responses",
-  {
-    scopeId: big("scope_id").notNull(),
-    /** As the engine names it. */
+    scopeId: scopeId(),
     id: text("id").notNull(),
-    tenant: text("tenant").notNull(),
-    /** Grows with every use within the tenant. */
-    used: big("used").notNull(),
-    requestId: text("request_id").notNull(),
+    /** When its newest prompt was composed. */
+    usedAt: integer("used_at").notNull(),
+    /** When a memory was forgotten that its end was given; null once it goes on. */
+    forgottenAt: integer("forgotten_at"),
+  },
+  (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
+);
+
+/** One turn: what one prompt added to the one before it. */
+export const turns = memprefix.table(
+  "turns",
+  {
+    scopeId: scopeId(),
+    id: integer("id").notNull(),
+    /** Null: a single prompt. */
+    conversationId: text("conversation_id"),
+    at: integer("at").notNull(),
+    /** Digest of the instructions at the head of the prompt. */
+    head: text("head").notNull(),
+    /** The newest section, as it was sent; null: none, or a turn that was only said again. */
+    section: text("section"),
+    /** A JSON list: digests of the section's texts, by which it is recognised where a client sends it back; null: none. */
+    sections: text("sections"),
+    /** The id of the engine's answer, and of the engine's own conversation; null: not stored there. */
+    responseId: text("response_id"),
+    engineConversation: text("engine_conversation"),
+    /** The rest, as JSON: what was injected, digests of messages and prompts, tokens. */
+    turn: text("turn").notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.scopeId, table.id] }),
-    index("responses_by_use").on(table.tenant, table.used),
+    index("turns_by_conversation").on(table.scopeId, table.conversationId, table.id),
+    index("turns_by_response").on(table.scopeId, table.responseId).where(isNotNull(table.responseId)),
+    index("turns_by_engine_conversation")
+      .on(table.scopeId, table.engineConversation)
+      .where(isNotNull(table.engineConversation)),
+    index("single_turns_by_time").on(table.at).where(isNull(table.conversationId)),
   ],
 );
 
-/** Memories forgotten on request: per user, not per agent, as a later agent must not bring them back. */
-export const forgottenMemories = memprefix.table(
-  "forgotten_memories",
-  { tenant: text("tenant").notNull(), userId: text("user_id").notNull(), memoryId: text("memory_id").notNull() },
-  (table) => [primaryKey({ columns: [table.tenant, table.userId, table.memoryId] })],
+/** One message of a conversation, once, as the client sent it. */
+export const messages = memprefix.table(
+  "messages",
+  {
+    scopeId: scopeId(),
+    /** Empty: instructions, and messages of single prompts. */
+    conversationId: text("conversation_id").notNull(),
+    /** By which turns refer to it: its digest; of a single prompt's, the turn and its place. */
+    key: text("key").notNull(),
+    /** The first turn that has it. */
+    turnId: integer("turn_id").notNull(),
+    /** As JSON; instructions are a list. */
+    message: text("message").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.scopeId, table.conversationId, table.key] })],
 );
 
-/** How often users of a bucket, and memories of theirs, were deleted; see `DeletionCounts`. */
-export const deletions = memprefix.table("deletions", {
-  bucket: integer("bucket").primaryKey(),
-  users: integer("users").notNull(),
-  memories: integer("memories").notNull(),
-});
-
-/** Deletions that the memory source has not confirmed yet. */
-export const sourceDeletions = memprefix.table(
-  "source_deletions",
+/** One request: what was asked and answered, and what the engine said of it. */
+export const requests = memprefix.table(
+  "requests",
   {
+    scopeId: scopeId(),
+    id: text("id").notNull(),
+    turnId: integer("turn_id").notNull(),
+    at: integer("at").notNull(),
+    /** Digest of what was asked for. */
+    digest: text("digest").notNull(),
+    /** Node of the context index where its prompt ends. */
+    leaf: integer("leaf").notNull(),
+    /** Memories, plan and warnings, as JSON: the messages are made again of turns. */
+    answer: text("answer").notNull(),
+    /** What the engine reported, as JSON; null: nothing yet. */
+    report: text("report"),
+    /** 1: the engine dropped it. */
+    evicted: integer("evicted").notNull().default(0),
+  },
+  (table) => [
+    primaryKey({ columns: [table.scopeId, table.turnId] }),
+    index("requests_by_id").on(table.id, table.scopeId),
+  ],
+);
+
+/** Figures of one prompt, for the dashboard; they go after some days. */
+export const prompts = memprefix.table(
+  "prompts",
+  {
+    /** Grows with time. */
+    id: integer("id").primaryKey().generatedAlwaysAsIdentity(),
+    scopeId: scopeId(),
+    turnId: integer("turn_id").notNull(),
     tenant: text("tenant").notNull(),
     userId: text("user_id").notNull(),
-    /** Empty: all of the user's. */
-    memoryId: text("memory_id").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.tenant, table.userId, table.memoryId] })],
-);
-
-/** First-token times that engines reported, the last few of each: numbers that belong to no user. */
-export const firstTokenTimes = memprefix.table(
-  "first_token_times",
-  {
+    /** Empty: no agent. */
+    agentId: text("agent_id").notNull(),
+    conversationId: text("conversation_id"),
+    requestId: text("request_id").notNull(),
+    at: integer("at").notNull(),
+    model: text("model").notNull(),
+    /** The engine family. */
     engine: text("engine").notNull(),
-    /** Counts the engine's from 1. */
-    number: integer("number").notNull(),
+    layout: text("layout").notNull(),
+    policy: text("policy").notNull(),
+    retention: text("retention").notNull(),
+    epochBegan: text("epoch_began"),
+    epochPrompts: integer("epoch_prompts"),
+    promptTokens: integer("prompt_tokens").notNull(),
+    expectedTokens: integer("expected_tokens").notNull(),
     uncachedTokens: integer("uncached_tokens").notNull(),
-    cachedTokens: integer("cached_tokens").notNull(),
-    ms: doublePrecision("ms").notNull(),
+    carriedTokens: integer("carried_tokens").notNull(),
+    plannedCause: text("planned_cause"),
+    plannedTokens: integer("planned_tokens"),
+    missCause: text("miss_cause"),
+    missTokens: integer("miss_tokens"),
+    reportedPromptTokens: integer("reported_prompt_tokens"),
+    reportedCachedTokens: integer("reported_cached_tokens"),
+    firstTokenMs: real("first_token_ms"),
+    /** Of `timeBin`: percentiles of a window are those of its bins. */
+    firstTokenBin: integer("first_token_bin"),
+    /** `below_minimum` or `expired`: not in the cached share. */
+    apart: text("apart"),
+    savedMoney: real("saved_money"),
+    missedMoney: real("missed_money"),
+    /** A sample of how long the engine takes: which engine's, its number, and what was computed in which time. */
+    law: text("law"),
+    sample: integer("sample"),
+    sampleUncached: integer("sample_uncached"),
+    sampleCached: integer("sample_cached"),
+    sampleMs: real("sample_ms"),
   },
-  (table) => [primaryKey({ columns: [table.engine, table.number] })],
+  (table) => [
+    uniqueIndex("prompts_by_turn").on(table.scopeId, table.turnId),
+    index("prompts_by_time").on(table.tenant, table.at),
+    index("prompts_by_sample").on(table.law, table.sample).where(isNotNull(table.law)),
+  ],
 );
 
-/** The key that seals digests: one row, made when the database is first opened. */
-export const digestKeys = memprefix.table("digest_keys", { id: integer("id").primaryKey(), key: bytes("key").notNull() });
-
-/** Tenants that have, or had, an API key. */
-export const tenants = memprefix.table("tenants", {
-  tenant: text("tenant").primaryKey(),
-  /** Random: what the tenant's cache salts are made of. */
-  cacheSecret: text("cache_secret").notNull(),
-  createdAt: big("created_at").notNull(),
-});
-
-/** API keys. Revoked ones are kept: once there was a key, requests without one are rejected. */
-export const apiKeys = memprefix.table("api_keys", {
+/** API keys; the row of a tenant without keys has its cache secret. */
+export const keys = memprefix.table("keys", {
   id: text("id").primaryKey(),
-  tenant: text("tenant")
-    .notNull()
-    .references(() => tenants.tenant),
-  /** SHA-256 of the key's secret, base64url. */
-  secretDigest: text("secret_digest").notNull(),
+  tenant: text("tenant").notNull(),
+  /** SHA-256 of the secret; null: no key opens it. */
+  secretDigest: text("secret_digest"),
   label: text("label"),
-  createdAt: big("created_at").notNull(),
-  revokedAt: big("revoked_at"),
+  createdAt: integer("created_at").notNull(),
+  revokedAt: integer("revoked_at"),
+  /** What the tenant's cache salts are derived from: the same in all of its rows. */
+  cacheSecret: text("cache_secret").notNull(),
 });
-
-/*
- * The usage log's tables, as `usage-tables.ts` has them.
- */
-
-const BUILDERS = {
-  bigint: (name: string) => bigint(name, { mode: "number" }),
-  "double precision": (name: string) => doublePrecision(name),
-  text: (name: string) => text(name),
-};
-
-function tableOf(name: TableName) {
-  const { columns, key, indexes = [] }: UsageTable = USAGE_TABLES[name];
-  const built = Object.entries(columns).map(([column, type]) => {
-    const builder = BUILDERS[typeOf(type)](column);
-    const isKey = key.length === 1 && key[0] === column;
-    return [column, isKey ? builder.primaryKey() : type.endsWith("?") ? builder : builder.notNull()] as const;
-  });
-  return memprefix.table(name, Object.fromEntries(built), (table) => {
-    const column = (of: string): PgColumn => table[of] as PgColumn;
-    return [
-      ...(key.length === 1 ? [] : [primaryKey({ columns: key.map(column) as [PgColumn, ...PgColumn[]] })]),
-      ...indexes.map(({ name: of, on, isUnique }) =>
-        (isUnique ? uniqueIndex(of) : index(of)).on(...(on.map(column) as [PgColumn])),
-      ),
-    ];
-  });
-}
-
-export const usageMarks = tableOf("usage_marks");
-export const usageDeletedUsers = tableOf("usage_deleted_users");
-export const usagePrompts = tableOf("usage_prompts");
-export const usageNotes = tableOf("usage_notes");

@@ -1,0 +1,46 @@
+/*
+ * What a store stands on: one database, SQLite or PostgreSQL, to which the same SQL is sent. Parameters are `$1`, `$2`, …; values are
+ * numbers, texts and null.
+ */
+
+import type { User } from "./store.js";
+
+export type SqlValue = number | string | null;
+
+/** A statement with its values. Its text is one of few: values stand in parameters. */
+export interface Statement {
+  readonly text: string;
+  readonly values: readonly SqlValue[];
+}
+
+/** Sends a query after those sent before, and gives its rows. */
+export type ReadRows = <R extends object>(text: string, values: readonly SqlValue[]) => Promise<R[]>;
+
+/** A transaction that keeps other processes from the rows of one user. */
+export interface UserTransaction {
+  /** Reads what was committed before the user was held. The first queries go out with the lock: all sent before anything is awaited. */
+  readonly read: ReadRows;
+  /** Ends it with these statements, in one round trip. Durable when it resolves; a rejection means that nothing of it is stored. */
+  commit(statements: readonly Statement[]): Promise<void>;
+}
+
+/** A database with the tables of docs/internals/store.md. Rejects with `StoreUnavailableError` for faults of disks, locks and connections. */
+export interface Database {
+  /** Rows of one query, on what is committed. */
+  readonly read: ReadRows;
+  /** Runs statements in one transaction of its own. Safe to be run twice. */
+  write(statements: readonly Statement[]): Promise<void>;
+  /** Runs `work` while no other process holds this user. Without a commit nothing is changed. */
+  hold<T>(user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T>;
+  /**
+   * Takes deleted text out of the files. `pending`: something else reads them; it is done later, by the next process if need be.
+   *
+   * @param texts what was deleted, as it stood in rows
+   */
+  erase(texts: readonly string[]): Promise<"erased" | "pending">;
+  /** Resolves when everything that was handed over so far is stored, or has failed. */
+  idle(): Promise<void>;
+  /** Rejects where the database does not answer. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}

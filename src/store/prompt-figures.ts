@@ -1,0 +1,164 @@
+import type {
+  AgentId,
+  ConversationId,
+  EpochReason,
+  FixedRetention,
+  Miss,
+  MissCause,
+  PromptUsage,
+  RequestId,
+  UsageWindow,
+  UserId,
+} from "../core/index.js";
+
+/** What a prompt is counted under. */
+export interface PromptGroup {
+  /** As its client named it; {@link NO_MODEL} where it did not. */
+  readonly model: string;
+  /** The engine family. */
+  readonly engine: string;
+  readonly layout: "single" | "conversation";
+}
+
+/** The model of prompts whose client named none. */
+export const NO_MODEL = "unknown";
+/** What models are counted as together beyond those with most tokens in a window. */
+export const OTHER_MODELS = "other";
+
+/** Those that are looked at; what is absent may be anything. */
+export type GroupFilter = { readonly [K in keyof PromptGroup]?: PromptGroup[K] | undefined };
+
+/** A prompt's tokens, and what they cost by the engine's prices; money is null where prompts cost time. */
+export interface PromptFigures {
+  readonly model: string;
+  readonly usage: PromptUsage;
+  /** Whether it says nothing of how well prompts are built. */
+  readonly apart: "below_minimum" | "expired" | null;
+  readonly savedMoney: number | null;
+  readonly missedMoney: number | null;
+}
+
+/** The figures of a prompt that is being stored. */
+export interface NewPrompt extends PromptFigures, PromptGroup {
+  readonly policy: string;
+  readonly retention: FixedRetention;
+  readonly epoch: { readonly began: EpochReason | null; readonly prompts: number } | null;
+}
+
+/** Whose prompt: one request of a scope. */
+export interface PromptKey {
+  readonly tenant: string;
+  readonly userId: UserId;
+  readonly agentId: AgentId | null;
+  readonly requestId: RequestId;
+}
+
+/** A stored prompt. */
+export interface StoredFigures extends NewPrompt, PromptKey {
+  /** Grows with time. */
+  readonly id: number;
+  readonly conversationId: ConversationId | null;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** A part of what is stored. */
+export interface PromptView extends GroupFilter {
+  readonly tenant: string;
+  readonly window: UsageWindow;
+  /** The window's end, in milliseconds since the epoch. */
+  readonly now: number;
+}
+
+/** What a list of prompts is limited to. */
+export interface PromptFilter extends GroupFilter {
+  readonly tenant: string;
+  readonly userId?: UserId | undefined;
+  /** Null: none; absent: any. */
+  readonly agentId?: AgentId | null | undefined;
+  readonly conversationId?: ConversationId | undefined;
+  readonly cause?: MissCause | undefined;
+}
+
+/** Sums over prompts. */
+export const SUM_NAMES = [
+  "prompts",
+  "promptTokens",
+  "expectedTokens",
+  "uncachedTokens",
+  "missedTokens",
+  /** Prompts whose engine reported, and their tokens by its count. */
+  "reportedPrompts",
+  "reportedPromptTokens",
+  "reportedCachedTokens",
+  /** The same without prompts that are set apart: what shares are made of. */
+  "sharedPromptTokens",
+  "sharedExpectedTokens",
+  "sharedReportedPromptTokens",
+  "sharedReportedCachedTokens",
+  /** What was expected of the reported ones, as the same share of the engine's count. */
+  "sharedReportedExpectedTokens",
+  "belowMinimumPrompts",
+  "belowMinimumTokens",
+  "expiredPrompts",
+  "expiredTokens",
+  "timedPrompts",
+  "firstTokenMs",
+  "savedMoney",
+  "missedMoney",
+] as const;
+export type PromptSums = Readonly<Record<(typeof SUM_NAMES)[number], number>>;
+
+/** Times to the first token, by the bins of `timeBin`. */
+export type TimeCounts = ReadonlyMap<number, number>;
+
+/** Sums with the times that they are of. */
+export interface TimedSums {
+  readonly sums: PromptSums;
+  readonly times: TimeCounts;
+}
+
+/** A window's steps. */
+export interface WindowSpan {
+  /** Where the first step begins, in milliseconds since the epoch. */
+  readonly from: number;
+  /** Where the last one ends. */
+  readonly to: number;
+  readonly stepMs: number;
+}
+
+/** Sums over a window, and by what they are counted under. */
+export interface WindowSums extends WindowSpan {
+  readonly total: TimedSums;
+  /** By the start of their step; steps without prompts are left out. */
+  readonly points: ReadonlyMap<number, TimedSums>;
+  readonly groups: readonly (TimedSums & { readonly group: PromptGroup })[];
+}
+
+/** Misses of a window, by cause; causes without any are left out. */
+export interface WindowMisses extends WindowSpan {
+  readonly causes: readonly (Miss & { readonly prompts: number; readonly money: number })[];
+}
+
+/** Prompts with ids below `before`, newest first. */
+export interface PromptPage {
+  readonly rows: readonly StoredFigures[];
+  /** The next page's `before`; null: there is none. */
+  readonly next: number | null;
+}
+
+/**
+ * The table `prompts`: what answered prompts cost and why they missed, one row each, written with its compose. Numbers, ids and names, never
+ * text of memories or messages. Each figure is one SQL query.
+ */
+export interface PromptTable {
+  summary(view: PromptView): Promise<WindowSums>;
+  misses(view: PromptView): Promise<WindowMisses>;
+  page(filter: PromptFilter, before: number | null, limit: number): Promise<PromptPage>;
+  /** Null: it is not stored, or no longer. */
+  prompt(key: PromptKey): Promise<StoredFigures | null>;
+  /** Says of prompts that are stored that what they missed was lost by the engine's restart. */
+  markRestarted(keys: readonly PromptKey[]): Promise<void>;
+  /** Removes rows from before a time, and the oldest past `most`. */
+  sweep(before: number, most: number): Promise<void>;
+}
