@@ -53,7 +53,7 @@ export {
   StoreUnavailableError,
 } from "./service/base/errors.js";
 export type { ComposeOptions } from "./service/fields/call-options.js";
-export { DatabaseOpenError } from "./store/database/database-open-error.js";
+export { DatabaseOpenError } from "./store/open-error.js";
 
 /** How to set memprefix up in-process. Everything has the service's default; see `memprefix serve --help`. */
 export interface MemprefixOptions {

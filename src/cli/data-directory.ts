@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { STORE_DATABASES } from "../memory/embedded-store.js";
-import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { type DatabaseConnection, openDatabase } from "../store/database/open-database.js";
+import { DatabaseOpenError } from "../store/open-error.js";
 import type { Settings } from "./setting-list.js";
 import { UsageError } from "./settings.js";
 

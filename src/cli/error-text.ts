@@ -1,6 +1,6 @@
 import { EvaluationError } from "../eval/base/run-files.js";
 import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/base/errors.js";
-import { DatabaseOpenError } from "../store/database/database-open-error.js";
+import { DatabaseOpenError } from "../store/open-error.js";
 
 /** Errors that a command's caller can put right. */
 const SAYABLE = [EvaluationError, DatabaseOpenError, StoreUnavailableError];

@@ -12,7 +12,7 @@ import { drizzle } from "drizzle-orm/better-sqlite3";
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { messageOf } from "../../core/text/thrown.js";
-import { DatabaseOpenError, refuseOtherSchema } from "./database-open-error.js";
+import { DatabaseOpenError, refuseOtherSchema } from "../open-error.js";
 import { DigestSeal } from "./digest-seal.js";
 import { faultOf } from "./sqlite-faults.js";
 

@@ -5,7 +5,7 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
 import { StoredApiKeys } from "../database/api-keys.js";
-import { DatabaseOpenError, refuseOtherSchema } from "../database/database-open-error.js";
+import { DatabaseOpenError, refuseOtherSchema } from "../open-error.js";
 import { ask, Connections, clientConfig, SCHEMA } from "./connections.js";
 import { faultOfPostgres } from "./postgres-faults.js";
 import { PostgresJournal } from "./postgres-journal.js";

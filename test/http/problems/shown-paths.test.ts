@@ -5,7 +5,7 @@ import { problemOf } from "../../../src/http/problems/problem.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
 import { StoreUnavailableError, UpstreamError } from "../../../src/service/base/errors.js";
-import { DatabaseOpenError } from "../../../src/store/database/database-open-error.js";
+import { DatabaseOpenError } from "../../../src/store/open-error.js";
 import { servedApp } from "../server/served-app.js";
 
 const PATH = "/srv/secret-place/data/vectors.db";

@@ -15,7 +15,7 @@ import { Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { afterAll, describe, expect, it } from "vitest";
 import { StoreUnavailableError } from "../../../src/store/api/store.js";
-import { DatabaseOpenError } from "../../../src/store/database/database-open-error.js";
+import { DatabaseOpenError } from "../../../src/store/open-error.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";

@@ -1,12 +1,13 @@
-/** A database file could not be opened or migrated; the attempt changed nothing in it. */
+/** A database could not be opened or migrated; the attempt changed nothing in it. */
 export class DatabaseOpenError extends Error {
   override readonly name = "DatabaseOpenError";
   constructor(
-    readonly file: string,
+    /** Its file, or the host and database of its server. */
+    readonly place: string,
     readonly reason: string,
     options?: ErrorOptions,
   ) {
-    super(`cannot open the database ${file}: ${reason}`, options);
+    super(`cannot open the database ${place}: ${reason}`, options);
   }
 }
 
