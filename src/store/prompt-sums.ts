@@ -1,0 +1,98 @@
+import type { UsageWindow } from "../core/index.js";
+import { keptIn } from "../core/text/collections.js";
+import {
+  type PromptGroup,
+  type PromptSums,
+  type PromptView,
+  SUM_NAMES,
+  type TimedSums,
+  type WindowSpan,
+  type WindowSums,
+} from "./prompt-figures.js";
+
+/*
+ * Sums over the table `prompts`: one query adds up each step, group and bin of times; these few rows are added up here.
+ */
+
+const MINUTE_MS = 60_000;
+/** How long the steps of a window are, and how many it has. */
+const STEPS: Readonly<Record<UsageWindow, { readonly stepMs: number; readonly count: number }>> = {
+  hour: { stepMs: MINUTE_MS, count: 60 },
+  day: { stepMs: 15 * MINUTE_MS, count: 96 },
+  month: { stepMs: 360 * MINUTE_MS, count: 124 },
+};
+
+/** A prompt's tokens by its engine's count, where it gave one. */
+const COUNTED = "coalesce(p.reported_prompt_tokens, p.prompt_tokens)";
+const IS_REPORTED = "p.reported_cached_tokens is not null";
+const sumWhere = (condition: string, value: string) => `sum(case when ${condition} then ${value} else 0 end)`;
+
+/** What each sum is, over prompts `p`. */
+const SUMS: Readonly<Record<keyof PromptSums, string>> = {
+  prompts: "count(*)",
+  promptTokens: "sum(p.prompt_tokens)",
+  expectedTokens: "sum(p.expected_tokens)",
+  uncachedTokens: "sum(p.uncached_tokens)",
+  missedTokens: "sum(coalesce(p.miss_tokens, 0))",
+  reportedPrompts: "count(p.reported_cached_tokens)",
+  reportedPromptTokens: sumWhere(IS_REPORTED, COUNTED),
+  reportedCachedTokens: sumWhere(IS_REPORTED, "p.reported_cached_tokens"),
+  sharedPromptTokens: sumWhere("p.apart is null", "p.prompt_tokens"),
+  sharedExpectedTokens: sumWhere("p.apart is null", "p.expected_tokens"),
+  sharedReportedPromptTokens: sumWhere(`p.apart is null and ${IS_REPORTED}`, COUNTED),
+  sharedReportedCachedTokens: sumWhere(`p.apart is null and ${IS_REPORTED}`, "p.reported_cached_tokens"),
+  sharedReportedExpectedTokens: `round(${sumWhere(
+    `p.apart is null and ${IS_REPORTED} and p.prompt_tokens > 0`,
+    `cast(p.expected_tokens as double precision) * ${COUNTED} / p.prompt_tokens`,
+  )})`,
+  belowMinimumPrompts: sumWhere("p.apart = 'below_minimum'", "1"),
+  belowMinimumTokens: sumWhere("p.apart = 'below_minimum'", "p.prompt_tokens"),
+  expiredPrompts: sumWhere("p.apart = 'expired'", "1"),
+  expiredTokens: sumWhere("p.apart = 'expired'", "p.prompt_tokens"),
+  timedPrompts: "count(p.first_token_ms)",
+  firstTokenMs: "sum(coalesce(p.first_token_ms, 0))",
+  savedMoney: "sum(coalesce(p.saved_money, 0))",
+  missedMoney: "sum(coalesce(p.missed_money, 0))",
+};
+
+/** The sums as columns of a query, as numbers in both databases. */
+export const SUM_COLUMNS = Object.entries(SUMS)
+  .map(([name, sum]) => `cast(${sum} as double precision) as "${name}"`)
+  .join();
+
+/** Sums over the prompts of a step that are counted under the same, with first-token times in the same bin (null: not measured). */
+export type GroupedSums = PromptSums & PromptGroup & { readonly at: number; readonly bin: number | null };
+
+/** A window's span in whole steps, the running one included. */
+export function spanOf({ window, now }: Pick<PromptView, "window" | "now">): WindowSpan {
+  const { stepMs, count } = STEPS[window];
+  const to = (Math.floor(now / stepMs) + 1) * stepMs;
+  return { from: to - count * stepMs, to, stepMs };
+}
+
+class GrowingSums implements TimedSums {
+  readonly sums = Object.fromEntries(SUM_NAMES.map((name) => [name, 0])) as {
+    -readonly [K in keyof PromptSums]: PromptSums[K];
+  };
+  readonly times = new Map<number, number>();
+
+  add(row: GroupedSums): void {
+    for (const name of SUM_NAMES) this.sums[name] += row[name];
+    if (row.bin !== null) this.times.set(row.bin, (this.times.get(row.bin) ?? 0) + row.prompts);
+  }
+}
+
+/** Sums of a window in all, by step and by group. */
+export function windowSums(rows: readonly GroupedSums[]): Pick<WindowSums, "total" | "points" | "groups"> {
+  const total = new GrowingSums();
+  const points = new Map<number, GrowingSums>();
+  const groups = new Map<string, { readonly group: PromptGroup; readonly grown: GrowingSums }>();
+  for (const row of rows) {
+    const { model, engine, layout } = row;
+    const key = JSON.stringify([model, engine, layout]);
+    const { grown } = keptIn(groups, key, () => ({ group: { model, engine, layout }, grown: new GrowingSums() }));
+    for (const sums of [total, keptIn(points, row.at, () => new GrowingSums()), grown]) sums.add(row);
+  }
+  const ofGroups = [...groups.values()].map(({ group, grown: { sums, times } }) => ({ group, sums, times }));
+  return { total, points, groups: ofGroups };
+}
