@@ -110,9 +110,10 @@ function storedModel(name: string): string {
   return name.length > MAX_MODEL ? OTHER_MODELS : name.replaceAll("\0", "\u{fffd}").toWellFormed();
 }
 
-/** The id of the prompt of a key (`$1` to `$4`): its request's newest. */
-const KEYED = `select p.id from requests r join prompts p on p.scope_id = r.scope_id and p.turn_id = r.turn_id
-  where r.id = $1 and p.tenant = $2 and p.user_id = $3 and p.agent_id = $4 order by p.id desc limit 1`;
+/** Whether a row is of a key (`$1` to `$4`): of its request's newest turn. */
+const IS_KEYED = `(scope_id, turn_id) = (select r.scope_id, max(r.turn_id)
+  from scopes s join requests r on r.id = $4 and r.scope_id = s.id
+  where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3 group by r.scope_id)`;
 
 /** {@link PromptTable} in SQL. */
 export class SqlPrompts implements PromptTable {
@@ -140,8 +141,9 @@ export class SqlPrompts implements PromptTable {
     return { ...span, causes: await this.database.read(text, where.values) };
   }
 
-  async page({ cause, ...filter }: PromptFilter, before: number | null, limit: number): Promise<PromptPage> {
-    const where = whereOf(filter);
+  async page({ cause, tenant, ...filter }: PromptFilter, before: number | null, limit: number): Promise<PromptPage> {
+    // An expression keeps the tenant's index out: with it, all of the tenant's rows would be sorted for each page.
+    const where = whereOf(filter).and("p.tenant || '' = ?", tenant);
     if (before !== null) where.and("p.id < ?", before);
     if (cause !== undefined) where.and("p.miss_cause = ?", cause);
     const text = `select p.* from prompts p where ${where.text} order by p.id desc limit ${where.add(limit + 1)}`;
@@ -151,12 +153,12 @@ export class SqlPrompts implements PromptTable {
   }
 
   async prompt(key: PromptKey): Promise<StoredFigures | null> {
-    const [row] = await this.database.read<PromptRow>(`select * from prompts where id = (${KEYED})`, valuesOf(key));
+    const [row] = await this.database.read<PromptRow>(`select * from prompts where ${IS_KEYED}`, valuesOf(key));
     return row === undefined ? null : storedFigures(row);
   }
 
   async markRestarted(keys: readonly PromptKey[]): Promise<void> {
-    const text = `update prompts set miss_cause = 'restarted' where id = (${KEYED}) and miss_cause = 'unknown'`;
+    const text = `update prompts set miss_cause = 'restarted' where ${IS_KEYED} and miss_cause = 'unknown'`;
     // One at a time: a transaction that locks rows of several users could wait for one that locks them in another order.
     for (const key of keys) await this.database.write([{ text, values: valuesOf(key) }]);
   }
@@ -184,7 +186,7 @@ export class SqlPrompts implements PromptTable {
 }
 
 function valuesOf({ tenant, userId, agentId, requestId }: PromptKey): readonly SqlValue[] {
-  return [requestId, tenant, userId, agentId ?? ""];
+  return [tenant, userId, agentId ?? "", requestId];
 }
 
 /** A query's conditions, whose parameters are collected as they are named. */
@@ -209,7 +211,7 @@ class Where {
   }
 }
 
-function whereOf(filter: Omit<PromptFilter, "cause">): Where {
+function whereOf(filter: Partial<Omit<PromptFilter, "cause">>): Where {
   const { tenant, userId, agentId, conversationId, model, engine, layout } = filter;
   const agent = agentId === undefined ? undefined : (agentId ?? "");
   const columns = { tenant, user_id: userId, agent_id: agent, conversation_id: conversationId, model, engine, layout };

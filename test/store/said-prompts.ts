@@ -52,8 +52,12 @@ export class SaidPrompts {
     const { tenant, userId, agentId } = keyOf(said);
     const scope: Scope = { tenant, userId, agentId };
     const name = JSON.stringify(scope);
-    const scopeId = this.#scopes.get(name) ?? this.#scopes.size + 1;
+    const known = this.#scopes.get(name);
+    const scopeId = known ?? this.#scopes.size + 1;
     this.#scopes.set(name, scopeId);
+    // Databases number scopes from 1.
+    const scopeText = "insert into scopes (tenant, user_id, agent_id, created_at) values ($1, $2, $3, 0)";
+    const begin = known === undefined ? [{ text: scopeText, values: [tenant, userId, agentId ?? ""] }] : [];
     const turnId = ++this.#turns as TurnId;
     const prompt = {
       ...figuresOf(said),
@@ -67,7 +71,11 @@ export class SaidPrompts {
     const record = { prompt, composition: { turn }, request: { id: request }, at } as unknown as ComposeRecord;
     const text = `insert into requests (scope_id, id, turn_id, at, digest, leaf, answer)
       values ($1, $2, $3, $4, '', 0, '')`;
-    const statements = [{ text, values: [scopeId, request, turnId, at] }, promptInsert(scopeId, record, scope)];
+    const statements = [
+      ...begin,
+      { text, values: [scopeId, request, turnId, at] },
+      promptInsert(scopeId, record, scope),
+    ];
     return { scopeId, turnId, statements };
   }
 }
