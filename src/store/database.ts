@@ -26,6 +26,10 @@ export interface UserTransaction {
 
 /** A database with the tables of docs/internals/store.md. Rejects with `StoreUnavailableError` for faults of disks, locks and connections. */
 export interface Database {
+  /** Whether other processes may write to it, too: then what is in memory may be older than what is stored. */
+  readonly isShared: boolean;
+  /** What follows a column of texts whose value is one of a list, which is a parameter: JSON of it. Found by the column's index. */
+  readonly isAmong: (parameter: string) => string;
   /** Rows of one query, on what is committed. */
   readonly read: ReadRows;
   /** Runs statements in one transaction of its own. Safe to be run twice. */

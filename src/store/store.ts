@@ -11,7 +11,6 @@ import type {
   FirstTokenTime,
   Label,
   MemoryId,
-  Miss,
   NodeId,
   PlacedMemory,
   Plan,
@@ -24,10 +23,9 @@ import type {
   StoredScope,
   Turn,
   TurnId,
-  UserId,
   Warning,
 } from "../core/index.js";
-import type { NewPrompt, PromptFigures } from "./prompt-figures.js";
+import type { NewPrompt, PromptFigures, PromptTable } from "./prompt-figures.js";
 
 /** A user of a tenant: what one lock, one queue and one deletion are of. */
 export type User = Pick<Scope, "tenant" | "userId">;
@@ -45,6 +43,8 @@ export interface ScopeVersion {
 /** A scope in memory, as {@link Store.hold} compares it with what is stored. */
 export interface KnownScope {
   readonly version: ScopeVersion;
+  /** See {@link HeldScope.userNumber}. */
+  readonly userNumber: number;
   /** Its state without what was not committed. Called where another process has committed since. */
   readonly stored: () => StoredScope;
 }
@@ -95,7 +95,7 @@ export interface ReportRecord {
   /** Everything that it reported so far. */
   readonly observed: EngineReport;
   /** Its prompt's figures from now on; null: they stay. */
-  readonly prompt: Partial<PromptFigures> | null;
+  readonly prompt: PromptFigures | null;
 }
 
 /**
@@ -109,8 +109,6 @@ export interface HeldScope {
   readonly userNumber: number;
   /** The state as it is stored; null: as the known one. */
   readonly newer: StoredScope | null;
-  /** Whether the conversation lost its end since its newest prompt, because a memory was forgotten. */
-  wasForgottenIn(id: ConversationId): Promise<boolean>;
   commitCompose(record: ComposeRecord): Promise<ScopeVersion>;
   commitReport(delta: ScopeDelta, report: ReportRecord): Promise<ScopeVersion>;
   commitEviction(delta: ScopeDelta, ids: readonly RequestId[]): Promise<ScopeVersion>;
@@ -118,6 +116,14 @@ export interface HeldScope {
   commitWithdrawal(delta: ScopeDelta, turn: TurnId): Promise<ScopeVersion>;
   /** Stores changes of a scope that belong to no request. */
   commitChanges(delta: ScopeDelta): Promise<ScopeVersion>;
+}
+
+/** A conversation as it is stored. */
+export interface LoadedConversation {
+  /** Its last thousand turns and those of its newest epoch, oldest first. */
+  readonly turns: readonly Turn[];
+  /** Whether it lost its end since its newest prompt, because a memory was forgotten. */
+  readonly isCut: boolean;
 }
 
 /** What was said in a conversation's newest epoch, without what memprefix injected. */
@@ -173,7 +179,7 @@ export interface LiveRequest {
   readonly turn: TurnId;
 }
 
-/** A page of a walk through users. */
+/** A page of a walk through users: those on it that were looked for. */
 export interface UsersFound {
   readonly users: readonly User[];
   /** The next call's `after`; null at the end. */
@@ -262,8 +268,7 @@ export interface Store {
   /** Runs `work` while no other process changes anything of the scope's user. */
   hold<T>(scope: Scope, known: KnownScope | null, work: (held: HeldScope) => Promise<T>): Promise<T>;
 
-  /** The last thousand turns of a conversation and those of its newest epoch, oldest first. */
-  loadConversation(scopeId: number, id: ConversationId): Promise<Turn[]>;
+  loadConversation(scopeId: number, id: ConversationId): Promise<LoadedConversation>;
   /** What was said in a conversation up to its newest turn; null where it has none. */
   findHistory(scopeId: number, id: ConversationId): Promise<StoredHistory | null>;
   /** A request answered before; null where there is none. */
@@ -306,10 +311,15 @@ export interface Store {
    * Forgets a memory of a user for good, with every agent, in one transaction: its text leaves the snapshots, each conversation ends before
    * the first turn whose section, carried head or line held it, or the first message that says it word for word; its id is never sent again.
    *
-   * @param isInSource whether the memory source has to delete it too; pending until {@link Store.deletedFromSource}
    * @param texts texts of it that no scope need know
+   * @param isInSource whether the memory source has to delete it too; pending until {@link Store.deletedFromSource}
+   * @param at milliseconds since the epoch
    */
-  forget(user: User, memoryId: MemoryId, isInSource: boolean, texts: readonly string[]): Promise<ForgottenMemory>;
+  forget(
+    user: User,
+    memoryId: MemoryId,
+    of: { readonly texts: readonly string[]; readonly isInSource: boolean; readonly at: number },
+  ): Promise<ForgottenMemory>;
   /** Removes what a user's scopes did not use since a time, and memories that nothing left refers to. Gives how many turns. */
   expire(user: User, before: number): Promise<number>;
   /**
@@ -317,13 +327,16 @@ export interface Store {
    *
    * @param isInSource whether the memory source has to delete the user too; pending until {@link Store.deletedFromSource}
    */
-  deleteUser(user: User, isInSource: boolean): Promise<number>;
+  deleteUser(user: User, isInSource: boolean, at: number): Promise<number>;
   /** Everything stored for a user. */
   exportUser(user: User): Promise<ExportedUser>;
   /** What the memory source has yet to delete of a user; null for nothing. */
   pendingInSource(user: User): Promise<PendingSourceDeletions | null>;
   /** The memory source has deleted a memory, or (null) everything that the user had. */
   deletedFromSource(user: User, memoryId: MemoryId | null): Promise<void>;
+
+  /** Figures of prompts. */
+  readonly prompts: PromptTable;
 
   /** Every scope stored for a user: one per agent, and the one without. */
   scopesOf(user: User): Promise<Scope[]>;

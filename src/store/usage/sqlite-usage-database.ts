@@ -2,10 +2,10 @@ import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import { messageOf } from "../../core/text/thrown.js";
 import { StoreUnavailableError } from "../api/store.js";
-import { DatabaseOpenError } from "../open-error.js";
 import { makeDirectory } from "../database/open-database.js";
 import { type NamedStatement, PreparedTexts, SQLITE_DIALECT, typeOf } from "../database/sql.js";
 import { faultOf } from "../database/sqlite-faults.js";
+import { DatabaseOpenError } from "../open-error.js";
 import { type RunQuery, USAGE_TABLES, type UsageDatabase, type UsageTable } from "./usage-tables.js";
 
 /** Milliseconds that a statement waits for another process's lock. */

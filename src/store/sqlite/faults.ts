@@ -1,5 +1,5 @@
 import Database from "better-sqlite3";
-import { type StoreFault, StoreUnavailableError } from "../api/store.js";
+import { type StoreFault, StoreUnavailableError } from "../store.js";
 
 /** By SQLite's primary result code (https://sqlite.org/rescode.html); an extended code begins with its primary one. */
 const FAULTS: readonly (readonly [code: string, fault: StoreFault])[] = [
@@ -21,8 +21,8 @@ export function faultOf(error: unknown): StoreFault | null {
   return FAULTS.find(([primary]) => code === primary || code.startsWith(`${primary}_`))?.[1] ?? null;
 }
 
-/** Throws the error as `Store` names it. */
-export function throwNamed(error: unknown): never {
+/** The error as `Store` names it. */
+export function namedFault(error: unknown): unknown {
   const fault = faultOf(error);
-  throw fault === null ? error : new StoreUnavailableError(fault, { cause: error });
+  return fault === null ? error : new StoreUnavailableError(fault, { cause: error });
 }

@@ -1,0 +1,53 @@
+import { messageOf } from "../core/text/thrown.js";
+import { stateOf } from "./forgetting.js";
+import { type Store, StoreUnavailableError, type User } from "./store.js";
+
+/** After so many damaged users the rest are not read. */
+const MAX_FINDINGS = 100;
+
+/** What {@link loadEveryUser} read. */
+export interface LoadedUsers {
+  readonly users: number;
+  readonly requests: number;
+  /** One line for each user that cannot be loaded. It names the user, never text. */
+  readonly findings: readonly string[];
+}
+
+/** Loads everything stored, user by user, and reports what cannot be read. A service may run meanwhile. */
+export async function loadEveryUser(store: Store): Promise<LoadedUsers> {
+  const findings: string[] = [];
+  let count = 0;
+  let requests = 0;
+  for (let after: number | null = 0; after !== null; ) {
+    const { users, next } = await store.users(after);
+    for (const user of users) {
+      if (findings.length >= MAX_FINDINGS) return { users: count, requests, findings };
+      count++;
+      try {
+        requests += await loadUser(store, user);
+      } catch (error) {
+        findings.push(`user ${JSON.stringify(user.tenant)} ${JSON.stringify(user.userId)}: ${reasonOf(error)}`);
+      }
+    }
+    after = next;
+  }
+  return { users: count, requests, findings };
+}
+
+/** Gives the number of stored requests. */
+async function loadUser(store: Store, user: User): Promise<number> {
+  for (const scope of await store.scopesOf(user))
+    await store.hold(scope, null, async ({ newer }) => {
+      if (newer === null) return;
+      const { index, published } = stateOf(newer);
+      index.check();
+      published.check();
+    });
+  const { scopes } = await store.exportUser(user);
+  return scopes.reduce((count, { tables }) => count + (tables["requests"]?.length ?? 0), 0);
+}
+
+function reasonOf(error: unknown): string {
+  // The store says that something is damaged; its cause says what.
+  return messageOf(error instanceof StoreUnavailableError && error.cause instanceof Error ? error.cause : error);
+}

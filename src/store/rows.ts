@@ -1,0 +1,232 @@
+import {
+  digestOf,
+  type Injection,
+  NO_ROWS_CHANGED,
+  type RowChanges,
+  type ScopeChanges,
+  type StoredBlock,
+  type StoredScope,
+  type Turn,
+} from "../core/index.js";
+import { parsedJson } from "../core/text/json.js";
+import { type StoredAnswer, StoreUnavailableError } from "./store.js";
+
+/*
+ * The JSON in the tables' text columns. Lists of like objects are written as a table: the names of the fields once, then a list of values
+ * for each object. So a scope's snapshot stays legible and takes a third of the room.
+ */
+
+/** Like objects: the names of their fields, and each one's values. Absent: none. */
+interface Table {
+  readonly fields: readonly string[];
+  readonly rows: readonly (readonly unknown[])[];
+}
+
+function tableOf(objects: readonly object[]): Table | undefined {
+  if (objects.length === 0) return undefined;
+  const fields = [...new Set(objects.flatMap((one) => Object.keys(one)))];
+  return { fields, rows: objects.map((one) => fields.map((field) => (one as Record<string, unknown>)[field] ?? null)) };
+}
+
+/** @param optional fields that an object lacks where their value is null */
+function objectsOf<T>(table: Table | undefined, optional: readonly string[] = []): T[] {
+  if (table === undefined) return [];
+  const { fields, rows } = table;
+  return rows.map((values) => {
+    const entries = fields.map((field, at) => [field, values[at]] as const);
+    return Object.fromEntries(entries.filter(([field, value]) => value !== null || !optional.includes(field))) as T;
+  });
+}
+
+const OF_VERSIONS = ["found", "ofRun", "until", "dated"];
+
+/** The digest of a block's text is made again of its text. */
+function blocksTable(blocks: readonly StoredBlock[]): Table | undefined {
+  return tableOf(blocks.map(({ textDigest: _made, ...block }) => block));
+}
+
+function blocksOf(table: Table | undefined): StoredBlock[] {
+  return objectsOf<Omit<StoredBlock, "textDigest">>(table).map((block) => ({
+    ...block,
+    textDigest: digestOf(block.text),
+  }));
+}
+
+interface RowsJson {
+  readonly written?: Table;
+  readonly removed?: readonly number[];
+}
+
+function rowsJson<Key extends number>({ upserted, removed }: RowChanges<Key, object>): RowsJson | undefined {
+  if (upserted.length === 0 && removed.length === 0) return undefined;
+  return { ...given({ written: tableOf(upserted) }), ...(removed.length === 0 ? {} : { removed }) };
+}
+
+function rowChanges<Key extends number, Row>(json: RowsJson | undefined): RowChanges<Key, Row> {
+  if (json === undefined) return NO_ROWS_CHANGED;
+  return { upserted: objectsOf(json.written), removed: (json.removed ?? []) as readonly Key[] };
+}
+
+/** An object without what is undefined. */
+function given<T extends object>(fields: T): { readonly [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+}
+
+interface SnapshotJson extends Pick<StoredScope, "counters" | "bankedTokens"> {
+  readonly [name: string]: unknown;
+  readonly blocks?: Table;
+  readonly versions?: Table;
+  readonly nodes?: Table;
+  readonly recent?: Table;
+  readonly workers?: Table;
+  readonly clusters?: Table;
+  readonly accesses?: Table;
+}
+
+/** A scope's whole state, for `scopes.snapshot`. What is forgotten stands in the user's row. */
+export function encodeSnapshot(state: StoredScope): string {
+  const { counters, bankedTokens, register, nodes, recent, workers, published } = state;
+  return JSON.stringify({
+    counters,
+    bankedTokens,
+    blocks: blocksTable(register.blocks),
+    versions: tableOf(register.versions),
+    nodes: tableOf(nodes),
+    recent: tableOf(recent),
+    workers: tableOf(workers),
+    clusters: tableOf(published.clusters),
+    accesses: tableOf(published.accesses),
+  });
+}
+
+export function decodeSnapshot(text: string): StoredScope {
+  return decoded("a scope's snapshot", text, (json: SnapshotJson) => ({
+    counters: { ...json.counters },
+    bankedTokens: json.bankedTokens,
+    register: { blocks: blocksOf(json.blocks), versions: objectsOf(json.versions, OF_VERSIONS), forgotten: [] },
+    nodes: objectsOf(json.nodes),
+    recent: objectsOf(json.recent),
+    workers: objectsOf(json.workers),
+    published: { clusters: objectsOf(json.clusters), accesses: objectsOf(json.accesses) },
+  }));
+}
+
+interface ChangesJson extends Pick<StoredScope, "counters" | "bankedTokens"> {
+  readonly blocks?: Table;
+  readonly removedBlocks?: ScopeChanges["register"]["removedBlocks"];
+  readonly versions?: Table;
+  readonly nodes?: RowsJson;
+  readonly recent?: RowsJson;
+  readonly workers?: RowsJson;
+  /** Null: published policies are not used. */
+  readonly published?: { readonly clusters?: RowsJson; readonly accesses?: RowsJson };
+}
+
+/** What a commit changed, for `changes.changes`. */
+export function encodeChanges(changes: ScopeChanges): string {
+  const { counters, bankedTokens, register, index, recent, workers, published } = changes;
+  return JSON.stringify({
+    counters,
+    bankedTokens,
+    blocks: blocksTable(register.blocks),
+    removedBlocks: register.removedBlocks.length === 0 ? undefined : register.removedBlocks,
+    versions: tableOf(register.versions),
+    nodes: rowsJson(index),
+    recent: rowsJson(recent),
+    workers: rowsJson(workers),
+    published: published
+      ? { clusters: rowsJson(published.clusters), accesses: rowsJson(published.accesses) }
+      : undefined,
+  });
+}
+
+export function decodeChanges(text: string): ScopeChanges {
+  return decoded("a scope's changes", text, (json: ChangesJson) => ({
+    counters: json.counters,
+    bankedTokens: json.bankedTokens,
+    register: {
+      blocks: blocksOf(json.blocks),
+      versions: objectsOf(json.versions, OF_VERSIONS),
+      removedBlocks: json.removedBlocks ?? [],
+      forgotten: [],
+    },
+    index: rowChanges(json.nodes),
+    recent: rowChanges(json.recent),
+    workers: rowChanges(json.workers),
+    published:
+      json.published === undefined
+        ? null
+        : { clusters: rowChanges(json.published.clusters), accesses: rowChanges(json.published.accesses) },
+  }));
+}
+
+/** A turn's row, as far as it stands in columns of its own. */
+export interface TurnColumns {
+  readonly id: number;
+  readonly conversationId: string | null;
+  readonly head: string;
+  readonly turn: string;
+}
+
+/** The fields of a turn that `turns.turn` has; `keys` are those of its messages, where they are not their digests. */
+interface TurnJson extends Omit<Turn, "id" | "conversationId" | "head" | "meant" | "injection"> {
+  readonly meant?: Turn["meant"];
+  readonly blocks?: Table;
+  readonly annotations?: Injection["annotations"];
+  readonly keys?: readonly string[];
+}
+
+/** @param keys of its messages in `messages` */
+export function encodeTurn({ id: _i, conversationId: _c, head: _h, ...turn }: Turn, keys: readonly string[]): string {
+  const { injection, meant, ...rest } = turn;
+  const areSame = (list: readonly string[]) => list.every((one, at) => one === turn.given[at]);
+  return JSON.stringify({
+    ...rest,
+    meant: areSame(meant) ? undefined : meant,
+    keys: areSame(keys) ? undefined : keys,
+    blocks: tableOf(injection.blocks),
+    annotations: injection.annotations.length === 0 ? undefined : injection.annotations,
+  });
+}
+
+export function decodeTurn(row: TurnColumns): { readonly turn: Turn; readonly keys: readonly string[] } {
+  return decoded("a turn", row.turn, ({ blocks, annotations = [], keys, meant, ...rest }: TurnJson) => {
+    const named = { id: row.id, conversationId: row.conversationId, head: row.head } as Pick<
+      Turn,
+      "id" | "conversationId" | "head"
+    >;
+    const injection: Injection = { blocks: objectsOf(blocks, ["isLabelled"]), annotations };
+    return { turn: { ...rest, ...named, meant: meant ?? rest.given, injection }, keys: keys ?? rest.given };
+  });
+}
+
+/** An answer without its messages, for `requests.answer`. */
+export function encodeAnswer({ memories, ...answer }: StoredAnswer): string {
+  return JSON.stringify({ ...answer, memories: tableOf(memories) });
+}
+
+export function decodeAnswer(text: string): StoredAnswer {
+  return decoded(
+    "an answer",
+    text,
+    ({ memories, ...answer }: Omit<StoredAnswer, "memories"> & { memories?: Table }) => ({
+      ...answer,
+      memories: objectsOf(memories),
+    }),
+  );
+}
+
+/** Parsed JSON of a column that was written as such. */
+export function decodedJson<T>(what: string, text: string): T {
+  return decoded(what, text, (json: T) => json);
+}
+
+function decoded<Json, T>(what: string, text: string, decode: (json: Json) => T): T {
+  const json = parsedJson(text);
+  try {
+    if (json === undefined) throw new Error("it is no JSON");
+    return decode(json as Json);
+  } catch (cause) {
+    throw new StoreUnavailableError("damaged", { cause: new Error(`${what} is not what was written`, { cause }) });
+  }
+}

@@ -1,0 +1,207 @@
+import {
+  EMPTY_SCOPE,
+  type MemoryId,
+  type RequestId,
+  type Scope,
+  ScopeFolding,
+  type StoredScope,
+  type TurnId,
+} from "../core/index.js";
+import type { Database, ReadRows, SqlValue, Statement, UserTransaction } from "./database.js";
+import { promptInsert, promptUpdate } from "./prompts.js";
+import { evictionStatement, reportStatement, requestStatement } from "./requests.js";
+import { decodeChanges, decodedJson, decodeSnapshot, encodeChanges, encodeSnapshot } from "./rows.js";
+import type { ComposeRecord, HeldScope, KnownScope, ReportRecord, ScopeDelta, ScopeVersion } from "./store.js";
+import { NO_HEAD, turnStatements } from "./turns.js";
+
+/** Commits between two snapshots: what a user who comes back has folded. */
+const CHANGES_UP_TO = 64;
+
+/** The values that find a scope by its name. */
+export function scopeName({ tenant, userId, agentId }: Scope): readonly string[] {
+  return [tenant, userId, agentId ?? ""];
+}
+
+interface ScopeRow extends ScopeVersion {
+  /** Null where the known state has it. */
+  readonly snapshot: string | null;
+}
+
+interface ChangesRow {
+  readonly version: number;
+  readonly changes: string;
+}
+
+/** What is stored of a scope, and of its user. */
+interface StoredState {
+  readonly version: ScopeVersion | null;
+  readonly userNumber: number;
+  /** Null: as the known one. */
+  readonly newer: StoredScope | null;
+}
+
+const BY_NAME = "s.tenant = $1 and s.user_id = $2 and s.agent_id = $3";
+const SCOPE = `select s.id as "scopeId", s.version, s.snapshot_version as "snapshotVersion",
+  case when s.snapshot_version > $4 then s.snapshot end as snapshot from scopes s where ${BY_NAME}`;
+const CHANGES = `select c.version, c.changes from changes c join scopes s on s.id = c.scope_id
+  where ${BY_NAME} and c.version > $4 order by c.version`;
+const USER = "select id, forgotten from scopes where tenant = $1 and user_id = $2 and agent_id = ''";
+
+/** Reads a scope, or what came since a known state of it. */
+export async function readScope(read: ReadRows, scope: Scope, known: KnownScope | null): Promise<StoredState> {
+  const name = [...scopeName(scope), known?.version.version ?? -1];
+  const [[row], changes, [user]] = await Promise.all([
+    read<ScopeRow>(SCOPE, name),
+    read<ChangesRow>(CHANGES, name),
+    read<{ id: number; forgotten: string | null }>(USER, name.slice(0, 2)),
+  ]);
+  const userNumber = user?.id ?? 0;
+  const forgotten = forgottenIn(user?.forgotten ?? null);
+  if (row === undefined) return { version: null, userNumber, newer: withForgotten(EMPTY_SCOPE, forgotten) };
+  const { snapshot, ...version } = row;
+  if (known !== null && known.version.scopeId === row.scopeId && known.version.version === row.version)
+    return { version, userNumber, newer: null };
+  const isWhole = known === null || known.version.scopeId !== row.scopeId || snapshot !== null;
+  if (isWhole && known !== null && snapshot === null) return readScope(read, scope, null);
+  const before = isWhole ? (snapshot === null ? EMPTY_SCOPE : decodeSnapshot(snapshot)) : known.stored();
+  const folding = new ScopeFolding(before);
+  const from = isWhole ? row.snapshotVersion : known.version.version;
+  for (const change of changes) if (change.version > from) folding.take(decodeChanges(change.changes));
+  return { version, userNumber, newer: withForgotten(folding.stored(), forgotten) };
+}
+
+/** Memories that a user's row says are forgotten. */
+export function forgottenIn(forgotten: string | null): readonly MemoryId[] {
+  return forgotten === null ? [] : decodedJson<readonly MemoryId[]>("forgotten memories", forgotten);
+}
+
+/** A memory is forgotten with every agent, so that is not each scope's own to say. */
+function withForgotten(state: StoredScope, forgotten: readonly MemoryId[]): StoredScope {
+  return { ...state, register: { ...state.register, forgotten } };
+}
+
+/** Makes rows of a scope and its user, where there are none. */
+export async function begin(database: Database, scope: Scope, at: number): Promise<number> {
+  const find = async () => {
+    const { userId, tenant } = scope;
+    const text = "select id, agent_id as agent from scopes where tenant = $1 and user_id = $2 and agent_id in ('', $3)";
+    const rows = await database.read<{ id: number; agent: string }>(text, [tenant, userId, scope.agentId ?? ""]);
+    const user = rows.find(({ agent }) => agent === "");
+    return rows.some(({ agent }) => agent === (scope.agentId ?? "")) ? user?.id : undefined;
+  };
+  const known = await find();
+  if (known !== undefined) return known;
+  const text = `insert into scopes (tenant, user_id, agent_id, created_at) values ($1, $2, $3, $4)
+    on conflict (tenant, user_id, agent_id) do nothing`;
+  const names = [scopeName({ ...scope, agentId: null }), scopeName(scope)];
+  await database.write(names.map((name) => ({ text, values: [...name, at] })));
+  return (await find()) ?? 0;
+}
+
+/** What makes a changed scope the stored one: its changes, or a snapshot in place of many. */
+export function scopeStatements(version: ScopeVersion, { changes, whole }: ScopeDelta): Committed {
+  const { scopeId } = version;
+  const next = version.version + 1;
+  if (next - version.snapshotVersion < CHANGES_UP_TO) {
+    const values: SqlValue[] = [scopeId, next, encodeChanges(changes)];
+    return {
+      version: { ...version, version: next },
+      statements: [
+        { text: "update scopes set version = $2 where id = $1", values: [scopeId, next] },
+        { text: "insert into changes (scope_id, version, changes) values ($1, $2, $3)", values },
+      ],
+    };
+  }
+  return snapshotStatements(version, whole());
+}
+
+/** The same with a snapshot, whatever came before. */
+export function snapshotStatements({ scopeId, version }: ScopeVersion, state: StoredScope): Committed {
+  const next = version + 1;
+  return {
+    version: { scopeId, version: next, snapshotVersion: next },
+    statements: [
+      {
+        text: "update scopes set version = $2, snapshot_version = $2, snapshot = $3 where id = $1",
+        values: [scopeId, next, encodeSnapshot(state)],
+      },
+      { text: "delete from changes where scope_id = $1", values: [scopeId] },
+    ],
+  };
+}
+
+/** Statements, and the version that they lead to. */
+interface Committed {
+  readonly version: ScopeVersion;
+  readonly statements: readonly Statement[];
+}
+
+/** A scope in a transaction of its user's. */
+export class ScopeInTransaction implements HeldScope {
+  readonly version: ScopeVersion | null;
+  readonly userNumber: number;
+  readonly newer: StoredScope | null;
+
+  constructor(
+    private readonly transaction: UserTransaction,
+    private readonly scope: Scope,
+    { version, userNumber, newer }: StoredState,
+  ) {
+    this.version = version;
+    this.userNumber = userNumber;
+    this.newer = newer;
+  }
+
+  commitCompose(record: ComposeRecord): Promise<ScopeVersion> {
+    return this.#commit(record.delta, (scopeId) => [
+      ...turnStatements(scopeId, record),
+      requestStatement(scopeId, record),
+      ...(record.prompt === null ? [] : [promptInsert(scopeId, record, this.scope)]),
+    ]);
+  }
+
+  commitReport(delta: ScopeDelta, { turn, observed, prompt }: ReportRecord): Promise<ScopeVersion> {
+    return this.#commit(delta, (scopeId) => [
+      reportStatement(scopeId, turn, observed),
+      ...(prompt === null ? [] : [promptUpdate(scopeId, turn, prompt)]),
+    ]);
+  }
+
+  commitEviction(delta: ScopeDelta, ids: readonly RequestId[]): Promise<ScopeVersion> {
+    return this.#commit(delta, (scopeId) => ids.map((id) => evictionStatement(scopeId, id)));
+  }
+
+  async commitWithdrawal(delta: ScopeDelta, turn: TurnId): Promise<ScopeVersion> {
+    const later = `select 1 as one from turns own join turns t on t.scope_id = own.scope_id and t.id > own.id
+      and coalesce(t.conversation_id, '') = coalesce(own.conversation_id, '')
+      where own.scope_id = $1 and own.id = $2 and own.conversation_id is not null limit 1`;
+    const isContinued = (await this.transaction.read(later, [this.version?.scopeId ?? 0, turn])).length > 0;
+    const tables = isContinued
+      ? (["requests", "prompts"] as const)
+      : (["requests", "prompts", "messages", "turns"] as const);
+    return this.#commit(delta, (scopeId) => tables.map((table) => deletionOf(table, scopeId, turn)));
+  }
+
+  commitChanges(delta: ScopeDelta): Promise<ScopeVersion> {
+    return this.#commit(delta, () => []);
+  }
+
+  async #commit(delta: ScopeDelta, others: (scopeId: number) => readonly Statement[]): Promise<ScopeVersion> {
+    const { version: before } = this;
+    if (before === null) throw new Error("a scope is begun before it is committed");
+    const { version, statements } = scopeStatements(before, delta);
+    await this.transaction.commit([...statements, ...others(before.scopeId)]);
+    return version;
+  }
+}
+
+/** Removes what one turn has of a table. */
+export function deletionOf(
+  table: "messages" | "prompts" | "requests" | "turns",
+  scopeId: number,
+  turn: number,
+): Statement {
+  const column = table === "turns" ? "id" : "turn_id";
+  const others = table === "messages" ? ` and ${NO_HEAD}` : "";
+  return { text: `delete from ${table} where scope_id = $1 and ${column} = $2${others}`, values: [scopeId, turn] };
+}

@@ -1,0 +1,158 @@
+import type { Database, ReadRows, Statement, UserTransaction } from "../database.js";
+import { StoreUnavailableError, type User } from "../store.js";
+import { STORE_THREAD, WorkerCalls } from "../threads/worker-calls.js";
+import type { Connection } from "./connection.js";
+import { type Outcome, throwOutcome, Writer, type WriterAnswer, type WriterCall } from "./writer.js";
+
+/** Groups that the writer has: one that it writes, and the next, so that it never waits for this thread. */
+const MOST_UNDER_WAY = 2;
+/** Transactions of a group … */
+const MOST_TRANSACTIONS = 256;
+/** … and characters of what they write, from which no more are added: bounds the wait of the first. */
+const MOST_CHARACTERS = 4_000_000;
+
+/** What writes the file: a thread, or this one. */
+interface Writing {
+  write(transactions: readonly (readonly Statement[])[]): Promise<readonly Outcome[]>;
+  erase(texts: readonly string[]): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** Writes in a thread. Where it dies, what is under way rejects as failing, though it may be stored. */
+function inThread(file: string): Writing {
+  const code = new URL("./writer-thread.js", import.meta.url);
+  type Call = WriterCall & { readonly id: number };
+  const thread = new WorkerCalls<Call, WriterAnswer & { readonly id: number }>(
+    code,
+    { ...STORE_THREAD, workerData: { file } },
+    (cause) => new StoreUnavailableError("failing", { cause: cause ?? new Error("the writing thread ended") }),
+  );
+  thread.start();
+  return {
+    async write(transactions) {
+      const answer = await thread.ask({ ask: "write", transactions });
+      return "outcomes" in answer ? answer.outcomes : [];
+    },
+    async erase(texts) {
+      const answer = await thread.ask({ ask: "erase", texts });
+      return "isErased" in answer && answer.isErased;
+    },
+    close: () => thread.end({ ask: "close" }),
+  };
+}
+
+/** Writes on this thread, in a later turn of the event loop: who composes in a loop would let no timer and no other request in. */
+function onThisThread(connection: Connection): Writing {
+  const writer = new Writer(connection);
+  return {
+    write: async (transactions) => writer.write(transactions),
+    erase: async (texts) => connection.sqlite.memory || writer.erase(texts),
+    close: async () => {},
+  };
+}
+
+/** A transaction that waits for its group. */
+interface Waiting {
+  readonly statements: readonly Statement[];
+  readonly resolve: (outcome: Outcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * A SQLite file that this process owns, or (`isShared`) another one does. It is read on this thread and written by one writer: transactions
+ * of many users that come together are one in the file.
+ */
+export class SqliteDatabase implements Database {
+  readonly #writing: Writing;
+  readonly #waiting: Waiting[] = [];
+  #underWay = 0;
+  #isDue = false;
+  #idle: (() => void)[] = [];
+  #isClosed = false;
+
+  constructor(
+    private readonly connection: Connection,
+    readonly isShared: boolean,
+    isThreaded: boolean,
+  ) {
+    this.#writing = isThreaded ? inThread(connection.sqlite.name) : onThisThread(connection);
+  }
+
+  readonly isAmong = (parameter: string): string => `in (select value from json_each(${parameter}))`;
+
+  readonly read: ReadRows = async (text, values) => this.connection.read(text, values);
+
+  async write(statements: readonly Statement[]): Promise<void> {
+    if (this.#isClosed) throw new Error("the store is closed");
+    throwOutcome(
+      await new Promise<Outcome>((resolve, reject) => {
+        this.#waiting.push({ statements, resolve, reject });
+        this.#sendSoon();
+      }),
+    );
+  }
+
+  /** Within a process a user's calls come one after the other, and another process does not write: there is nothing to lock. */
+  async hold<T>(_user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T> {
+    return work({ read: this.read, commit: (statements) => this.write(statements) });
+  }
+
+  async erase(texts: readonly string[]): Promise<"erased" | "pending"> {
+    await this.idle();
+    return (await this.#writing.erase(texts)) ? "erased" : "pending";
+  }
+
+  idle(): Promise<void> {
+    if (this.#underWay === 0 && this.#waiting.length === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  async ping(): Promise<void> {
+    this.connection.read("select 1 as one", []);
+  }
+
+  /** This connection is the last to close the file. */
+  async close(): Promise<void> {
+    await this.idle();
+    this.#isClosed = true;
+    await this.#writing.close();
+    this.connection.close();
+  }
+
+  /** With what else this iteration of the event loop brings. */
+  #sendSoon(): void {
+    if (this.#isDue || this.#underWay >= MOST_UNDER_WAY) return;
+    this.#isDue = true;
+    setImmediate(() => {
+      this.#isDue = false;
+      while (this.#underWay < MOST_UNDER_WAY && this.#waiting.length > 0) void this.#send(this.#nextGroup());
+    });
+  }
+
+  #nextGroup(): readonly Waiting[] {
+    let count = 0;
+    for (let size = 0; count < this.#waiting.length && count < MOST_TRANSACTIONS && size < MOST_CHARACTERS; count++)
+      size += sizeOf(this.#waiting[count]?.statements ?? []);
+    return this.#waiting.splice(0, count);
+  }
+
+  async #send(group: readonly Waiting[]): Promise<void> {
+    this.#underWay++;
+    try {
+      const outcomes = await this.#writing.write(group.map(({ statements }) => statements));
+      for (const [at, { resolve }] of group.entries()) resolve(outcomes[at] ?? null);
+    } catch (error) {
+      for (const { reject } of group) reject(error);
+    }
+    this.#underWay--;
+    if (this.#waiting.length > 0) this.#sendSoon();
+    else if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+}
+
+/** Characters that statements write. */
+function sizeOf(statements: readonly Statement[]): number {
+  let size = 0;
+  for (const { values } of statements) for (const value of values) if (typeof value === "string") size += value.length;
+  return size;
+}

@@ -1,0 +1,249 @@
+import { existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import Database from "better-sqlite3";
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import { migrate } from "drizzle-orm/better-sqlite3/migrator";
+import { readMigrationFiles } from "drizzle-orm/migrator";
+import { messageOf } from "../../core/text/thrown.js";
+import { DatabaseOpenError, refuseOtherSchema } from "../open-error.js";
+import { Connection, SYNCHRONOUS } from "./connection.js";
+import { SqliteDatabase } from "./database.js";
+import { faultOf } from "./faults.js";
+import { type Ownership, own } from "./owner.js";
+import { finishErasure } from "./writer.js";
+
+/** The database in a data directory. */
+export const DATABASE_FILE = "memprefix.db";
+
+// Equally deep in `src` and `dist`.
+const MIGRATIONS = fileURLToPath(new URL("../../../migrations", import.meta.url));
+/** Milliseconds that opening waits for another process's lock. */
+const OPEN_WAIT_MS = 5_000;
+/** Milliseconds between retries for locks that SQLite itself does not wait for. */
+const OPEN_AGAIN_MS = 20;
+/** Milliseconds that a statement waits for a lock, once it is open. */
+const LOCK_MS = 20;
+
+/** A database in a data directory that this process owns. Closing it gives the directory up. */
+export interface OwnedDatabase {
+  readonly database: SqliteDatabase;
+  /** Says where the process's service listens, for the message to other processes. */
+  announce(address: string): void;
+}
+
+interface Shared extends OwnedDatabase {
+  users: number;
+}
+
+/** The directories that this process owns, by their real paths. */
+const OWNED = new Map<string, Shared>();
+
+/**
+ * Opens the database in a data directory, as its one owner: a second call in this process shares the first one's database, another process
+ * gets an error that says what to do. Throws {@link DatabaseOpenError}.
+ */
+export function openOwned(directory: string): OwnedDatabase {
+  const name = named(directory, () => {
+    makeDirectory(directory);
+    return realpathSync(directory);
+  });
+  const known = OWNED.get(name);
+  if (known !== undefined) {
+    known.users++;
+    return known;
+  }
+  const ownership = named(directory, () => own(name));
+  try {
+    const connection = openFile(join(directory, DATABASE_FILE));
+    const shared = { ...owned(name, connection, ownership), users: 1 };
+    OWNED.set(name, shared);
+    return shared;
+  } catch (error) {
+    ownership.release();
+    throw error;
+  }
+}
+
+function owned(name: string, connection: Connection, ownership: Ownership): OwnedDatabase {
+  // Run from source, there is no JavaScript file for a thread to load.
+  const database = new SqliteDatabase(connection, false, !import.meta.filename.endsWith(".ts"));
+  const close = database.close.bind(database);
+  database.close = async () => {
+    const shared = OWNED.get(name);
+    if (shared !== undefined && --shared.users > 0) return;
+    OWNED.delete(name);
+    await close();
+    ownership.release();
+  };
+  return { database, announce: (address) => ownership.announce(address) };
+}
+
+/** Opens the database of a data directory beside its owner: to read it, and for keys. Throws {@link DatabaseOpenError}. */
+export function openBeside(directory: string): SqliteDatabase {
+  return new SqliteDatabase(openFile(join(directory, DATABASE_FILE)), true, false);
+}
+
+/** A database in memory. */
+export function openInMemory(): SqliteDatabase {
+  return new SqliteDatabase(openFile(":memory:"), false, false);
+}
+
+/**
+ * Opens a database file, or `":memory:"`, and brings its schema up to date in one transaction. Throws {@link DatabaseOpenError} without
+ * having written to the file where it is not a database, another program's, of another schema, a newer version's or damaged.
+ */
+export function openFile(file: string): Connection {
+  return named(file, () => retriedWhileLocked(() => openOnce(file)));
+}
+
+function named<T>(place: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof DatabaseOpenError) throw error;
+    throw new DatabaseOpenError(place, reasonOf(error), { cause: error });
+  }
+}
+
+/**
+ * SQLite does not wait for every lock: where two processes switch a new file to WAL together, one fails immediately
+ * (https://sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode). Waiting may block: nothing is served yet.
+ */
+function retriedWhileLocked<T>(work: () => T): T {
+  const deadline = performance.now() + OPEN_WAIT_MS;
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      if (faultOf(error) !== "busy" || performance.now() >= deadline) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, OPEN_AGAIN_MS);
+    }
+  }
+}
+
+function openOnce(file: string): Connection {
+  if (file !== ":memory:") {
+    makeDirectory(dirname(file));
+    refuseForeign(file);
+  }
+  const sqlite = new Database(file, { timeout: OPEN_WAIT_MS });
+  try {
+    sqlite.pragma("journal_mode = WAL");
+    sqlite.pragma(`synchronous = ${SYNCHRONOUS}`);
+    // A checkpoint waits for the disk; the writer makes them. 16 MB at most until then.
+    sqlite.pragma("wal_autocheckpoint = 4000");
+    sqlite.pragma("secure_delete = ON");
+    migrate(drizzle(sqlite), { migrationsFolder: MIGRATIONS });
+    // SQLite opens a read-only file without an error, and fails at the first statement that could change a row.
+    sqlite.exec("delete from __drizzle_migrations where false");
+    const connection = new Connection(sqlite);
+    finishErasure(connection);
+    connection.emptyLog();
+    sqlite.pragma(`busy_timeout = ${LOCK_MS}`);
+    return connection;
+  } catch (error) {
+    if (sqlite.inTransaction) sqlite.exec("rollback");
+    sqlite.close();
+    throw error;
+  }
+}
+
+/** Checked through a read-only connection: a writable one would checkpoint the log into a foreign file when it closes. */
+function refuseForeign(file: string): void {
+  if (!existsSync(file) || statSync(file).size === 0) return;
+  const sqlite = new Database(file, { readonly: true, timeout: OPEN_WAIT_MS });
+  try {
+    const tables = sqlite.prepare("select name from sqlite_master where type = 'table'").pluck().all();
+    if (!tables.includes("__drizzle_migrations")) {
+      if (tables.length > 0) throw new Error("it is the database of another program");
+      return;
+    }
+    const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ folderMillis }) => folderMillis);
+    const times = sqlite.prepare<[], number>("select created_at from __drizzle_migrations order by created_at");
+    refuseOtherSchema(times.pluck().all(), known, "an empty data directory");
+  } finally {
+    sqlite.close();
+  }
+}
+
+/** What SQLite's quick check finds wrong in a file, a line each. Another process may be writing to it. */
+export function quickCheck(file: string): string[] {
+  try {
+    const sqlite = new Database(file, { readonly: true, timeout: OPEN_WAIT_MS });
+    try {
+      const lines = sqlite.prepare<[], string>("pragma quick_check").pluck().all();
+      return lines.filter((line) => line !== "ok");
+    } finally {
+      sqlite.close();
+    }
+  } catch (error) {
+    return [reasonOf(error)];
+  }
+}
+
+/** The install script runs also where npm is configured to run none. */
+const REBUILD =
+  "better-sqlite3 has no native build for this Node.js; make it with: npm rebuild better-sqlite3 --ignore-scripts=false";
+
+/**
+ * What to do about an error that `better-sqlite3` throws without a native build which this Node.js can load: it was installed without its
+ * script, or for another Node.js. Null for other errors.
+ */
+function nativeBuildProblem(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  const isUnloadable = "code" in error && error.code === "ERR_DLOPEN_FAILED";
+  return isUnloadable || error.message.startsWith("Could not locate the bindings file") ? REBUILD : null;
+}
+
+/** Tries whether there is a native build; says what to do where there is none, else null. */
+export function missingNativeBuild(): string | null {
+  try {
+    new Database(":memory:").close();
+    return null;
+  } catch (error) {
+    return nativeBuildProblem(error);
+  }
+}
+
+/**
+ * Makes a directory and its missing parents. Throws what `mkdir` throws. Node's own `recursive` loops forever on a file system that answers
+ * `ENOENT` to every new directory, as /proc does: it takes the parent for missing, finds it, and retries.
+ */
+export function makeDirectory(path: string): void {
+  const missing = [resolve(path)];
+  for (let above = dirname(resolve(path)); !existsSync(above); above = dirname(above)) missing.push(above);
+  for (const directory of missing.reverse()) makeOne(directory);
+}
+
+function makeOne(directory: string): void {
+  try {
+    mkdirSync(directory);
+  } catch (error) {
+    // It exists, or another process made it first.
+    if (!existsSync(directory) || !statSync(directory).isDirectory()) throw error;
+  }
+}
+
+/** Why a file could not be opened, as {@link DatabaseOpenError} says it. */
+function reasonOf(error: unknown): string {
+  const unbuilt = nativeBuildProblem(error);
+  if (unbuilt !== null) return unbuilt;
+  const code = error instanceof Database.SqliteError ? error.code : "";
+  switch (faultOf(error)) {
+    case "busy":
+      return "another process holds it locked";
+    case "full":
+      return "the disk is full";
+    case "read-only":
+      return "it cannot be written: its file, directory or file system is read-only";
+    case "damaged":
+      return code === "SQLITE_NOTADB"
+        ? "it is not a database, or its beginning is damaged"
+        : "it is damaged or cut short; restore a backup";
+    case "failing":
+      return `its files could not be opened, read or written (${code})`;
+    default:
+      return messageOf(error);
+  }
+}

@@ -1,0 +1,61 @@
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { isRecord, parsedJson } from "../../core/text/json.js";
+import { DatabaseOpenError } from "../open-error.js";
+import { faultOf } from "./faults.js";
+
+/** The file whose lock makes a process the owner of a data directory; and what the owner says of itself. */
+const LOCK = "owner.db";
+const SAYS = "owner.json";
+
+/** The right to write a data directory's database; one process has it. */
+export interface Ownership {
+  /** Says where the owner's service listens, for the message to others. */
+  announce(address: string): void;
+  release(): void;
+}
+
+/**
+ * Makes this process the owner of a data directory. The system releases the lock when the process dies, however it does. Throws
+ * `DatabaseOpenError` where another process is the owner, with its pid and address.
+ */
+export function own(directory: string): Ownership {
+  const lock = new Database(join(directory, LOCK), { timeout: 0 });
+  try {
+    lock.pragma("locking_mode = EXCLUSIVE");
+    lock.exec("begin exclusive");
+  } catch (error) {
+    lock.close();
+    if (faultOf(error) !== "busy") throw error;
+    throw new DatabaseOpenError(directory, otherOwner(directory), { cause: error });
+  }
+  const says = join(directory, SAYS);
+  const say = (address: string | null) => writeFileSync(says, JSON.stringify({ pid: process.pid, address }));
+  say(null);
+  return {
+    announce: say,
+    release() {
+      rmSync(says, { force: true });
+      lock.close();
+    },
+  };
+}
+
+/** What to do where another process owns the directory. */
+function otherOwner(directory: string): string {
+  const said = readOwner(join(directory, SAYS));
+  const pid = typeof said["pid"] === "number" ? ` ${said["pid"]}` : "";
+  const address = typeof said["address"] === "string" ? said["address"] : null;
+  const instead = address === null ? "the service that it runs" : `its service at ${address}`;
+  return `process${pid} uses it; use ${instead}, another MEMPREFIX_DATA_DIR, or PostgreSQL for several processes (MEMPREFIX_DATABASE_URL)`;
+}
+
+function readOwner(file: string): Readonly<Record<string, unknown>> {
+  try {
+    const said = parsedJson(readFileSync(file, "utf8"));
+    return isRecord(said) ? said : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,144 @@
+import { closeSync, openSync, readSync } from "node:fs";
+import type { Statement } from "../database.js";
+import { type StoreFault, StoreUnavailableError } from "../store.js";
+import type { Connection } from "./connection.js";
+
+/** How a transaction went, as it crosses threads: an error loses its class there. Null: it is stored. */
+export type Outcome = null | { readonly fault: StoreFault; readonly cause: string } | { readonly bug: Error };
+
+/** What the writer is told. */
+export type WriterCall =
+  | { readonly ask: "write"; readonly transactions: readonly (readonly Statement[])[] }
+  | { readonly ask: "erase"; readonly texts: readonly string[] }
+  | { readonly ask: "close" };
+
+/** An outcome for each transaction; of an erasure, whether the text is out of the files. */
+export type WriterAnswer = { readonly outcomes: readonly Outcome[] } | { readonly isErased: boolean };
+
+/** Transactions between two checkpoints: some 4 MB of log. */
+const BETWEEN_CHECKPOINTS = 512;
+/** Milliseconds for which an erasure waits for readers. */
+const READERS_MS = 1_000;
+const AGAIN_MS = 20;
+/** Texts that a file is searched for, the longest ones; bytes that are read at once. */
+const MOST_TEXTS = 16;
+const READ_AT_ONCE = 1 << 20;
+
+/** Writes to a file: all transactions that it is told together are one in the file. */
+export class Writer {
+  #sinceCheckpoint = 0;
+
+  constructor(private readonly connection: Connection) {}
+
+  /** Durable when it returns. Where one fails, each gets a transaction of its own. */
+  write(transactions: readonly (readonly Statement[])[]): Outcome[] {
+    try {
+      this.#run(transactions.flat());
+      this.#checkpoint(transactions.length);
+      return transactions.map(() => null);
+    } catch (error) {
+      if (transactions.length === 1) return [outcomeOf(error)];
+      return transactions.flatMap((one) => this.write([one]));
+    }
+  }
+
+  /**
+   * Takes deleted text out of the files. `secure_delete` overwrites deleted rows; a page that was rebalanced may hold a copy of one in its
+   * free space, so the file is searched, and rewritten where something is found. A file that could not be erased says so in its
+   * `user_version`, and is rewritten when it is opened.
+   */
+  erase(texts: readonly string[]): boolean {
+    const { connection } = this;
+    connection.sqlite.pragma("user_version = 1");
+    if (!this.#emptyLog()) return false;
+    try {
+      if (isIn(connection.sqlite.name, texts)) rewrite(connection);
+      connection.sqlite.pragma("user_version = 0");
+      return this.#emptyLog();
+    } catch {
+      return false;
+    }
+  }
+
+  close(): void {
+    this.connection.close();
+  }
+
+  #run(statements: readonly Statement[]): void {
+    this.connection.transaction(() => {
+      for (const statement of statements) this.connection.run(statement);
+    });
+  }
+
+  #emptyLog(): boolean {
+    for (const deadline = performance.now() + READERS_MS; ; sleep(AGAIN_MS)) {
+      if (this.connection.emptyLog()) return true;
+      if (performance.now() >= deadline) return false;
+    }
+  }
+
+  /** Nobody else writes meanwhile, so the whole log is copied and begins again: it stays short. */
+  #checkpoint(transactions: number): void {
+    this.#sinceCheckpoint += transactions;
+    if (this.#sinceCheckpoint < BETWEEN_CHECKPOINTS) return;
+    this.#sinceCheckpoint = 0;
+    try {
+      this.connection.sqlite.pragma("wal_checkpoint(PASSIVE)");
+    } catch {
+      // What is in the log is durable. The next transaction reports the disk's fault.
+    }
+  }
+}
+
+/** Rewrites a file whose erasure an earlier process left. Throws SQLite's errors. */
+export function finishErasure(connection: Connection): void {
+  if (connection.sqlite.pragma("user_version", { simple: true }) === 0) return;
+  rewrite(connection);
+  connection.sqlite.pragma("user_version = 0");
+  connection.emptyLog();
+}
+
+function rewrite({ sqlite }: Connection): void {
+  // VACUUM's temporary file would be outside of the data directory.
+  sqlite.pragma("temp_store = MEMORY");
+  sqlite.exec("vacuum");
+}
+
+function sleep(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+/** Whether a file has one of some texts, plain or escaped in JSON. */
+function isIn(file: string, texts: readonly string[]): boolean {
+  const longest = [...texts].sort((a, b) => b.length - a.length).slice(0, MOST_TEXTS);
+  const forms = new Set(
+    longest.flatMap((text) => [text, JSON.stringify(text).slice(1, -1)]).filter((text) => text !== ""),
+  );
+  const needles = [...forms].map((text) => Buffer.from(text));
+  const overlap = Math.max(0, ...needles.map(({ length }) => length - 1));
+  const bytes = Buffer.alloc(READ_AT_ONCE + overlap);
+  const descriptor = openSync(file, "r");
+  try {
+    for (let at = 0; ; at += READ_AT_ONCE) {
+      const read = readSync(descriptor, bytes, 0, bytes.length, at);
+      const piece = bytes.subarray(0, read);
+      if (needles.some((needle) => piece.includes(needle))) return true;
+      if (read < bytes.length) return false;
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function outcomeOf(error: unknown): Outcome {
+  if (!(error instanceof StoreUnavailableError))
+    return { bug: error instanceof Error ? error : new Error(String(error)) };
+  return { fault: error.fault, cause: error.cause instanceof Error ? error.cause.message : "" };
+}
+
+/** Throws what a transaction threw. */
+export function throwOutcome(outcome: Outcome): void {
+  if (outcome === null) return;
+  if ("bug" in outcome) throw outcome.bug;
+  throw new StoreUnavailableError(outcome.fault, { cause: new Error(outcome.cause) });
+}

@@ -1,0 +1,200 @@
+import {
+  type ChatMessage,
+  type ConversationId,
+  type Digest,
+  digestOf,
+  messageDigest,
+  type SpokenTurn,
+  type Turn,
+  type TurnId,
+} from "../core/index.js";
+import type { Database, SqlValue, Statement } from "./database.js";
+import { decodedJson, decodeTurn, encodeTurn, type TurnColumns } from "./rows.js";
+import type { ComposeRecord, LoadedConversation, StoredHistory } from "./store.js";
+
+/** The conversation of a message that belongs to none. */
+const NO_CONVERSATION = "";
+
+const COLUMNS = `t.id, t.conversation_id as "conversationId", t.head, t.turn`;
+
+/** The last turns of a conversation that are loaded, and those of its newest epoch: a client may return to a branch that it left. */
+const MOST_TURNS = 1_000;
+
+/** A condition: the row of `messages` is no prompt's instructions, which many turns may share. */
+export const NO_HEAD = "key not like 'head %'";
+/** The opposite, … */
+export const IS_HEAD = "key like 'head %'";
+/** … and: of which no turn is left. */
+const IS_UNUSED =
+  "not exists (select 1 from turns t where t.scope_id = messages.scope_id and messages.key = 'head ' || t.head)";
+
+/** Removes instructions that no turn begins with any more. */
+export function unusedHeads(scopeId: number): Statement {
+  return {
+    text: `delete from messages where scope_id = $1 and conversation_id = '' and ${IS_HEAD} and ${IS_UNUSED}`,
+    values: [scopeId],
+  };
+}
+
+/** The key of instructions in `messages`. */
+function headKey(head: Digest): string {
+  return `head ${head}`;
+}
+
+/**
+ * The key of a message in `messages`: equal keys, equal JSON. The digest of a plain message; of another one a digest of its JSON, because
+ * a message's own digest leaves the order of its fields open. A single prompt's messages belong to its turn alone.
+ */
+function keyOf(message: ChatMessage, at: number, { id, conversationId }: Turn): string {
+  if (conversationId === null) return `${id}/${at}`;
+  const [first, second, ...others] = Object.keys(message);
+  const isPlain = first === "role" && second === "content" && others.length === 0;
+  return isPlain && typeof message.content === "string" ? messageDigest(message) : digestOf(JSON.stringify(message));
+}
+
+const KEEP_MESSAGE = `insert into messages (scope_id, conversation_id, key, turn_id, message) values ($1, $2, $3, $4, $5)
+  on conflict (scope_id, conversation_id, key) do nothing`;
+const KEEP_TURN = `insert into turns (scope_id, id, conversation_id, at, head, section, sections, turn)
+  values ($1, $2, $3, $4, $5, $6, $7, $8)`;
+const KEEP_CONVERSATION = `insert into conversations (scope_id, id, used_at) values ($1, $2, $3)
+  on conflict (scope_id, id) do update set used_at = excluded.used_at, forgotten_at = null`;
+
+/** What stores a compose's turns, with their messages and conversation. */
+export function turnStatements(scopeId: number, { composition, section, at }: ComposeRecord): Statement[] {
+  const { turn, given, restated, head, sections } = composition;
+  const statements: Statement[] = [];
+  const keep = (text: string, ...values: SqlValue[]) => statements.push({ text, values: [scopeId, ...values] });
+  if (turn.conversationId !== null) keep(KEEP_CONVERSATION, turn.conversationId, at);
+  if (head.length > 0) keep(KEEP_MESSAGE, NO_CONVERSATION, headKey(turn.head), turn.id, JSON.stringify(head));
+  for (const said of [...restated, { turn, given }]) {
+    const isOwn = said.turn === turn;
+    const conversation = said.turn.conversationId;
+    const keys = said.given.map((message, place) => keyOf(message, place, said.turn));
+    for (const [place, key] of keys.entries())
+      keep(KEEP_MESSAGE, conversation ?? NO_CONVERSATION, key, said.turn.id, JSON.stringify(said.given[place]));
+    const known = isOwn && sections.length > 0 ? JSON.stringify(sections) : null;
+    const shown = isOwn ? section : null;
+    keep(KEEP_TURN, said.turn.id, conversation, at, said.turn.head, shown, known, encodeTurn(said.turn, keys));
+  }
+  return statements;
+}
+
+/** A turn, with the keys of its messages. */
+interface ReadTurn {
+  readonly turn: Turn;
+  readonly keys: readonly string[];
+}
+
+/** Reads turns of one scope, each once. To be dropped with the question that it answers. */
+export class TurnReading {
+  readonly #turns = new Map<TurnId, ReadTurn>();
+
+  constructor(
+    private readonly database: Pick<Database, "read" | "isAmong">,
+    private readonly scopeId: number,
+  ) {}
+
+  /** A turn by its id; null where there is none. */
+  async turn(id: TurnId): Promise<Turn | null> {
+    if (!this.#turns.has(id)) await this.#read("t.id = $2", [id]);
+    return this.#turns.get(id)?.turn ?? null;
+  }
+
+  /** The newest turns of a conversation, newest first. */
+  newest(id: ConversationId, most: number): Promise<Turn[]> {
+    return this.#read("t.conversation_id = $2", [id], `order by t.id desc limit ${most}`);
+  }
+
+  /** A turn and those that it continues, first to last; null where one of them is gone. */
+  async pathTo(newest: Turn): Promise<readonly Turn[] | null> {
+    const { conversationId, epoch, id } = newest;
+    if (conversationId !== null && epoch < id)
+      await this.#read("t.conversation_id = $2 and t.id between $3 and $4", [conversationId, epoch, id]);
+    const path: Turn[] = [newest];
+    for (let { parent } = newest; parent !== null; ) {
+      const turn = await this.turn(parent);
+      if (turn === null) return null;
+      path.push(turn);
+      parent = turn.parent;
+    }
+    return path.reverse();
+  }
+
+  /** The turns of a path with the messages that each added; null where a message is gone. */
+  async said(path: readonly Turn[]): Promise<readonly Required<SpokenTurn>[] | null> {
+    const keys = path.map(({ id }) => this.#turns.get(id)?.keys ?? []);
+    const conversation = path.at(-1)?.conversationId ?? NO_CONVERSATION;
+    const known = await this.#messages(conversation, [...new Set(keys.flat())]);
+    const said = path.map((turn, at) => ({ turn, given: (keys[at] ?? []).map((key) => known.get(key)) }));
+    return said.some(({ given }) => given.includes(undefined)) ? null : (said as Required<SpokenTurn>[]);
+  }
+
+  /** The instructions of a prompt. */
+  async head({ head }: Turn): Promise<readonly ChatMessage[]> {
+    const key = headKey(head);
+    return ((await this.#messages(NO_CONVERSATION, [key])).get(key) as readonly ChatMessage[] | undefined) ?? [];
+  }
+
+  async #read(where: string, values: readonly SqlValue[], order = ""): Promise<Turn[]> {
+    const text = `select ${COLUMNS} from turns t where t.scope_id = $1 and ${where} ${order}`;
+    const rows = await this.database.read<TurnColumns>(text, [this.scopeId, ...values]);
+    return rows.map((row) => {
+      const read = decodeTurn(row);
+      this.#turns.set(read.turn.id, read);
+      return read.turn;
+    });
+  }
+
+  /** Parsed; those that are gone are left out. */
+  async #messages(conversation: string, keys: readonly string[]): Promise<ReadonlyMap<string, unknown>> {
+    if (keys.length === 0) return new Map();
+    const text = `select key, message from messages where scope_id = $1 and conversation_id = $2 and key ${this.database.isAmong("$3")}`;
+    const values = [this.scopeId, conversation, JSON.stringify(keys)];
+    const rows = await this.database.read<{ key: string; message: string }>(text, values);
+    return new Map(rows.map(({ key, message }) => [key, decodedJson<unknown>("a message", message)]));
+  }
+}
+
+/** See `Store.loadConversation`. */
+export async function loadConversation(
+  database: Pick<Database, "read" | "isAmong">,
+  scopeId: number,
+  id: ConversationId,
+): Promise<LoadedConversation> {
+  const reading = new TurnReading(database, scopeId);
+  const cut = `select forgotten_at as "forgottenAt" from conversations where scope_id = $1 and id = $2`;
+  const [newest, [row]] = await Promise.all([
+    reading.newest(id, MOST_TURNS),
+    database.read<{ forgottenAt: number | null }>(cut, [scopeId, id]),
+  ]);
+  const { epoch = 0 } = newest[0] ?? {};
+  const isCut = (row?.forgottenAt ?? null) !== null;
+  const oldest = newest.at(-1)?.id ?? 0;
+  if (newest.length < MOST_TURNS || oldest <= epoch) return { turns: newest.reverse(), isCut };
+  const all = await reading.newest(id, Number.MAX_SAFE_INTEGER);
+  return { turns: all.filter((turn) => turn.id >= epoch).reverse(), isCut };
+}
+
+/** See `Store.findHistory`. Follows the newest turn's parents, so a branch that was left is not in it. */
+export async function findHistory(
+  database: Pick<Database, "read" | "isAmong">,
+  scopeId: number,
+  id: ConversationId,
+): Promise<StoredHistory | null> {
+  const reading = new TurnReading(database, scopeId);
+  const [newest] = await reading.newest(id, 1);
+  if (newest === undefined) return null;
+  const path = await reading.pathTo(newest);
+  const [turns, head] = await Promise.all([path && reading.said(path), reading.head(newest)]);
+  if (turns === null) return null;
+  // A turn that was only said again was not sent.
+  const sent = turns.filter(({ turn }) => turn.promptTokens > 0);
+  return {
+    head,
+    newest: turns.at(-1)?.given?.length ?? 0,
+    hasOwnHead: turns[0]?.given?.length === 0,
+    messages: turns.flatMap(({ given }) => given ?? []),
+    prompts: sent.map(({ turn }) => ({ total: turn.promptTokens, computed: turn.computedTokens })),
+    behind: turns.findLast(({ turn }) => turn.behind !== null)?.turn.behind ?? null,
+  };
+}

@@ -1,0 +1,199 @@
+import type { AgentId, MemoryId, Scope, UserId } from "../core/index.js";
+import type { Database, ReadRows, SqlValue, Statement } from "./database.js";
+import { decodedJson } from "./rows.js";
+import { forgottenIn, readScope } from "./scopes.js";
+import type { ExportedRow, ExportedUser, PendingSourceDeletions, User, UsersFound } from "./store.js";
+
+/** Users on a page of a walk: some milliseconds. */
+const PAGE = 100;
+/** What belongs to a scope, and is deleted with it. */
+const OF_SCOPES = ["changes", "conversations", "turns", "messages", "requests", "prompts"] as const;
+
+interface NamedScope {
+  readonly id: number;
+  readonly scope: Scope;
+  readonly version: number;
+}
+
+/** The rows of a user's scopes, the user's own among them. */
+export async function scopeRows(read: ReadRows, { tenant, userId }: User): Promise<NamedScope[]> {
+  const text = `select id, agent_id as agent, version from scopes where tenant = $1 and user_id = $2 order by agent_id`;
+  const rows = await read<{ id: number; agent: string; version: number }>(text, [tenant, userId]);
+  return rows.map(({ id, agent, version }) => {
+    return { id, version, scope: { tenant, userId, agentId: agent === "" ? null : (agent as AgentId) } };
+  });
+}
+
+/** Removes scopes with all that belongs to them; the user's row stays while it says what is forgotten, or another scope needs it. */
+export function removeScopes(scopeIds: readonly number[]): Statement[] {
+  return scopeIds.flatMap((id) => [
+    ...OF_SCOPES.map((table): Statement => ({ text: `delete from ${table} where scope_id = $1`, values: [id] })),
+    {
+      text: `update scopes set version = version + 1, snapshot_version = version + 1, snapshot = null where id = $1 and agent_id = ''`,
+      values: [id],
+    },
+    { text: "delete from scopes where id = $1 and agent_id <> ''", values: [id] },
+  ]);
+}
+
+/** See `Store.deleteUser`. */
+export async function deleteUser(database: Database, user: User, isInSource: boolean, at: number): Promise<number> {
+  const { count, texts } = await database.hold(user, async (transaction) => {
+    const scopes = await scopeRows(transaction.read, user);
+    if (scopes.length === 0) return { count: 0, texts: [] };
+    const texts: string[] = [];
+    for (const { id, scope } of scopes) texts.push(...(await textsOf(transaction.read, id, scope)));
+    const all = scopes.map(({ id }): Statement => ({ text: "delete from scopes where id = $1", values: [id] }));
+    const { tenant, userId } = user;
+    const pending = JSON.stringify({ everything: true, memoryIds: [] } satisfies PendingSourceDeletions);
+    const text = "insert into scopes (tenant, user_id, agent_id, created_at, pending) values ($1, $2, '', $3, $4)";
+    const owed: Statement[] = isInSource ? [{ text, values: [tenant, userId, at, pending] }] : [];
+    await transaction.commit([...removeScopes(scopes.map(({ id }) => id)), ...all, ...owed]);
+    return { count: scopes.filter(({ version }) => version > 0).length, texts };
+  });
+  if (texts.length > 0) await database.erase(texts);
+  return count;
+}
+
+/** Texts of a scope, by which files are searched for what is left of it. */
+async function textsOf(read: ReadRows, id: number, scope: Scope): Promise<string[]> {
+  const { newer } = await readScope(read, scope, null);
+  const said = await read<{ message: string }>("select message from messages where scope_id = $1 limit 100", [id]);
+  return [...(newer?.register.blocks.map(({ text }) => text) ?? []), ...said.map(({ message }) => message)];
+}
+
+/** See `Store.exportUser`. Without digests: a short text could be guessed from its digest. */
+export async function exportUser({ read }: Pick<Database, "read">, user: User): Promise<ExportedUser> {
+  const [row] = await read<{ forgotten: string | null }>(USER_ROW, [user.tenant, user.userId]);
+  const scopes: ExportedUser["scopes"][number][] = [];
+  for (const { id, scope, version } of await scopeRows(read, user)) {
+    if (version === 0) continue;
+    const { newer } = await readScope(read, scope, null);
+    const tables: Record<string, readonly ExportedRow[]> = {
+      blocks: (newer?.register.blocks ?? []).map(({ textDigest: _, ...block }) => snakeCased(block)),
+      memories: (newer?.register.versions ?? []).map(snakeCased),
+      index_nodes: (newer?.nodes ?? []).map(({ anchor: _, ...node }) => snakeCased(node)),
+    };
+    for (const [table, columns] of Object.entries(EXPORTED)) {
+      const rows = await read<Record<string, SqlValue>>(
+        `select ${columns} from ${table} where scope_id = $1 order by 1`,
+        [id],
+      );
+      tables[table] = rows.map(withParsedJson);
+    }
+    scopes.push({ agentId: scope.agentId, tables });
+  }
+  return { scopes, forgottenMemories: [...forgottenIn(row?.forgotten ?? null)].sort() };
+}
+
+const USER_ROW = "select id, forgotten, pending from scopes where tenant = $1 and user_id = $2 and agent_id = ''";
+
+/** What is exported of the other tables. */
+const EXPORTED = {
+  conversations: "id, used_at, forgotten_at",
+  turns: "id, conversation_id, at, section, response_id, engine_conversation",
+  messages: "turn_id, conversation_id, message",
+  requests: "turn_id, id, at, answer, report, evicted",
+  prompts: `turn_id, conversation_id, request_id, at, model, engine, layout, policy, retention, prompt_tokens, expected_tokens,
+    uncached_tokens, carried_tokens, miss_cause, miss_tokens, reported_prompt_tokens, reported_cached_tokens, first_token_ms`,
+} as const;
+
+const JSON_COLUMNS: ReadonlySet<string> = new Set(["message", "answer", "report"]);
+
+function withParsedJson(row: Readonly<Record<string, SqlValue>>): ExportedRow {
+  const entries = Object.entries(row).map(([column, value]) =>
+    JSON_COLUMNS.has(column) && typeof value === "string" ? [column, decodedJson(column, value)] : [column, value],
+  );
+  return Object.fromEntries(entries);
+}
+
+function snakeCased(row: object): ExportedRow {
+  const named = Object.entries(row).map(([name, value]) => [
+    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    value,
+  ]);
+  return Object.fromEntries(named);
+}
+
+/** What a user's row says that the memory source has yet to delete. */
+export function pendingIn(pending: string | null): PendingSourceDeletions | null {
+  return pending === null ? null : decodedJson<PendingSourceDeletions>("pending deletions", pending);
+}
+
+/** See `Store.pendingInSource`. */
+export async function pendingInSource(
+  read: ReadRows,
+  { tenant, userId }: User,
+): Promise<PendingSourceDeletions | null> {
+  const [row] = await read<{ pending: string | null }>(USER_ROW, [tenant, userId]);
+  return pendingIn(row?.pending ?? null);
+}
+
+/** See `Store.deletedFromSource`. A deleted user's row goes with the last of it. */
+export async function deletedFromSource(database: Database, user: User, memoryId: MemoryId | null): Promise<void> {
+  const { tenant, userId } = user;
+  await database.hold(user, async (transaction) => {
+    const before = await pendingInSource(transaction.read, user);
+    if (before === null) return;
+    const memoryIds = before.memoryIds.filter((id) => id !== memoryId);
+    const everything = before.everything && memoryId !== null;
+    const left = everything || memoryIds.length > 0 ? JSON.stringify({ everything, memoryIds }) : null;
+    const isOf = "tenant = $1 and user_id = $2 and agent_id = ''";
+    const hasOthers = "exists (select 1 from scopes o where o.tenant = $1 and o.user_id = $2 and o.agent_id <> '')";
+    await transaction.commit([
+      { text: `update scopes set pending = $3 where ${isOf}`, values: [tenant, userId, left] },
+      {
+        text: `delete from scopes where ${isOf} and version = 0 and forgotten is null and pending is null and not ${hasOthers}`,
+        values: [tenant, userId],
+      },
+    ]);
+  });
+}
+
+/** A condition on a user's row `u`, with the values that follow the first two. */
+interface Wanted {
+  readonly where: string;
+  readonly values: readonly SqlValue[];
+}
+
+/** Walks through all users. */
+async function walk(read: ReadRows, after: number, { where, values }: Wanted): Promise<UsersFound> {
+  const page = `select id from scopes where agent_id = '' and id > $1 order by id limit ${PAGE}`;
+  const ids = await read<{ id: number }>(page, [after]);
+  const last = ids.at(-1)?.id;
+  if (last === undefined) return { users: [], next: null };
+  const text = `select u.tenant, u.user_id as "userId" from scopes u
+    where u.agent_id = '' and u.id > $1 and u.id <= $2 and ${where} order by u.id`;
+  const users = await read<{ tenant: string; userId: UserId }>(text, [after, last, ...values]);
+  return { users, next: ids.length < PAGE ? null : last };
+}
+
+/** A user's scopes `s`, by which a condition holds. */
+function hasScope(condition: string): string {
+  return `exists (select 1 from scopes s where s.tenant = u.tenant and s.user_id = u.user_id and (${condition}))`;
+}
+
+/** See `Store.users`. */
+export function users(read: ReadRows, after: number): Promise<UsersFound> {
+  return walk(read, after, { where: hasScope("s.version > 0"), values: [] });
+}
+
+/** See `Store.usersWithMemory`. Its id is looked for in the JSON of snapshots and changes. */
+export function usersWithMemory(read: ReadRows, tenant: string, id: MemoryId, after: number): Promise<UsersFound> {
+  const named = (column: string) => `replace(${column}, $4, '') <> ${column}`;
+  const inChanges = `exists (select 1 from changes c where c.scope_id = s.id and ${named("c.changes")})`;
+  const where = `u.tenant = $3 and ${hasScope(`${named("s.snapshot")} or ${inChanges}`)}`;
+  return walk(read, after, { where, values: [tenant, JSON.stringify(id)] });
+}
+
+/** See `Store.usersWithOldTurns`. */
+export function usersWithOldTurns(read: ReadRows, before: number, after: number): Promise<UsersFound> {
+  const conversations = "exists (select 1 from conversations c where c.scope_id = s.id and c.used_at < $3)";
+  const singles = "exists (select 1 from turns t where t.scope_id = s.id and t.conversation_id is null and t.at < $3)";
+  return walk(read, after, { where: hasScope(`${conversations} or ${singles}`), values: [before] });
+}
+
+/** See `Store.usersPendingInSource`. */
+export function usersPendingInSource(read: ReadRows, after: number): Promise<UsersFound> {
+  return walk(read, after, { where: "u.pending is not null", values: [] });
+}
