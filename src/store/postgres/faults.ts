@@ -1,5 +1,5 @@
 import pg from "pg";
-import { type StoreFault, StoreUnavailableError } from "../api/store.js";
+import { type StoreFault, StoreUnavailableError } from "../store.js";
 
 /** By SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html), or by its class, its first two characters. */
 const FAULTS: Readonly<Record<string, StoreFault>> = {
@@ -26,6 +26,9 @@ const FAULTS: Readonly<Record<string, StoreFault>> = {
   XX001: "damaged",
   XX002: "damaged",
   XX: "failing",
+  // A pooler gave the transaction another session than the one that prepared the statement.
+  "26000": "unreachable",
+  "42P05": "unreachable",
 };
 
 /** Errors of sockets and names, as Node calls them. */
@@ -52,6 +55,7 @@ const DRIVER_ERRORS =
 
 /** The fault that an error stands for: of the server, of the driver or of a socket; null for any other, a bug of ours included. */
 export function faultOfPostgres(error: unknown): StoreFault | null {
+  if (error instanceof StoreUnavailableError) return error.fault;
   if (error instanceof pg.DatabaseError) {
     const { code = "" } = error;
     return FAULTS[code] ?? FAULTS[code.slice(0, 2)] ?? null;
@@ -72,13 +76,14 @@ export function isUndoneForAnother(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === "40P01" || error.code === "40001");
 }
 
-/** Whether a unique index rejected a row. */
-export function isDuplicate(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === "23505";
+/** Whether a statement was prepared in another session than the one that it came to. */
+export function isNameLost(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && (error.code === "26000" || error.code === "42P05");
 }
 
 /** The error as `Store` names it. */
 export function namedFault(error: unknown): unknown {
+  if (error instanceof StoreUnavailableError) return error;
   const fault = faultOfPostgres(error);
   return fault === null ? error : new StoreUnavailableError(fault, { cause: error });
 }

@@ -1,0 +1,70 @@
+import type { Database, ReadRows, SqlValue, Statement, UserTransaction } from "../database.js";
+import type { User } from "../store.js";
+import type { Connections } from "./connections.js";
+import { PostgresTransaction } from "./transaction.js";
+
+/** Milliseconds for which writes are tried again while the server is away. */
+const PATIENCE_MS = 2_000;
+
+/**
+ * A database on a PostgreSQL server, which several processes may share. A user is held by the lock of the row without an agent. Works behind
+ * a pooler that gives each transaction another session.
+ */
+export class PostgresDatabase implements Database {
+  readonly #underWay = new Set<Promise<unknown>>();
+
+  constructor(private readonly connections: Connections) {}
+
+  readonly read: ReadRows = async <R extends object>(text: string, values: readonly SqlValue[]) => {
+    const [rows] = await this.connections.transact([{ text, values }]);
+    return rows as R[];
+  };
+
+  async write(statements: readonly Statement[]): Promise<void> {
+    await this.#watch(this.connections.transact(statements, PATIENCE_MS));
+  }
+
+  hold<T>(user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T> {
+    return this.#watch(this.#hold(user, work));
+  }
+
+  /** No row has the text. What else a server keeps (free space, its log, replicas, archives) is not in a client's hands. */
+  async erase(): Promise<"erased"> {
+    return "erased";
+  }
+
+  async idle(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
+  }
+
+  async ping(): Promise<void> {
+    await this.read("select 1", []);
+  }
+
+  async close(): Promise<void> {
+    await this.idle();
+    await this.connections.close();
+  }
+
+  async #hold<T>(user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T> {
+    const connection = await this.connections.acquire("holders");
+    const transaction = new PostgresTransaction(connection, this.connections, user);
+    try {
+      return await work(transaction);
+    } finally {
+      // Nobody waits for a rollback.
+      void this.#watch(transaction.end());
+    }
+  }
+
+  /** Keeps a promise among those under way. */
+  #watch<T>(promise: Promise<T>): Promise<T> {
+    const settled = promise.then(
+      () => {},
+      () => {},
+    );
+    this.#underWay.add(settled);
+    void settled.then(() => this.#underWay.delete(settled));
+    return promise;
+  }
+}

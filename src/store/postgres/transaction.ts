@@ -1,0 +1,111 @@
+import { setTimeout } from "node:timers/promises";
+import type { ReadRows, Statement, UserTransaction } from "../database.js";
+import type { User } from "../store.js";
+import type { Connection, Connections } from "./connections.js";
+import { isConnectionLost } from "./faults.js";
+
+/** The user's row, locked; and the id of the transaction, by which its outcome can be asked for. */
+interface LockedRow {
+  readonly id: number;
+  readonly xid: string;
+}
+
+/** Statements after it see what was committed before the lock was granted. */
+const LOCK = `select id, pg_current_xact_id()::text as xid from scopes
+  where tenant = $1 and user_id = $2 and agent_id = '' for update`;
+
+const OUTCOME = "select pg_xact_status($1::xid8) as status";
+
+/**
+ * Whether a transaction changed this user. Its id alone does not say: after a crash the server gives ids of transactions that it lost to
+ * others.
+ */
+const TRACE = `select not exists (select from scopes where id = $1)
+  or exists (select from scopes where tenant = $2 and user_id = $3 and xmin = $4::xid8::xid)
+  or exists (select from scopes s join changes c on c.scope_id = s.id
+    where s.tenant = $2 and s.user_id = $3 and c.xmin = $4::xid8::xid) as "isThere"`;
+
+/** Of the two questions; empty where the server did not answer. */
+interface OutcomeRow {
+  readonly status?: "committed" | "aborted" | "in progress" | null;
+  readonly isThere?: number;
+}
+
+/** Milliseconds for which the outcome of a commit is asked for, and between two attempts. */
+const OUTCOME_MS = 2_000;
+const OUTCOME_WAIT_MS = 50;
+
+/** A transaction on one connection that holds a user's row. Its first queries go out together with the lock. */
+export class PostgresTransaction implements UserTransaction {
+  readonly #locked: Promise<LockedRow | undefined>;
+  /** The first fault; those after it are its consequences. */
+  #failure: { readonly fault: unknown; readonly isLost: boolean } | null = null;
+  /** What was sent to end it. */
+  #ending: Promise<unknown> | null = null;
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly connections: Connections,
+    private readonly user: User,
+  ) {
+    void this.#answer(connection.begin());
+    const rows = connection.ask<LockedRow>({ text: LOCK, values: [user.tenant, user.userId] });
+    this.#locked = this.#answer(rows.then(([row]) => row));
+  }
+
+  readonly read: ReadRows = <R extends object>(text: string, values: Statement["values"]) => {
+    this.#refuseEnded();
+    return this.#answer(this.connection.ask<R>({ text, values }));
+  };
+
+  async commit(statements: readonly Statement[]): Promise<void> {
+    const locked = await this.#locked;
+    if (locked === undefined) throw new Error("a user without rows cannot be held, so nothing is committed");
+    this.#refuseEnded();
+    const sent = statements.map((statement) => this.#answer(this.connection.ask(statement)));
+    this.#ending = this.#answer(this.connection.commit());
+    try {
+      await Promise.all([...sent, this.#ending]);
+    } catch (fault) {
+      if (this.#failure?.isLost !== true || !(await this.#isStored(locked))) throw fault;
+    }
+  }
+
+  /** Undoes what was not committed, and gives the connection back when the server has answered. */
+  async end(): Promise<void> {
+    this.#ending ??= this.#answer(this.connection.rollback());
+    await this.#ending.catch(() => {});
+    this.connection.release(this.#failure?.isLost === true);
+  }
+
+  #refuseEnded(): void {
+    if (this.#ending !== null) throw new Error("the transaction has ended");
+  }
+
+  /** An answer that rejects with the transaction's first fault, and may be left unawaited. */
+  #answer<T>(sent: Promise<T>): Promise<T> {
+    const answer = sent.catch((error: unknown) => {
+      this.#failure ??= { fault: this.connections.named(error), isLost: isConnectionLost(error) };
+      throw this.#failure.fault;
+    });
+    answer.catch(() => {});
+    return answer;
+  }
+
+  /** Whether a commit whose answer was lost is stored. False, too, where the server does not say so in time. */
+  async #isStored({ id, xid }: LockedRow): Promise<boolean> {
+    const { tenant, userId } = this.user;
+    const questions = [
+      { text: OUTCOME, values: [xid] },
+      { text: TRACE, values: [id, tenant, userId, xid] },
+    ];
+    const deadline = performance.now() + OUTCOME_MS;
+    while (performance.now() < deadline) {
+      const answers = (await this.connections.transact(questions).catch(() => [])) as OutcomeRow[][];
+      const { status, isThere } = Object.assign({}, ...answers.flat()) as OutcomeRow;
+      if (status !== undefined && status !== "in progress") return status === "committed" && isThere === 1;
+      await setTimeout(OUTCOME_WAIT_MS);
+    }
+    return false;
+  }
+}
