@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
 import {
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
@@ -24,13 +23,11 @@ import type { ChatEngine } from "../service/chat/chat.js";
 import { KvExpectations, startCacheReadings } from "../service/learning/engine-cache.js";
 import { Memprefix, systemClock } from "../service/library/memprefix.js";
 import type { Store } from "../store/api/store.js";
-import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../store/api/usage-log.js";
 import { keysInFile, type StoredApiKeys } from "../store/database/api-keys.js";
 import { openDatabase } from "../store/database/open-database.js";
 import { JournalStore } from "../store/journal/journal-store.js";
 import { journalIn } from "../store/sqlite/sqlite-journal.js";
-import { threadedUsageLog } from "../store/usage/threaded-usage-log.js";
-import { openDataDir, USAGE_DATABASE } from "./data-directory.js";
+import { openDataDir } from "./data-directory.js";
 import { type KvEventOptions, startKvEvents } from "./kv-events.js";
 import { countO200k, loadO200k } from "./o200k.js";
 import type { Settings } from "./setting-list.js";
@@ -89,9 +86,7 @@ function assembledInFile(
     database.sqlite.close();
     throw error;
   }
-  // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
-  const usage = threadedUsageLog({ file: join(settings.dataDir, USAGE_DATABASE) }, usageBoundsOf(settings));
-  const memprefix = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened, scopeBounds);
+  const memprefix = assembleWith(new JournalStore(journalIn(database)), settings, opened, scopeBounds);
   return { memprefix, source: opened, storedKeys: keysInFile(database) };
 }
 
@@ -104,9 +99,8 @@ async function assembledOnServer(
   const opened = source === undefined ? openSource(settings) : source;
   const { openPostgres } = await import("../store/postgres/open-postgres.js");
   const { journal, keys: storedKeys } = await openPostgres(databaseUrl);
-  const usage = threadedUsageLog({ url: databaseUrl }, usageBoundsOf(settings));
   return {
-    memprefix: assembleWith(new JournalStore(journal), usage, settings, opened, scopeBounds),
+    memprefix: assembleWith(new JournalStore(journal), settings, opened, scopeBounds),
     source: opened,
     storedKeys,
   };
@@ -148,7 +142,6 @@ export async function assembleWhereStored(
 
 function assembleWith(
   store: Store,
-  usage: UsageLog,
   settings: Settings,
   source: MemorySource | null,
   scopeBounds?: ScopeBounds,
@@ -156,7 +149,6 @@ function assembleWith(
   const cache = sharedCacheOf(settings);
   return new Memprefix({
     store,
-    usage,
     source,
     scopeBounds,
     defaults: {
@@ -177,11 +169,6 @@ function assembleWith(
     newRequestId,
     now: systemClock,
   });
-}
-
-function usageBoundsOf({ keepDays }: Settings): UsageBounds {
-  const days = Math.min(DEFAULT_USAGE_BOUNDS.days, keepDays ?? DEFAULT_USAGE_BOUNDS.days);
-  return { ...DEFAULT_USAGE_BOUNDS, days };
 }
 
 /** How a test waits for the engine: default, by the process's timers, and as long between bytes as for the first. */

@@ -8,14 +8,12 @@ import { UsageError } from "./settings.js";
 
 /** memprefix's own database, in the data directory. */
 export const DATABASE = "memprefix.db";
-/** The usage log, in it. */
-export const USAGE_DATABASE = "usage.db";
 /** The embedded Mem0's directory, in it. */
 const MEM0 = "mem0";
 
-/** The SQLite databases in a data directory: memprefix's own, the dashboard's, the embedded Mem0's. */
+/** The SQLite databases in a data directory: memprefix's own, the embedded Mem0's. */
 export function databasesIn(directory: string): string[] {
-  return [DATABASE, USAGE_DATABASE, ...STORE_DATABASES.map((name) => `${MEM0}/${name}`)].filter((name) =>
+  return [DATABASE, ...STORE_DATABASES.map((name) => `${MEM0}/${name}`)].filter((name) =>
     existsSync(join(directory, name)),
   );
 }

@@ -121,7 +121,6 @@ export async function startService(
     settings.keepDays === undefined
       ? async () => {}
       : startSweeps(memprefix, { keepDays: settings.keepDays, now: systemClock, onFault });
-  memprefix.recorded?.noteStart(VERSION).catch(onFault);
   const finishing = new AbortController();
   const finished = memprefix.finishDeletions(onFault, finishing.signal).catch(onFault);
   const underWay = new RequestsUnderWay(server);

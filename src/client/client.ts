@@ -61,8 +61,6 @@ export interface RemoteMemprefix {
   usageRequests(options?: wire.UsageRequestsOptions, call?: CallControl): Promise<wire.UsageRequests>;
   /** A prompt beside the one that it continued. */
   usageRequest(options: wire.ExplainRequestOptions, call?: CallControl): Promise<wire.UsageRequest>;
-  /** Notes a deploy or a restart, to be shown in charts. */
-  addUsageNote(options: wire.UsageNoteOptions, call?: CallControl): Promise<wire.UsageNote>;
   /** Forgets a memory for good. */
   forgetMemory(options: options.ForgetMemoryOptions, call?: CallControl): Promise<Forgetting>;
   /** Forgets everything kept of a user. */
@@ -136,7 +134,6 @@ export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
     usageMisses: (given = {}, call) => queried(ROUTES.usageMisses, given, call),
     usageRequests: (given = {}, call) => queried(ROUTES.usageRequests, given, call),
     usageRequest: (given, call) => queried(ROUTES.usageRequest, given, call),
-    addUsageNote: (given, call) => posted(ROUTES.addUsageNote, given, call),
     forgetMemory: (given, call) => queried(ROUTES.forgetMemory, given, call),
     async forgetUser(given, call) {
       await queried(ROUTES.forgetUser, given, call);

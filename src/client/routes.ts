@@ -43,7 +43,6 @@ export const ROUTES = {
   usageMisses: route("getUsageMisses", "GET /usage/misses", "causes"),
   usageRequests: route("listUsageRequests", "GET /usage/requests", "requests"),
   usageRequest: route("getUsageRequest", "GET /usage/request", "bars"),
-  addUsageNote: route("addUsageNote", "POST /usage/notes", "kind"),
   forgetMemory: route("forgetMemory", "DELETE /user/memory", "memory_id"),
   forgetUser: route("forgetUser", "DELETE /user", "user_id"),
   health: route("getHealth", "GET /healthz", "status"),

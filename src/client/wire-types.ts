@@ -3,7 +3,7 @@ import type { explainResult } from "../http/contracts/explain-contract.js";
 import type { health } from "../http/contracts/health-contract.js";
 import type * as usage from "../http/contracts/usage-contract.js";
 import type * as user from "../http/contracts/user-contract.js";
-import type { AnswerOf, OptionsOf, SentOf } from "../http/contracts/wire-form.js";
+import type { AnswerOf, OptionsOf } from "../http/contracts/wire-form.js";
 
 /*
  * What routes take and give that the library does not have, by the contracts of HTTP. Where it has them, the types are the library's. The
@@ -43,14 +43,8 @@ export type UsageFilterOptions = Omit<UsageViewOptions, "window">;
 /** Which prompts a list has. */
 export type UsageRequestsOptions = OptionsOf<typeof usage.usageRequestsQuery>;
 
-/** What happened, to be shown in charts. */
-export type UsageNoteOptions = SentOf<typeof usage.noteOptions>;
-
 /** Sums over prompts. */
 export type UsageFigures = AnswerOf<typeof usage.usageSums>;
-
-/** What happened at a time, beside prompts. */
-export type UsageNote = AnswerOf<typeof usage.usageNote>;
 
 /** One answered prompt. */
 export type UsageRow = AnswerOf<typeof usage.usageRow>;

@@ -2,7 +2,6 @@ import type { z } from "zod";
 import type { health } from "../http/contracts/health-contract.js";
 import type {
   usageMissesResult,
-  usageNote,
   usageRequestResult,
   usageRequestsResult,
   usageRow,
@@ -135,7 +134,6 @@ export function keepKey(key: string | null): void {
 export type WireHealth = z.output<typeof health>;
 export type WireSums = z.output<typeof usageSums>;
 export type WireSummary = z.output<typeof usageSummaryResult>;
-export type WireNote = z.output<typeof usageNote>;
 export type WireRow = z.output<typeof usageRow>;
 export type WireRows = z.output<typeof usageRequestsResult>;
 export type WireMisses = z.output<typeof usageMissesResult>;

@@ -2,7 +2,6 @@ import { html } from "htm/preact";
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import type { WireNote } from "./api.js";
 import { moment } from "./format.js";
 import { onColours } from "./theme.js";
 import { valueRange } from "./value-range.js";
@@ -29,12 +28,11 @@ export interface ChartParts {
   readonly most?: number;
   /** Draw the series on top of each other. */
   readonly isStacked?: boolean;
-  readonly notes: readonly WireNote[];
 }
 
 const HEIGHT = 190;
 
-/** A chart over time, with what happened as lines across it. Its figures are read out as text, too. */
+/** A chart over time. Its figures are read out as text, too. */
 export function TimeChart(parts: ChartParts): VNode {
   const { title, series } = parts;
   const plot = useRef<HTMLDivElement>(null);
@@ -52,7 +50,7 @@ export function TimeChart(parts: ChartParts): VNode {
 
 /** Draws a chart, again where its size or the colours change; gives what ends that. `onStep`: the step under the pointer. */
 function drawnIn(plot: HTMLElement, parts: ChartParts, onStep: (step: number | null) => void): () => void {
-  const { times, series, format, notes } = parts;
+  const { times, series, format } = parts;
   const stacked = parts.isStacked ? stackedUp(series) : series.map(({ values }) => [...values]);
   const data: uPlot.AlignedData = [[...times], ...stacked];
   let chart: uPlot | null = null;
@@ -88,7 +86,6 @@ function drawnIn(plot: HTMLElement, parts: ChartParts, onStep: (step: number | n
       ],
       hooks: {
         setCursor: [(self) => onStep(self.cursor.idx ?? null)],
-        draw: [(self) => drawNotes(self, notes)],
       },
     };
     chart = new uPlot(options, data, plot);
@@ -162,25 +159,4 @@ function spoken({ series, format }: ChartParts): string {
   return series
     .map(({ name, values }) => `${name} ${format(values.findLast((value) => value !== null) ?? null)}`)
     .join(", ");
-}
-
-function drawNotes(chart: uPlot, notes: readonly WireNote[]): void {
-  const { ctx, bbox } = chart;
-  ctx.save();
-  ctx.strokeStyle = colourOf("--bad");
-  ctx.fillStyle = colourOf("--bad");
-  ctx.lineWidth = devicePixelRatio;
-  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
-  for (const { at } of notes) {
-    const x = Math.round(chart.valToPos(at, "x", true));
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    ctx.beginPath();
-    ctx.arc(x, bbox.top, 3 * devicePixelRatio, 0, 2 * Math.PI);
-    ctx.fill();
-  }
-  ctx.restore();
 }

@@ -1,7 +1,7 @@
 import { h, html } from "htm/preact";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
-import type { WireHealth, WireMisses, WireNote, WireSummary, WireSums } from "./api.js";
+import type { WireHealth, WireMisses, WireSummary, WireSums } from "./api.js";
 import { getJson } from "./api.js";
 import { type ChartParts, TimeChart } from "./chart.js";
 import { summed, windowLinks } from "./filters.js";
@@ -9,14 +9,6 @@ import { counted, duration, moment, money, percent, shareOf, short, whole } from
 import { alarm, type Column, empty, figuresTable, linkTo, loading, panel, usePolling } from "./view.js";
 
 type WireCache = NonNullable<WireSummary["cache"]>;
-
-/** What a note is called. */
-const NOTES: Readonly<Record<WireNote["kind"], string>> = {
-  engine_restart: "engine restart",
-  policy_change: "policy change",
-  service_start: "memprefix started",
-  deploy: "deploy",
-};
 
 /** The figures are read again this often; those of longer windows hardly change. */
 const RELOAD_MS = { hour: 3_000, day: 15_000, month: 60_000 } as const;
@@ -33,7 +25,6 @@ export const nowView = loading(
   ({ data: [summary, misses, health], query, reload }) => {
     usePolling(RELOAD_MS[summed(query).window], reload);
     const charts = useMemo(() => chartsOf(summary), [summary]);
-    const happened = summary.notes.toReversed().slice(0, 8).map(note);
     const sample = html`<a href=${linkTo("try")}>try it with a sample</a>`;
     const nothing = html`<p>
       Send one to <code>/compose</code> or through <code>/v1</code>, and it appears here. Or ${sample}.
@@ -55,24 +46,9 @@ export const nowView = loading(
           : [tiles(summary), html`<div class="charts">${charts.map((parts) => h(TimeChart, parts))}</div>`]
       }
       ${summary.cache !== null && sharedCache(summary.cache, misses)}
-      ${
-        happened.length > 0 &&
-        panel(
-          "What happened",
-          summary.total.prompts === 0 ? null : "The dashed lines in the charts.",
-          html`<ul class="events">${happened}</ul>`,
-        )
-      }
       ${breakdown(summary, query)}`;
   },
 );
-
-function note({ at, kind, label, model }: WireNote): VNode {
-  const of = model === null ? "" : ` (${model})`;
-  return html`<li>
-    <time datetime=${new Date(at).toISOString()}>${moment(at)}</time><strong>${NOTES[kind]}</strong> ${label}${of}
-  </li>`;
-}
 
 function filterTag(name: string, query: URLSearchParams): VNode | null {
   const value = query.get(name);
@@ -164,14 +140,14 @@ function sharedCache(
   );
 }
 
-function chartsOf({ points, notes, has_prices: hasPrices }: WireSummary): readonly ChartParts[] {
-  const all = { times: points.map(({ at }) => at), notes };
+function chartsOf({ points, has_prices: hasPrices }: WireSummary): readonly ChartParts[] {
+  const times = points.map(({ at }) => at);
   // The newest step has only begun: without prompts it says nothing yet.
   const of = (value: (point: WireSummary["points"][number]) => number | null) =>
     points.map((point, at) => (at === points.length - 1 && point.prompts === 0 ? null : value(point)));
   return [
     {
-      ...all,
+      times,
       title: "Cached share",
       most: 1,
       format: percent,
@@ -181,7 +157,7 @@ function chartsOf({ points, notes, has_prices: hasPrices }: WireSummary): readon
       ],
     },
     {
-      ...all,
+      times,
       title: "Prompt tokens",
       format: short,
       isStacked: true,
@@ -196,7 +172,7 @@ function chartsOf({ points, notes, has_prices: hasPrices }: WireSummary): readon
       ],
     },
     {
-      ...all,
+      times,
       title: "Time to the first token",
       format: duration,
       series: [
@@ -206,13 +182,13 @@ function chartsOf({ points, notes, has_prices: hasPrices }: WireSummary): readon
     },
     hasPrices
       ? {
-          ...all,
+          times,
           title: "Saved, net of cache writes",
           format: money,
           series: [{ name: "Saved", colour: "--cached", kind: "line", values: of((point) => point.saved_money) }],
         }
       : {
-          ...all,
+          times,
           title: "Missed tokens",
           format: short,
           series: [{ name: "Missed", colour: "--fresh", kind: "area", values: of((point) => point.missed_tokens) }],

@@ -7,10 +7,6 @@ import { type Miss, type MissCause, reportedMiss } from "../compose/miss.js";
 import { type CacheReport, cachedOf, ownReport } from "../context-index/cache-report.js";
 import { cacheable, type EngineModel } from "../cost/engine-model.js";
 
-/** What happened at a time, beside prompts. */
-export const USAGE_NOTE_KINDS = ["engine_restart", "policy_change", "service_start", "deploy"] as const;
-export type UsageNoteKind = (typeof USAGE_NOTE_KINDS)[number];
-
 /** How far back a view of the usage goes: 60 minutes, 24 hours or 31 days. */
 export const USAGE_WINDOWS = ["hour", "day", "month"] as const;
 export type UsageWindow = (typeof USAGE_WINDOWS)[number];

@@ -2,14 +2,13 @@ import type { z } from "zod";
 import type { CacheState } from "../../core/index.js";
 import type { ShownPrompt } from "../../service/records/explain.js";
 import {
-  type KeptNote,
-  type KeptUsage,
   MISS_CAUSES,
   type MissCause,
   newTokens,
+  type PromptPage,
+  type StoredFigures,
   type TimedSums,
   timeAt,
-  type UsagePage,
   uncachedTokens,
   type WindowMisses,
   type WindowSums,
@@ -19,7 +18,7 @@ import type * as wire from "./usage-contract.js";
 import type { FromWire } from "./wire-names.js";
 
 /*
- * What the usage's views answer, of the figures that are kept: shares, percentiles, money where it means anything.
+ * What the usage's views answer, of the figures that are stored: shares, percentiles, money where it means anything.
  */
 
 type Answer<S extends z.ZodType> = FromWire<z.input<S>>;
@@ -35,10 +34,9 @@ export interface Priced {
 }
 
 /** One prompt. */
-export function shownRow({ number: id, usage, engine, ...row }: KeptUsage): Row {
+export function shownRow({ usage, engine, ...row }: StoredFigures): Row {
   return {
     ...row,
-    id,
     engine: engine as Row["engine"],
     promptTokens: usage.promptTokens,
     expectedCachedTokens: usage.expectedTokens,
@@ -52,15 +50,10 @@ export function shownRow({ number: id, usage, engine, ...row }: KeptUsage): Row 
   };
 }
 
-/** Something that happened, beside the prompts. */
-export function shownNote({ number: id, ...note }: KeptNote): Answer<typeof wire.usageNote> {
-  return { ...note, id };
-}
-
 /** `GET /usage/summary`. */
 export function usageSummary(
   window: Answer<typeof wire.usageSummaryResult>["window"],
-  { from, to, stepMs, total, points, groups, notes }: WindowSums,
+  { from, to, stepMs, total, points, groups }: WindowSums,
   priced: Priced,
   cache: CacheState | null,
 ): Answer<typeof wire.usageSummaryResult> {
@@ -87,22 +80,21 @@ export function usageSummary(
     byModel: by("model") as never,
     byEngine: by("engine") as never,
     byLayout: by("layout") as never,
-    notes: notes.map(shownNote),
   };
 }
 
 /** `GET /usage/requests`. */
-export function usageRequests({ rows, next }: UsagePage): Answer<typeof wire.usageRequestsResult> {
+export function usageRequests({ rows, next }: PromptPage): Answer<typeof wire.usageRequestsResult> {
   return { requests: rows.map(shownRow), next: cursorOf(next) };
 }
 
 /** `GET /usage/request`. */
 export function usageRequest(
-  kept: KeptUsage | null,
+  figures: StoredFigures | null,
   { explanation, messages, continuedMessages }: ShownPrompt,
   hasText: boolean,
 ): Answer<typeof wire.usageRequestResult> {
-  return { request: kept && shownRow(kept), hasText, explanation, messages, continuedMessages };
+  return { request: figures && shownRow(figures), hasText, explanation, messages, continuedMessages };
 }
 
 /** `GET /usage/misses`: every cause there is. */
@@ -136,7 +128,7 @@ function cursorOf(next: number | null): string | null {
   return next === null ? null : next.toString(36);
 }
 
-/** The number before which a page begins; null: at the newest. */
+/** The id before which a page begins; null: at the newest. */
 export function pageBefore(cursor: string | undefined): number | null {
   if (cursor === undefined) return null;
   const id = Number.parseInt(cursor, 36);

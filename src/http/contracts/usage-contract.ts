@@ -1,7 +1,7 @@
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
 import { explainResult, miss } from "./explain-contract.js";
-import { answerForm, bodyOf } from "./wire-form.js";
+import { answerForm } from "./wire-form.js";
 
 /*
  * `GET /usage/…`: what prompts cost over time, by cause, by user, one by one. Everything is of the caller's tenant. Numbers, ids and names
@@ -77,19 +77,6 @@ const sums = {
 /** Sums over prompts. */
 export const usageSums = z.object(sums).meta({ id: "UsageSums" });
 
-/** Something that happened, beside the prompts. */
-export const usageNote = z
-  .object({
-    id: z.int(),
-    at,
-    kind: field.usageNoteKind.describe(
-      "`service_start`: memprefix started, `label` is its version; `policy_change`: it started with other defaults than before; `engine_restart`: the engine lost what it had cached; `deploy`: noted by a caller.",
-    ),
-    label: z.string(),
-    model: z.string().nullable().describe("The model that it is about; null: all."),
-  })
-  .meta({ id: "KeptNote" });
-
 export const usageSummaryQuery = z.strictObject({ ...answerForm, ...window, ...filters });
 
 export const usageSummaryResult = z
@@ -128,7 +115,6 @@ export const usageSummaryResult = z
     by_model: z.array(z.object({ model: z.string(), ...sums })).describe("Most prompt tokens first."),
     by_engine: z.array(z.object({ engine: field.engine, ...sums })),
     by_layout: z.array(z.object({ layout: z.enum(["single", "conversation"]), ...sums })),
-    notes: z.array(usageNote).describe("Oldest first; the newest 200 of the window."),
   })
   .meta({ id: "WindowSums" });
 
@@ -213,14 +199,6 @@ export const usageMissesResult = z
   })
   .meta({ id: "WindowMisses" });
 
-export const noteOptions = z.strictObject({
-  kind: field.givenNoteKind,
-  label: field.noteLabel.describe("Shown in the chart: a version, what was changed."),
-  at: z.int().min(0).optional().describe("Default: now."),
-  model: field.modelName.optional().describe("The model that it is about. Default: all."),
-});
-export const noteBody = bodyOf(noteOptions);
-
 /*
  * `GET /usage/request`: one prompt beside the prompt that it continued.
  */
@@ -242,7 +220,7 @@ const message = z.object({
 
 export const usageRequestResult = z
   .object({
-    request: usageRow.nullable().describe("Null: it is no longer among the rows that are kept."),
+    request: usageRow.nullable().describe("Null: its figures were deleted, as old ones are."),
     has_text: z.boolean().describe("Whether the operator lets memory text be shown."),
     explanation: explainResult,
     messages: z.array(message).nullable().describe("The prompt's; null: some of them were forgotten."),

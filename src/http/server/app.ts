@@ -113,7 +113,6 @@ export function createApp(given: HttpParts): HttpSurface {
   const metrics = new Metrics(parts.memprefix, () => inFlight.used);
   parts.memprefix.observe(metrics);
   parts.memprefix.observe({ composed: () => degraded.worked("store") });
-  parts.memprefix.recordUsage(parts.onFault);
   const onRejected = metrics.rejected.bind(metrics);
   const answered = (entry: RequestLog) => {
     metrics.served(entry);

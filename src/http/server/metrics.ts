@@ -134,9 +134,6 @@ export class Metrics implements MemprefixObserver {
     gauge("memprefix_working_index_nodes", "Context-index nodes of the scopes in memory.", () => memprefix.load.nodes);
     gauge("memprefix_busy_users", "Users with a running job.", () => memprefix.load.busyUsers);
     gauge("memprefix_jobs", "Jobs of users, running or queued.", () => memprefix.load.jobs);
-    gauge("memprefix_usage_dropped_prompts", "Entries of the usage log that were left out since the start.", () => {
-      return memprefix.recorded?.recorder.dropped ?? 0;
-    });
     new Gauge({
       name: "memprefix_engine_cache",
       help: "The engine's prefix cache, as prompts of the tenant default are planned: its capacity and block, absent until known, conversations whose newest prompt it is taken to hold, and tokens computed for clients that do not come through memprefix.",

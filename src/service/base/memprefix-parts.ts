@@ -22,7 +22,6 @@ import type {
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { MemorySource, SearchOptions } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
-import type { UsageLog } from "../../store/api/usage-log.js";
 
 /** Defaults for what a request leaves open. */
 export interface ComposeDefaults {
@@ -57,8 +56,6 @@ export interface TenantParts extends MemprefixParts {
 /** The parts of a service; built in one place. */
 export interface MemprefixParts {
   readonly store: Store;
-  /** Where prompts' figures are kept; absent: nowhere. */
-  readonly usage?: UsageLog | undefined;
   /** Null: each request brings its memories. Has a time-out of its own. */
   readonly source: MemorySource | null;
   readonly defaults: ComposeDefaults;

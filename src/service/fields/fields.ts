@@ -25,7 +25,6 @@ import {
   RETENTION_NAMES,
   type RequestId,
   type RetrievedMemory,
-  USAGE_NOTE_KINDS,
   USAGE_WINDOWS,
   type UserId,
   unstorable,
@@ -308,9 +307,5 @@ export const timeLimitMs = z.int().min(1, "must be at least 1").max(60_000, "mus
 
 export const usageWindow = z.enum(USAGE_WINDOWS);
 export const missCause = z.enum(MISS_CAUSES);
-export const usageNoteKind = z.enum(USAGE_NOTE_KINDS);
 /** A model's name as its client wrote it. Longer ones are kept as `other`. */
 export const modelName = z.string().min(1).max(200);
-/** What a caller may note by itself; the others are memprefix's own. */
-export const givenNoteKind = z.enum(["deploy", "engine_restart"]);
-export const noteLabel = z.string().min(1).max(200);

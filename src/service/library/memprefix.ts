@@ -36,11 +36,12 @@ import { EngineReports } from "../learning/engine-reports.js";
 import { type Explanation, explainIn, type ShownPrompt, showIn } from "../records/explain.js";
 import { MemoryAdditions } from "../records/memory-additions.js";
 import { StoredResponses } from "../records/stored-responses.js";
-import { UserRecords, type UserUsage } from "../records/user-records.js";
+import { UserRecords } from "../records/user-records.js";
 import { finishingDeletions, watchedSource } from "../records/wrapped-sources.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import { type WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
-import { type RecordedUsage, recordUsage, TenantUsage } from "../usage/tenant-usage.js";
+import { EngineLosses } from "../usage/losses.js";
+import { TenantUsage } from "../usage/tenant-usage.js";
 
 /** Maximum live requests in an index description; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
@@ -59,7 +60,8 @@ interface SharedWork {
   readonly degraded: DegradedParts;
   /** What the engine works on. */
   readonly work: EngineWork;
-  usage: RecordedUsage | null;
+  /** Why engines lost what was expected of them. */
+  readonly losses: EngineLosses;
 }
 
 /** The current load of a service. */
@@ -81,8 +83,6 @@ export type MemprefixOfAll = Pick<
   | "finishDeletions"
   | "forTenant"
   | "observe"
-  | "recordUsage"
-  | "recorded"
   | "sourceName"
   | "degraded"
   | "load"
@@ -142,13 +142,13 @@ export class Memprefix {
       observers,
       degraded,
       work: new EngineWork(),
-      usage: null,
+      losses: new EngineLosses(),
     };
     this.#scopes = this.#shared.scopes;
     this.#queues = this.#shared.queues;
     const { maxWaitingPerUser = MAX_WAITING_PER_USER } = parts;
     this.#jobs = new TenantQueues(tenant.name, this.#queues, this.#shared.closing.signal, maxWaitingPerUser);
-    this.#records = new UserRecords(parts, this.#jobs, this.#scopes, this.#userUsage());
+    this.#records = new UserRecords(parts, this.#jobs, this.#scopes);
     // Times reported by one tenant must not affect another's plans.
     const { engine, engineFamily } = parts.defaults;
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
@@ -206,21 +206,10 @@ export class Memprefix {
     return this.#shared.observers.add(observer);
   }
 
-  /** Records what prompts cost from now on, for all tenants; nothing without a usage log. To be called once. */
-  recordUsage(onFault: (error: unknown) => void): void {
-    this.#shared.usage = recordUsage(this.parts, this.#shared.observers, onFault);
-  }
-
-  /** The tenant's usage; null: it is not recorded. */
-  get usage(): TenantUsage | null {
-    const { usage } = this.#shared;
-    if (usage === null) return null;
-    return new TenantUsage(this.tenant.name, usage, this.parts.now);
-  }
-
-  /** What is recorded of all tenants; null: nothing is. */
-  get recorded(): RecordedUsage | null {
-    return this.#shared.usage;
+  /** Figures of the tenant's prompts. */
+  get usage(): TenantUsage {
+    const { store, now, defaults } = this.parts;
+    return new TenantUsage(this.tenant.name, store.prompts, now, defaults.engine.cost.kind === "money");
   }
 
   /** Shows a prompt beside the one that it continued. Rejects with {@link NotFoundError}. `hasText`: with the messages' texts. */
@@ -328,24 +317,7 @@ export class Memprefix {
     await this.#queues.idle();
     clearTimeout(cut);
     await this.parts.source?.close();
-    await this.#shared.usage?.stop();
-    await this.parts.usage?.close();
     await this.parts.store.close();
-  }
-
-  #userUsage(): UserUsage {
-    const { name } = this.tenant;
-    const { usage, now } = this.parts;
-    return {
-      forget: async (userId) => {
-        await this.#shared.usage?.recorder.forget(name, userId);
-        await usage?.deleteUser(name, userId, now());
-      },
-      exported: async (userId) => {
-        await this.#shared.usage?.recorder.flush();
-        return (await usage?.exportUser(name, userId)) ?? [];
-      },
-    };
   }
 }
 

@@ -40,7 +40,6 @@ const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly a
   usageMisses: { sent: usage.usageMissesQuery, answered: usage.usageMissesResult },
   usageRequests: { sent: usage.usageRequestsQuery, answered: usage.usageRequestsResult },
   usageRequest: { sent: usageRequestQuery, answered: usageRequestResult },
-  addUsageNote: { sent: usage.noteBody.schema, answered: usage.usageNote },
   forgetMemory: { sent: memory.memoryIds, answered: memory.forgetMemoryResult },
   forgetUser: { sent: user.userIds, answered: user.forgetUserResult },
   health: { answered: health },
