@@ -11,9 +11,12 @@ const PATIENCE_MS = 2_000;
  * a pooler that gives each transaction another session.
  */
 export class PostgresDatabase implements Database {
+  readonly isShared = true;
   readonly #underWay = new Set<Promise<unknown>>();
 
   constructor(private readonly connections: Connections) {}
+
+  readonly isAmong = (parameter: string) => `= any (array(select json_array_elements_text(${parameter}::json)))`;
 
   readonly read: ReadRows = async <R extends object>(text: string, values: readonly SqlValue[]) => {
     const [rows] = await this.connections.transact([{ text, values }]);

@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Database, UserTransaction } from "../../../src/store/database.js";
 import { openPostgres } from "../../../src/store/postgres/open.js";
 import { newDatabase, testServer } from "../../postgres/test-server.js";
@@ -21,20 +21,18 @@ describe.skipIf(server.url === null)("a user who is held in PostgreSQL", () => {
 
   it("is waited for by the next holder, who reads what was committed", async () => {
     const steps: string[] = [];
-    const next = Promise.withResolvers<void>();
-    const first = one.hold(ana, async (transaction) => {
+    let second: Promise<void> | undefined;
+    await one.hold(ana, async (transaction) => {
       await transaction.read("select 1", []);
-      next.resolve();
+      second = two.hold(ana, async (next) => {
+        const version = await commitsOf(next, ana);
+        steps.push(`read ${version}`);
+      });
       await setTimeout(100);
       steps.push("committed");
       await transaction.commit([counted(ana)]);
     });
-    await next.promise;
-    const second = two.hold(ana, async (transaction) => {
-      const version = await commitsOf(transaction, ana);
-      steps.push(`read ${version}`);
-    });
-    await Promise.all([first, second]);
+    await second;
     expect(steps).toEqual(["committed", "read 1"]);
   });
 
@@ -123,13 +121,12 @@ describe.skipIf(server.url === null)("a user who is held in PostgreSQL", () => {
   it("leaves connections for reading, however many are held", async () => {
     const users = Array.from({ length: 16 }, (_, nth) => userNamed(`user-${nth}`));
     await one.write(users.map(newUser));
-    const all = Promise.withResolvers<void>();
     let held = 0;
     await Promise.all(
       users.map((user) =>
         one.hold(user, async (transaction) => {
-          if (++held === users.length) all.resolve();
-          await all.promise;
+          held++;
+          await vi.waitUntil(() => held === users.length);
           expect(await commitsOf(one, user)).toBe(0);
           await transaction.commit([counted(user)]);
         }),
@@ -155,6 +152,8 @@ describe.skipIf(server.url === null)("values of PostgreSQL", () => {
     );
     const numbers = { big: 9007199254740991, sum: 3, avg: 1.5, count: 2, float: 1.5, yes: 1 };
     expect(row).toEqual({ ...numbers, nothing: null, json: '{"a":1}' });
+    const among = `select n from (values ('a'), ('b"'), ('c')) as t (n) where n ${database.isAmong("$1")}`;
+    expect(await database.read(among, ['["b\\"","c","d"]'])).toEqual([{ n: 'b"' }, { n: "c" }]);
     expect(await database.erase(["a text"])).toBe("erased");
     await database.ping();
     await database.close();
