@@ -38,7 +38,7 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   engines: { rooms: ["core", "apis"] },
   service: {
     rooms: ["core", "apis", "engines"],
-    files: ["store/api/store.ts", "store/api/usage-log.ts", "memory/memory-source.ts", "memory/mem0-answer.ts"],
+    files: ["store/store.ts", "store/prompt-figures.ts", "memory/memory-source.ts", "memory/mem0-answer.ts"],
   },
   http: { rooms: ["service", "apis"], typesOf: ["core"], files: ["core/text/json.ts"] },
   // Names turn by one rule at both ends of the wire.

@@ -2,10 +2,7 @@
  * Attacked: deletions that end in the middle, between memprefix's own rows and its memory source: the source fails, or the process is killed.
  * Broke: the source's copy stayed until the deletion was asked for again, and was found by the next search.
  */
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { USAGE_DATABASE } from "../../src/cli/data-directory.js";
 import type { MemoryId, UserId } from "../../src/core/index.js";
 import { finishingDeletions } from "../../src/service/records/wrapped-sources.js";
 import type { PendingSourceDeletions } from "../../src/store/api/store.js";
@@ -48,19 +45,6 @@ describe("a deletion that ended in the middle", () => {
     await services.restart();
     expect(services.source.kept.map(({ text }) => text)).toEqual(["Bob has a boat"]);
     expect(services.faults).toEqual([]);
-  });
-
-  it("of a user is finished but for the recorded usage, where that cannot be read, and then by the next request", async () => {
-    const usage = join(services.dataDir, USAGE_DATABASE);
-    await writeFile(usage, "This is no database, however long one looks at it.");
-    services.source.keep("ada", SECRET);
-    expect((await services.one.chat("What opens it?")).status).toBe(200);
-    const failed = await services.one.send("DELETE", "/users/ada");
-    expect(failed.status).toBeGreaterThanOrEqual(500);
-    expect(services.source.kept).toEqual([]);
-    await rm(usage);
-    const repeated = await services.other.send("DELETE", "/users/ada");
-    expect([repeated.status, JSON.parse(repeated.text)]).toEqual([200, { user_id: "ada", scopes: 0 }]);
   });
 
   it("is finished by another service that comes in between, and both are told that it is", async () => {

@@ -36,7 +36,6 @@ describe("GET /openapi.json", () => {
       "POST /feedback",
       "POST /mcp",
       "POST /memories",
-      "POST /usage/notes",
       "POST /v1/chat/completions",
       "POST /v1/messages",
       "POST /v1/messages/count_tokens",

@@ -12,8 +12,6 @@ describe("who may read figures", () => {
     const body = { user_id: "ana", query: "Where?", memories: [], request_id: "r1" };
     expect((await acme.send("POST", "/compose", body)).status).toBe(200);
     for (const view of VIEWS) expect(problemOf(await app.send("GET", `/usage/${view}`))).toMatchObject({ status: 401 });
-    const note = { kind: "deploy", label: "one" };
-    expect(problemOf(await app.send("POST", "/usage/notes", note))).toMatchObject({ status: 401 });
     expect((await app.send("GET", "/dashboard")).status).toBe(200);
     const requestsOf = async (caller: typeof acme) =>
       JSON.parse((await caller.send("GET", "/usage/requests")).text) as { requests: object[] };

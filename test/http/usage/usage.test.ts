@@ -170,24 +170,11 @@ describe("GET /usage/…", () => {
     expect(problemOf(missing)).toMatchObject({ status: 404, errors: [{ field: "request_id" }] });
   });
 
-  it("keeps notes that a caller adds", async () => {
-    const { status, text } = await app.send("POST", "/usage/notes", { kind: "deploy", label: "agent 7" });
-    expect({ status, note: JSON.parse(text) }).toMatchObject({
-      status: 201,
-      note: { kind: "deploy", label: "agent 7", model: null },
-    });
-    expect((await usageOf(app, "summary")).notes).toEqual([JSON.parse(text)]);
-    expect(problemOf(await app.send("POST", "/usage/notes", { kind: "alert", label: "x" }))).toMatchObject({
-      status: 422,
-    });
-  });
-
   it("forgets and exports users with their figures", async () => {
     await turn("t1", first);
     await app.compose({ user_id: "ben", request_id: "b1", query: "Where?", memories: [] });
-    const exported = async () => JSON.parse((await app.send("GET", "/users/ana/export")).text).usage;
-    expect(await exported()).toMatchObject([{ request_id: "t1", user_id: "ana" }]);
-    // What waits to be written is forgotten too.
+    const exported = async () => JSON.parse((await app.send("GET", "/users/ana/export")).text).scopes;
+    expect(await exported()).toMatchObject([{ tables: { prompts: [{ request_id: "t1", user_id: "ana" }] } }]);
     await turn("t2", second);
     expect((await app.send("DELETE", "/users/ana")).status).toBe(200);
     expect(await exported()).toEqual([]);
@@ -217,7 +204,6 @@ describe("GET /usage/…", () => {
     const { requests } = await usageOf(app, "requests", { cause: "restarted" });
     expect(requests.map(({ user_id }) => user_id)).toEqual(["cleo", "ben", "ana"]);
     expect(requests.map(({ first_token_ms }) => first_token_ms)).toEqual([300, 300, 300]);
-    expect((await usageOf(app, "summary")).notes).toMatchObject([{ kind: "engine_restart" }]);
   });
 
   it("rejects what it does not know", async () => {
