@@ -42,7 +42,7 @@ export const ROUTES = {
   usageSummary: route("getUsageSummary", "GET /usage/summary", "points"),
   usageMisses: route("getUsageMisses", "GET /usage/misses", "causes"),
   usageRequests: route("listUsageRequests", "GET /usage/requests", "requests"),
-  usageRequest: route("getUsageRequest", "GET /usage/request", "bars"),
+  usageRequest: route("getUsageRequest", "GET /usage/request", "explanation"),
   forgetMemory: route("forgetMemory", "DELETE /user/memory", "memory_id"),
   forgetUser: route("forgetUser", "DELETE /user", "user_id"),
   health: route("getHealth", "GET /healthz", "status"),
