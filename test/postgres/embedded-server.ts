@@ -134,7 +134,7 @@ export async function createDatabase(serverUrl: string, name: string): Promise<s
   return serverUrl.replace(/\/postgres$/, `/${name}`);
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
