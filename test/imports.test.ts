@@ -79,7 +79,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   apis: ["api", "chat", "messages", "responses"],
   engines: ["upstream", "adapters"],
   store: ["api", "threads", "database", "journal", "erasure", "sqlite", "postgres", "usage"],
-  service: ["base", "fields", "scopes", "learning", "compose", "records", "usage", "batch", "chat", "library"],
+  service: ["base", "fields", "scopes", "usage", "learning", "compose", "records", "batch", "chat", "library"],
   http: ["requests", "problems", "guards", "contracts", "routes", "server"],
   eval: ["base", "locomo", "engine", "scores", "replay", "run", "measures", "report"],
 };
