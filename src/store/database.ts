@@ -32,6 +32,8 @@ export interface Database {
   readonly isAmong: (parameter: string) => string;
   /** Rows of one query, on what is committed. */
   readonly read: ReadRows;
+  /** The same for a query over many rows: nothing else waits for it. */
+  readonly readAside: ReadRows;
   /** Runs statements in one transaction of its own. Safe to be run twice. */
   write(statements: readonly Statement[]): Promise<void>;
   /** Runs `work` while no other process holds this user. Without a commit nothing is changed. */

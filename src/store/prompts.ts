@@ -117,7 +117,7 @@ const IS_KEYED = `(scope_id, turn_id) = (select r.scope_id, max(r.turn_id)
 
 /** {@link PromptTable} in SQL. */
 export class SqlPrompts implements PromptTable {
-  constructor(private readonly database: Pick<Database, "read" | "write">) {}
+  constructor(private readonly database: Pick<Database, "read" | "readAside" | "write">) {}
 
   async summary(view: PromptView): Promise<WindowSums> {
     const span = spanOf(view);
@@ -129,7 +129,7 @@ export class SqlPrompts implements PromptTable {
     const text = `select p.at - p.at % ${step} as at, case when p.model in (${shown}) then p.model else '${OTHER_MODELS}' end as model,
       p.engine, p.layout, p.first_token_bin as bin, ${SUM_COLUMNS}
       from prompts p where ${where.text} group by 1, 2, 3, 4, 5`;
-    return { ...span, ...windowSums(await this.database.read<GroupedSums>(text, where.values)) };
+    return { ...span, ...windowSums(await this.database.readAside<GroupedSums>(text, where.values)) };
   }
 
   async misses(view: PromptView): Promise<WindowMisses> {
@@ -138,7 +138,7 @@ export class SqlPrompts implements PromptTable {
     const text = `select p.miss_cause as cause, cast(count(*) as double precision) as prompts,
       cast(sum(p.miss_tokens) as double precision) as tokens, sum(coalesce(p.missed_money, 0)) as money
       from prompts p where ${where.text} and p.miss_cause is not null group by p.miss_cause`;
-    return { ...span, causes: await this.database.read(text, where.values) };
+    return { ...span, causes: await this.database.readAside(text, where.values) };
   }
 
   async page({ cause, tenant, ...filter }: PromptFilter, before: number | null, limit: number): Promise<PromptPage> {
@@ -147,7 +147,7 @@ export class SqlPrompts implements PromptTable {
     if (before !== null) where.and("p.id < ?", before);
     if (cause !== undefined) where.and("p.miss_cause = ?", cause);
     const text = `select p.* from prompts p where ${where.text} order by p.id desc limit ${where.add(limit + 1)}`;
-    const rows = await this.database.read<PromptRow>(text, where.values);
+    const rows = await this.database.readAside<PromptRow>(text, where.values);
     const next = rows.length > limit ? (rows[limit - 1]?.id ?? null) : null;
     return { rows: rows.slice(0, limit).map(storedFigures), next };
   }

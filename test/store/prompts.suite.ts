@@ -11,7 +11,7 @@ const DAY = 24 * HOUR;
 /** Somewhere within a minute, an hour and a day. */
 const NOW = Date.UTC(2026, 10, 20, 13, 37, 11);
 
-type TriedDatabase = Pick<Database, "read" | "write" | "close">;
+type TriedDatabase = Pick<Database, "read" | "readAside" | "write" | "close">;
 
 /** What the table `prompts` does in every database. `open` makes an empty one. */
 export function describePrompts(name: string, open: () => Promise<TriedDatabase>): void {

@@ -23,6 +23,8 @@ export class PostgresDatabase implements Database {
     return rows as R[];
   };
 
+  readonly readAside: ReadRows = this.read;
+
   async write(statements: readonly Statement[]): Promise<void> {
     await this.#watch(this.connections.transact(statements, PATIENCE_MS));
   }

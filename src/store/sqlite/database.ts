@@ -1,8 +1,16 @@
-import type { Database, ReadRows, Statement, UserTransaction } from "../database.js";
+import type { Database, ReadRows, SqlValue, Statement, UserTransaction } from "../database.js";
 import { StoreUnavailableError, type User } from "../store.js";
 import { STORE_THREAD, WorkerCalls } from "../threads/worker-calls.js";
 import type { Connection } from "./connection.js";
-import { type Outcome, throwOutcome, Writer, type WriterAnswer, type WriterCall } from "./writer.js";
+import {
+  type Outcome,
+  type ReaderAnswer,
+  type ReaderCall,
+  throwOutcome,
+  Writer,
+  type WriterAnswer,
+  type WriterCall,
+} from "./writer.js";
 
 /** Groups that the writer has: one that it writes, and the next, so that it never waits for this thread. */
 const MOST_UNDER_WAY = 2;
@@ -21,12 +29,7 @@ interface Writing {
 /** Writes in a thread. Where it dies, what is under way rejects as failing, though it may be stored. */
 function inThread(file: string): Writing {
   const code = new URL("./writer-thread.js", import.meta.url);
-  type Call = WriterCall & { readonly id: number };
-  const thread = new WorkerCalls<Call, WriterAnswer & { readonly id: number }>(
-    code,
-    { ...STORE_THREAD, workerData: { file } },
-    (cause) => new StoreUnavailableError("failing", { cause: cause ?? new Error("the writing thread ended") }),
-  );
+  const thread = threadFor<WriterCall, WriterAnswer>(code, file);
   thread.start();
   return {
     async write(transactions) {
@@ -36,6 +39,30 @@ function inThread(file: string): Writing {
     async erase(texts) {
       const answer = await thread.ask({ ask: "erase", texts });
       return "isErased" in answer && answer.isErased;
+    },
+    close: () => thread.end({ ask: "close" }),
+  };
+}
+
+type Numbered<T> = T & { readonly id: number };
+
+function threadFor<Call, Answer>(code: URL, file: string): WorkerCalls<Numbered<Call>, Numbered<Answer>> {
+  return new WorkerCalls(
+    code,
+    { ...STORE_THREAD, workerData: { file } },
+    (cause) => new StoreUnavailableError("failing", { cause: cause ?? new Error("a thread of the store ended") }),
+  );
+}
+
+/** Reads in a thread, which starts with the first query. */
+function readingInThread(file: string): Pick<SqliteDatabase, "readAside" | "close"> {
+  const thread = threadFor<ReaderCall, ReaderAnswer>(new URL("./reader-thread.js", import.meta.url), file);
+  return {
+    async readAside<R extends object>(text: string, values: readonly SqlValue[]) {
+      const answer = await thread.ask({ ask: "read", text, values });
+      if ("rows" in answer) return answer.rows as R[];
+      throwOutcome(answer.outcome);
+      return [];
     },
     close: () => thread.end({ ask: "close" }),
   };
@@ -64,6 +91,7 @@ interface Waiting {
  */
 export class SqliteDatabase implements Database {
   readonly #writing: Writing;
+  readonly #aside: Pick<SqliteDatabase, "readAside" | "close"> | null;
   readonly #waiting: Waiting[] = [];
   #underWay = 0;
   #isDue = false;
@@ -76,11 +104,14 @@ export class SqliteDatabase implements Database {
     isThreaded: boolean,
   ) {
     this.#writing = isThreaded ? inThread(connection.sqlite.name) : onThisThread(connection);
+    this.#aside = isThreaded ? readingInThread(connection.sqlite.name) : null;
   }
 
   readonly isAmong = (parameter: string): string => `in (select value from json_each(${parameter}))`;
 
   readonly read: ReadRows = async (text, values) => this.connection.read(text, values);
+
+  readonly readAside: ReadRows = (text, values) => (this.#aside ?? { readAside: this.read }).readAside(text, values);
 
   async write(statements: readonly Statement[]): Promise<void> {
     if (this.#isClosed) throw new Error("the store is closed");
@@ -115,7 +146,7 @@ export class SqliteDatabase implements Database {
   async close(): Promise<void> {
     await this.idle();
     this.#isClosed = true;
-    await this.#writing.close();
+    await Promise.all([this.#writing.close(), this.#aside?.close()]);
     this.connection.close();
   }
 

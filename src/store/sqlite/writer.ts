@@ -1,5 +1,6 @@
 import { closeSync, openSync, readSync } from "node:fs";
-import type { Statement } from "../database.js";
+import { messageOf } from "../../core/text/thrown.js";
+import type { SqlValue, Statement } from "../database.js";
 import { type StoreFault, StoreUnavailableError } from "../store.js";
 import type { Connection } from "./connection.js";
 
@@ -14,6 +15,12 @@ export type WriterCall =
 
 /** An outcome for each transaction; of an erasure, whether the text is out of the files. */
 export type WriterAnswer = { readonly outcomes: readonly Outcome[] } | { readonly isErased: boolean };
+
+/** What the reader is told, and what it answers. */
+export type ReaderCall =
+  | { readonly ask: "read"; readonly text: string; readonly values: readonly SqlValue[] }
+  | { readonly ask: "close" };
+export type ReaderAnswer = { readonly rows: readonly object[] } | { readonly outcome: Outcome };
 
 /** Transactions between two checkpoints: some 4 MB of log. */
 const BETWEEN_CHECKPOINTS = 512;
@@ -130,9 +137,10 @@ function isIn(file: string, texts: readonly string[]): boolean {
   }
 }
 
-function outcomeOf(error: unknown): Outcome {
-  if (!(error instanceof StoreUnavailableError))
-    return { bug: error instanceof Error ? error : new Error(String(error)) };
+/** How a transaction or a query went that threw this. */
+export function outcomeOf(error: unknown): Outcome {
+  // SQLite's errors are no errors any more on another thread.
+  if (!(error instanceof StoreUnavailableError)) return { bug: new Error(messageOf(error)) };
   return { fault: error.fault, cause: error.cause instanceof Error ? error.cause.message : "" };
 }
 
