@@ -73,9 +73,10 @@ export interface LoadedState {
 /** Every scope of a user that has a state. */
 export async function loadScopes(read: ReadRows, user: User): Promise<LoadedState[]> {
   const loaded: LoadedState[] = [];
-  for (const { scope } of await scopeRows(read, user)) {
+  for (const { scope, hasState } of await scopeRows(read, user)) {
+    if (!hasState) continue;
     const { version, newer } = await readScope(read, scope, null);
-    if (version !== null && version.version > 0) loaded.push({ scope, version, state: stateOf(newer as StoredScope) });
+    if (version !== null && newer !== null) loaded.push({ scope, version, state: stateOf(newer) });
   }
   return loaded;
 }

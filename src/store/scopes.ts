@@ -11,7 +11,15 @@ import type { Database, ReadRows, SqlValue, Statement, UserTransaction } from ".
 import { promptInsert, promptUpdate } from "./prompts.js";
 import { evictionStatement, reportStatement, requestStatement } from "./requests.js";
 import { decodeChanges, decodedJson, decodeSnapshot, encodeChanges, encodeSnapshot } from "./rows.js";
-import type { ComposeRecord, HeldScope, KnownScope, ReportRecord, ScopeDelta, ScopeVersion } from "./store.js";
+import {
+  type ComposeRecord,
+  type HeldScope,
+  type KnownScope,
+  type ReportRecord,
+  type ScopeDelta,
+  type ScopeVersion,
+  StoreUnavailableError,
+} from "./store.js";
 import { NO_HEAD, turnStatements } from "./turns.js";
 
 /** Commits between two snapshots: what a user who comes back has folded. */
@@ -47,8 +55,19 @@ const CHANGES = `select c.version, c.changes from changes c join scopes s on s.i
   where ${BY_NAME} and c.version > $4 order by c.version`;
 const USER = "select id, forgotten from scopes where tenant = $1 and user_id = $2 and agent_id = ''";
 
+/** How often a scope is read that changes while it is read. */
+const MOST_READS = 5;
+
+/** Whether a row of `scopes` (`s`) has a state: no other one is stored, or it ended. */
+export const HAS_STATE = "(s.version > s.snapshot_version or s.snapshot is not null)";
+
 /** Reads a scope, or what came since a known state of it. */
-export async function readScope(read: ReadRows, scope: Scope, known: KnownScope | null): Promise<StoredState> {
+export async function readScope(
+  read: ReadRows,
+  scope: Scope,
+  known: KnownScope | null,
+  readsLeft = MOST_READS,
+): Promise<StoredState> {
   const name = [...scopeName(scope), known?.version.version ?? -1];
   const [[row], changes, [user]] = await Promise.all([
     read<ScopeRow>(SCOPE, name),
@@ -59,15 +78,24 @@ export async function readScope(read: ReadRows, scope: Scope, known: KnownScope 
   const forgotten = forgottenIn(user?.forgotten ?? null);
   if (row === undefined) return { version: null, userNumber, newer: withForgotten(EMPTY_SCOPE, forgotten) };
   const { snapshot, ...version } = row;
-  if (known !== null && known.version.scopeId === row.scopeId && known.version.version === row.version)
-    return { version, userNumber, newer: null };
-  const isWhole = known === null || known.version.scopeId !== row.scopeId || snapshot !== null;
-  if (isWhole && known !== null && snapshot === null) return readScope(read, scope, null);
-  const before = isWhole ? (snapshot === null ? EMPTY_SCOPE : decodeSnapshot(snapshot)) : known.stored();
-  const folding = new ScopeFolding(before);
+  if (known !== null && known.version.scopeId !== row.scopeId) return readScope(read, scope, null);
+  // Forgetting changes no version of a scope without a state.
+  if (known?.version.version === row.version && row.version > 0) return { version, userNumber, newer: null };
+  const isWhole = known === null || row.snapshotVersion > known.version.version;
   const from = isWhole ? row.snapshotVersion : known.version.version;
-  for (const change of changes) if (change.version > from) folding.take(decodeChanges(change.changes));
+  const later = changes.filter((change) => change.version > from && change.version <= row.version);
+  if (later.length !== row.version - from) {
+    // Another process committed between these queries.
+    if (readsLeft > 1) return readScope(read, scope, known, readsLeft - 1);
+    throw new StoreUnavailableError("damaged", { cause: new Error("changes of a scope are missing") });
+  }
+  const folding = new ScopeFolding(isWhole ? stateIn(snapshot) : known.stored());
+  for (const change of later) folding.take(decodeChanges(change.changes));
   return { version, userNumber, newer: withForgotten(folding.stored(), forgotten) };
+}
+
+function stateIn(snapshot: string | null): StoredScope {
+  return snapshot === null ? EMPTY_SCOPE : decodeSnapshot(snapshot);
 }
 
 /** Memories that a user's row says are forgotten. */
@@ -176,10 +204,10 @@ export class ScopeInTransaction implements HeldScope {
       and coalesce(t.conversation_id, '') = coalesce(own.conversation_id, '')
       where own.scope_id = $1 and own.id = $2 and own.conversation_id is not null limit 1`;
     const isContinued = (await this.transaction.read(later, [this.version?.scopeId ?? 0, turn])).length > 0;
-    const tables = isContinued
-      ? (["requests", "prompts"] as const)
-      : (["requests", "prompts", "messages", "turns"] as const);
-    return this.#commit(delta, (scopeId) => tables.map((table) => deletionOf(table, scopeId, turn)));
+    return this.#commit(delta, (scopeId) => [
+      ...(["requests", "prompts"] as const).map((table) => deletionOf(table, scopeId, turn)),
+      ...(isContinued ? [] : turnRemoval(scopeId, turn)),
+    ]);
   }
 
   commitChanges(delta: ScopeDelta): Promise<ScopeVersion> {
@@ -193,6 +221,17 @@ export class ScopeInTransaction implements HeldScope {
     await this.transaction.commit([...statements, ...others(before.scopeId)]);
     return version;
   }
+}
+
+/** Removes a turn that no other one continues, and a conversation that has no other one. */
+function turnRemoval(scopeId: number, turn: number): Statement[] {
+  const own = "select t.conversation_id from turns t where t.scope_id = $1 and t.id = $2";
+  const others = "select 1 from turns t where t.scope_id = $1 and t.conversation_id = conversations.id and t.id <> $2";
+  const conversation: Statement = {
+    text: `delete from conversations where scope_id = $1 and id = (${own}) and not exists (${others})`,
+    values: [scopeId, turn],
+  };
+  return [conversation, deletionOf("messages", scopeId, turn), deletionOf("turns", scopeId, turn)];
 }
 
 /** Removes what one turn has of a table. */

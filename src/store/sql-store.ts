@@ -14,7 +14,7 @@ import { forget } from "./forgetting.js";
 import type { PromptTable } from "./prompt-figures.js";
 import { SqlPrompts, sampleStatement } from "./prompts.js";
 import { findLiveRequests, RequestReading } from "./requests.js";
-import { begin, readScope, ScopeInTransaction, scopeName } from "./scopes.js";
+import { begin, HAS_STATE, readScope, ScopeInTransaction, scopeName } from "./scopes.js";
 import type { HeldScope, KnownScope, ScopeCounts, Store, User } from "./store.js";
 import { findHistory, loadConversation } from "./turns.js";
 import {
@@ -44,7 +44,7 @@ export class SqlStore implements Store {
   }
 
   async find(scope: Scope): Promise<number | null> {
-    const text = "select id from scopes where tenant = $1 and user_id = $2 and agent_id = $3 and version > 0";
+    const text = `select s.id from scopes s where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3 and ${HAS_STATE}`;
     const [row] = await this.database.read<{ id: number }>(text, scopeName(scope));
     return row?.id ?? null;
   }
@@ -177,7 +177,7 @@ export class SqlStore implements Store {
 
   async scopesOf(user: User): Promise<Scope[]> {
     const rows = await scopeRows(this.database.read, user);
-    return rows.filter(({ version }) => version > 0).map(({ scope }) => scope);
+    return rows.filter(({ hasState }) => hasState).map(({ scope }) => scope);
   }
 
   users(after: number) {

@@ -1,7 +1,7 @@
 import type { AgentId, MemoryId, Scope, UserId } from "../core/index.js";
 import type { Database, ReadRows, SqlValue, Statement } from "./database.js";
 import { decodedJson } from "./rows.js";
-import { forgottenIn, readScope } from "./scopes.js";
+import { forgottenIn, HAS_STATE, readScope } from "./scopes.js";
 import type { ExportedRow, ExportedUser, PendingSourceDeletions, User, UsersFound } from "./store.js";
 
 /** Users on a page of a walk: some milliseconds. */
@@ -12,15 +12,17 @@ const OF_SCOPES = ["changes", "conversations", "turns", "messages", "requests", 
 interface NamedScope {
   readonly id: number;
   readonly scope: Scope;
-  readonly version: number;
+  readonly hasState: boolean;
 }
 
 /** The rows of a user's scopes, the user's own among them. */
 export async function scopeRows(read: ReadRows, { tenant, userId }: User): Promise<NamedScope[]> {
-  const text = `select id, agent_id as agent, version from scopes where tenant = $1 and user_id = $2 order by agent_id`;
-  const rows = await read<{ id: number; agent: string; version: number }>(text, [tenant, userId]);
-  return rows.map(({ id, agent, version }) => {
-    return { id, version, scope: { tenant, userId, agentId: agent === "" ? null : (agent as AgentId) } };
+  const text = `select s.id, s.agent_id as agent, case when ${HAS_STATE} then 1 else 0 end as "hasState" from scopes s
+    where s.tenant = $1 and s.user_id = $2 order by s.agent_id`;
+  const rows = await read<{ id: number; agent: string; hasState: number }>(text, [tenant, userId]);
+  return rows.map(({ id, agent, hasState }) => {
+    const scope = { tenant, userId, agentId: agent === "" ? null : (agent as AgentId) };
+    return { id, scope, hasState: hasState === 1 };
   });
 }
 
@@ -49,7 +51,7 @@ export async function deleteUser(database: Database, user: User, isInSource: boo
     const text = "insert into scopes (tenant, user_id, agent_id, created_at, pending) values ($1, $2, '', $3, $4)";
     const owed: Statement[] = isInSource ? [{ text, values: [tenant, userId, at, pending] }] : [];
     await transaction.commit([...removeScopes(scopes.map(({ id }) => id)), ...all, ...owed]);
-    return { count: scopes.filter(({ version }) => version > 0).length, texts };
+    return { count: scopes.filter(({ hasState }) => hasState).length, texts };
   });
   if (texts.length > 0) await database.erase(texts);
   return count;
@@ -66,8 +68,8 @@ async function textsOf(read: ReadRows, id: number, scope: Scope): Promise<string
 export async function exportUser({ read }: Pick<Database, "read">, user: User): Promise<ExportedUser> {
   const [row] = await read<{ forgotten: string | null }>(USER_ROW, [user.tenant, user.userId]);
   const scopes: ExportedUser["scopes"][number][] = [];
-  for (const { id, scope, version } of await scopeRows(read, user)) {
-    if (version === 0) continue;
+  for (const { id, scope, hasState } of await scopeRows(read, user)) {
+    if (!hasState) continue;
     const { newer } = await readScope(read, scope, null);
     const tables: Record<string, readonly ExportedRow[]> = {
       blocks: (newer?.register.blocks ?? []).map(({ textDigest: _, ...block }) => snakeCased(block)),
@@ -175,7 +177,7 @@ function hasScope(condition: string): string {
 
 /** See `Store.users`. */
 export function users(read: ReadRows, after: number): Promise<UsersFound> {
-  return walk(read, after, { where: hasScope("s.version > 0"), values: [] });
+  return walk(read, after, { where: hasScope(HAS_STATE), values: [] });
 }
 
 /** See `Store.usersWithMemory`. Its id is looked for in the JSON of snapshots and changes. */

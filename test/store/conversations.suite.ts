@@ -1,0 +1,2 @@
+import type { OpenDatabase } from "./suite-database.js";
+export function describeConversations(_open: OpenDatabase): void {}

@@ -1,0 +1,16 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import { openBeside, openInMemory, openOwned } from "../../../src/store/sqlite/open.js";
+import { describeStore } from "../store.suite.js";
+
+const root = mkdtempSync(join(tmpdir(), "memprefix-store-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+describeStore("SQLite in memory", () => ({ database: openInMemory(), beside: null }));
+
+describeStore("SQLite in a file", () => {
+  const directory = mkdtempSync(join(root, "data-"));
+  return { database: openOwned(directory).database, beside: async () => openBeside(directory) };
+});
