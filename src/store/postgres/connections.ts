@@ -5,55 +5,53 @@ import { StoreUnavailableError } from "../store.js";
 import { isConnectionLost, isNameLost, isUndoneForAnother, namedFault } from "./faults.js";
 import type { Statements } from "./statements.js";
 
-/** Connections of users who are held, and those of everything else: whoever holds a user may still read. */
+/** Most connections. A caller that holds a user may still read: that takes one of the others. */
 const MOST = { holders: 16, others: 4 };
 type Purpose = keyof typeof MOST;
 
-/** Milliseconds that connecting, and waiting for a connection, may take. */
+/** Limit for connecting, and for waiting for a free connection. */
 const CONNECT_MS = 3_000;
-/** Milliseconds that the server may work on one statement, and wait for one lock. */
+/** The server's limits for one statement and one lock. */
 const STATEMENT_MS = 10_000;
 const LOCK_MS = 2_000;
-/** Milliseconds until a connection that says nothing is given up: its server may be gone without a word. */
+/** A connection is closed after it was silent for so long, or unused. */
 const SILENCE_MS = 15_000;
-/** Milliseconds until an unused connection is closed. */
 const IDLE_MS = 60_000;
-/** Milliseconds between attempts: the first wait, doubled after each. */
+/** The wait before the second attempt; doubled for each later one. */
 const FIRST_WAIT_MS = 10;
 
 /**
- * Begins a transaction with its settings, since a pooler gives the next one another session. A commit is acknowledged when it is on the
- * server's disk. Every statement finds its rows by an index: a plan made while a table was small must not scan it once it has grown.
+ * Begins a transaction with its settings: behind a pooler, the next one runs in another session. A commit is on the server's disk before it
+ * resolves. A plan made while a table was small must not scan it once it has grown, so indexes are always preferred.
  */
 const BEGIN = `begin isolation level read committed; set local statement_timeout = ${STATEMENT_MS}; set local lock_timeout = ${LOCK_MS};
   set local idle_in_transaction_session_timeout = ${SILENCE_MS}; set local synchronous_commit = on; set local enable_seqscan = off;
   set local jit = off`;
 
-/** OIDs of `bigint`, `smallint`, `integer`, `real`, `double precision` and `numeric`; ours are exact as doubles. */
+/** OIDs of `bigint`, `smallint`, `integer`, `real`, `double precision` and `numeric`. */
 const NUMBERS = new Set([20, 21, 23, 700, 701, 1700]);
 const BOOLEAN = 16;
 
-/** Numbers and texts, as SQLite gives them. */
 function parserOf(oid: number): (text: string) => number | string {
   if (NUMBERS.has(oid)) return Number;
   return oid === BOOLEAN ? (text) => (text === "t" ? 1 : 0) : String;
 }
 
-/** What a connection to `url` is made with. Throws for a URL that the driver cannot read. */
+/** The driver's options for a URL. Values come as numbers and texts, as in SQLite. Throws for a URL that the driver cannot read. */
 export function clientConfig(url: string): pg.ClientConfig {
   return {
     connectionString: url,
     application_name: "memprefix",
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
-    // The driver's own type names a parser of bytes, too.
+    // The driver's type includes parsers of bytes.
     types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
   };
 }
 
-/** A connection on loan. Everything is sent at once, without waiting for the answers to what was sent before. */
+/** A connection taken from its pool. It sends each statement without waiting for earlier answers. */
 export class Connection {
-  /** @param release gives it back; one that is lost is closed */
+  /** @param release returns it to the pool, or closes it where it is lost */
   constructor(
     private readonly client: pg.ClientBase,
     private readonly statements: Statements,
@@ -71,7 +69,7 @@ export class Connection {
 
   async commit(): Promise<void> {
     const { command } = await this.client.query("commit");
-    // The answer to the end of a transaction in which something failed.
+    // The server's answer where an earlier statement failed.
     if (command !== "COMMIT") throw new Error("the transaction was undone");
   }
 
@@ -83,7 +81,7 @@ export class Connection {
 /** The connections of one process to its server. Rejects with the store's faults. */
 export class Connections {
   readonly #pools: Readonly<Record<Purpose, pg.Pool>>;
-  /** Grows with each failover; connections from before it are closed. */
+  /** Number of failovers so far. Connections made before the last one are closed. */
   #generation = 0;
   readonly #generations = new WeakMap<pg.ClientBase, number>();
 
@@ -109,29 +107,24 @@ export class Connections {
   }
 
   /**
-   * Runs statements in a transaction of their own, in one round trip; gives the rows of each. It is run once more where the connection was
-   * lost or another transaction was preferred, and for some time again and again.
-   *
-   * @param patienceMs for how long, in milliseconds
+   * Runs statements in one transaction, in one round trip, and gives the rows of each. Tries again once, and then until `patienceMs` have
+   * passed, where the connection was lost or the server undid the transaction for another one.
    */
   async transact(statements: readonly Statement[], patienceMs = 0): Promise<object[][]> {
     const startedAt = performance.now();
-    for (let wait = FIRST_WAIT_MS, isFirst = true; ; wait *= 2, isFirst = false) {
+    for (let wait = FIRST_WAIT_MS; ; wait *= 2) {
       try {
         return await this.#transactOnce(statements);
       } catch (error) {
         const fault = this.named(error);
-        const isOver = !isFirst && performance.now() - startedAt + wait > patienceMs;
+        const isOver = wait > FIRST_WAIT_MS && performance.now() - startedAt + wait > patienceMs;
         if (isOver || !(isConnectionLost(error) || isUndoneForAnother(error))) throw fault;
       }
       await setTimeout(wait);
     }
   }
 
-  /**
-   * The fault that an error stands for. After a failover every connection may lead to what is a standby now, so all are closed; after a
-   * prepared statement was lost, none is relied on.
-   */
+  /** Names an error's fault. A read-only server may be a standby now, so all connections to it are closed. */
   named(error: unknown): unknown {
     const fault = namedFault(error);
     if (fault instanceof StoreUnavailableError && fault.fault === "read-only") this.#generation++;
@@ -170,9 +163,8 @@ function poolOf(url: string, max: number): pg.Pool {
     query_timeout: SILENCE_MS,
     pipeline: true,
   });
-  // An idle connection was lost: the pool drops it, and the next call makes another.
+  // The pool replaces an idle connection that is lost; the user of another one gets the error from its statements.
   pool.on("error", () => {});
-  // An acquired one was: its holder gets that as an error of the statements under way.
   pool.on("connect", (client) => client.on("error", () => {}));
   return pool;
 }

@@ -3,13 +3,10 @@ import type { User } from "../store.js";
 import type { Connections } from "./connections.js";
 import { PostgresTransaction } from "./transaction.js";
 
-/** Milliseconds for which writes are tried again while the server is away. */
+/** How long a write is tried while the server is away. */
 const PATIENCE_MS = 2_000;
 
-/**
- * A database on a PostgreSQL server, which several processes may share. A user is held by the lock of the row without an agent. Works behind
- * a pooler that gives each transaction another session.
- */
+/** A database on a PostgreSQL server, shared by several processes. To hold a user is to lock its row without an agent. */
 export class PostgresDatabase implements Database {
   readonly isShared = true;
   readonly #underWay = new Set<Promise<unknown>>();
@@ -33,7 +30,7 @@ export class PostgresDatabase implements Database {
     return this.#watch(this.#hold(user, work));
   }
 
-  /** No row has the text. What else a server keeps (free space, its log, replicas, archives) is not in a client's hands. */
+  /** No row has the text. A client cannot clear the server's free space, log, replicas and archives. */
   async erase(): Promise<"erased"> {
     return "erased";
   }
@@ -57,12 +54,10 @@ export class PostgresDatabase implements Database {
     try {
       return await work(transaction);
     } finally {
-      // Nobody waits for a rollback.
       void this.#watch(transaction.end());
     }
   }
 
-  /** Keeps a promise among those under way. */
   #watch<T>(promise: Promise<T>): Promise<T> {
     const settled = promise.then(
       () => {},

@@ -15,15 +15,15 @@ import { Statements } from "./statements.js";
 const MIGRATIONS = fileURLToPath(new URL("../../../migrations/postgres", import.meta.url));
 const MIGRATIONS_TABLE = `${SCHEMA}.migrations`;
 
-/** The advisory lock that instances which start together migrate under, one after the other. */
+/** An advisory lock: instances that start together migrate one after the other. */
 const MIGRATION_LOCK = "7883957431812026";
 
-/** `server_version_num` of the first release with all functions that are called: PostgreSQL 13. */
+/** PostgreSQL 13 introduced `xid8`. */
 const OLDEST_SERVER = 130_000;
 
 /**
- * Opens the database of a URL, and brings its schema `memprefix` up to date. Rejects with {@link DatabaseOpenError}, whose message has
- * neither user nor password, where the server cannot be reached or written to, or another version of memprefix wrote the schema.
+ * Opens a database and migrates its schema `memprefix`. Rejects with {@link DatabaseOpenError} where the server cannot be reached or written
+ * to, or a newer version wrote the schema. The message names neither user nor password.
  */
 export async function openPostgres(url: string): Promise<Database> {
   try {
@@ -34,10 +34,10 @@ export async function openPostgres(url: string): Promise<Database> {
   }
 }
 
-/** Checks and migrates; gives whether statements can be prepared. */
+/** Checks and migrates. Resolves with whether statements can be prepared. */
 async function prepareServer(url: string): Promise<boolean> {
   const client = new pg.Client(clientConfig(url));
-  // What fails then is the statement under way.
+  // The statement under way rejects, too.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -60,16 +60,13 @@ async function checkServer(client: pg.Client): Promise<void> {
   if (readOnly === "on") throw new StoreUnavailableError("read-only");
 }
 
-/** Whether this is a session of the server's own: a pooler says the number of a process that there is not. */
+/** Whether no pooler is in between: a pooler makes up the process number that it greets with. */
 async function isDirect(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ id: number }>("select pg_backend_pid() as id");
   return "processID" in client && client.processID === rows[0]?.id;
 }
 
-/**
- * Applies all missing migrations in one transaction, as drizzle does; drizzle's own has no place for a lock that a pooler keeps. Rejects as
- * {@link refuseOtherSchema} throws.
- */
+/** Does what drizzle's `migrate` does, in one transaction with the lock, as a pooler needs it. */
 async function migrate(client: pg.Client): Promise<void> {
   const known = readMigrationFiles({ migrationsFolder: MIGRATIONS });
   await client.query("begin");
@@ -78,7 +75,7 @@ async function migrate(client: pg.Client): Promise<void> {
   const times = known.map(({ folderMillis }) => folderMillis);
   refuseOtherSchema(applied, times, `an empty database, or drop its schema ${SCHEMA}`);
   const missing = known.slice(applied.length);
-  // Without anything to do, no right to create anything is needed.
+  // Where nothing is missing, the user needs no right to create tables.
   if (missing.length > 0) {
     await client.query(`create schema if not exists ${SCHEMA}`);
     await client.query(
@@ -92,7 +89,6 @@ async function migrate(client: pg.Client): Promise<void> {
   await client.query("commit");
 }
 
-/** When the applied migrations were made, oldest first. */
 async function appliedMigrations(client: pg.Client): Promise<readonly unknown[]> {
   const found = await client.query("select 1 where to_regclass($1) is not null", [MIGRATIONS_TABLE]);
   if (found.rows.length === 0) return [];
@@ -100,7 +96,6 @@ async function appliedMigrations(client: pg.Client): Promise<readonly unknown[]>
   return (await client.query<{ at: unknown }>(applied)).rows.map(({ at }) => at);
 }
 
-/** Host and database of a URL. */
 function placeOf(url: string): string {
   try {
     const { host, pathname } = new URL(url);

@@ -8,16 +8,15 @@ export const TABLES = ["scopes", "changes", "conversations", "turns", "messages"
 const BEFORE_TABLE = new RegExp(`\\b(from|into|update|join)\\s+(?=(?:${TABLES.join("|")})\\b)`, "gi");
 
 /**
- * Statements as the server takes them: tables with their schema, as a pooler between keeps no `search_path`, and a name by which each
- * connection prepares a text once.
+ * Translates statements for the server: adds the schema to tables, since a pooler keeps no `search_path`, and names each text, so that a
+ * connection prepares it once.
  */
 export class Statements {
   readonly #texts = new Map<string, { readonly name: string; readonly text: string }>();
 
-  /** @param areNamed false: connections are a pooler's, which may prepare and run one statement on two of the server's */
+  /** @param areNamed false behind a pooler, which may prepare a statement in one session and run it in another */
   constructor(private areNamed: boolean) {}
 
-  /** The driver's form of a statement. */
   query({ text, values }: Statement): pg.QueryConfig {
     let known = this.#texts.get(text);
     if (known === undefined) {
@@ -29,7 +28,7 @@ export class Statements {
     return this.areNamed ? { name: known.name, ...query } : query;
   }
 
-  /** Sends every text with its statement from now on. */
+  /** From now on, nothing is prepared. */
   forgetNames(): void {
     this.areNamed = false;
   }

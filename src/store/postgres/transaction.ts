@@ -4,43 +4,40 @@ import type { User } from "../store.js";
 import type { Connection, Connections } from "./connections.js";
 import { isConnectionLost } from "./faults.js";
 
-/** The user's row, locked; and the id of the transaction, by which its outcome can be asked for. */
+/** The user's locked row, and the transaction's id, which identifies its outcome later. */
 interface LockedRow {
   readonly id: number;
   readonly xid: string;
 }
 
-/** Statements after it see what was committed before the lock was granted. */
+/** Later statements see everything that was committed before the lock was granted. */
 const LOCK = `select id, pg_current_xact_id()::text as xid from scopes
   where tenant = $1 and user_id = $2 and agent_id = '' for update`;
 
 const OUTCOME = "select pg_xact_status($1::xid8) as status";
 
-/**
- * Whether a transaction changed this user. Its id alone does not say: after a crash the server gives ids of transactions that it lost to
- * others.
- */
+/** Whether the transaction changed this user. After a crash, the server reuses the ids of transactions that it lost. */
 const TRACE = `select not exists (select from scopes where id = $1)
   or exists (select from scopes where tenant = $2 and user_id = $3 and xmin = $4::xid8::xid)
   or exists (select from scopes s join changes c on c.scope_id = s.id
     where s.tenant = $2 and s.user_id = $3 and c.xmin = $4::xid8::xid) as "isThere"`;
 
-/** Of the two questions; empty where the server did not answer. */
+/** The answers to both questions; empty where the server gave none. */
 interface OutcomeRow {
   readonly status?: "committed" | "aborted" | "in progress" | null;
   readonly isThere?: number;
 }
 
-/** Milliseconds for which the outcome of a commit is asked for, and between two attempts. */
+/** Limit for finding out a commit's outcome, and the wait between attempts. */
 const OUTCOME_MS = 2_000;
 const OUTCOME_WAIT_MS = 50;
 
-/** A transaction on one connection that holds a user's row. Its first queries go out together with the lock. */
+/** A transaction that holds a user's row. The lock and the first queries share a round trip. */
 export class PostgresTransaction implements UserTransaction {
   readonly #locked: Promise<LockedRow | undefined>;
-  /** The first fault; those after it are its consequences. */
+  /** The first fault, which causes all later ones. */
   #failure: { readonly fault: unknown; readonly isLost: boolean } | null = null;
-  /** What was sent to end it. */
+  /** The commit or rollback; null before it is sent. */
   #ending: Promise<unknown> | null = null;
 
   constructor(
@@ -60,7 +57,7 @@ export class PostgresTransaction implements UserTransaction {
 
   async commit(statements: readonly Statement[]): Promise<void> {
     const locked = await this.#locked;
-    if (locked === undefined) throw new Error("a user without rows cannot be held, so nothing is committed");
+    if (locked === undefined) throw new Error("a user without rows cannot be held: begin the scope first");
     this.#refuseEnded();
     const sent = statements.map((statement) => this.#answer(this.connection.ask(statement)));
     this.#ending = this.#answer(this.connection.commit());
@@ -71,7 +68,7 @@ export class PostgresTransaction implements UserTransaction {
     }
   }
 
-  /** Undoes what was not committed, and gives the connection back when the server has answered. */
+  /** Rolls back unless it was committed, and then returns the connection. */
   async end(): Promise<void> {
     this.#ending ??= this.#answer(this.connection.rollback());
     await this.#ending.catch(() => {});
@@ -82,7 +79,7 @@ export class PostgresTransaction implements UserTransaction {
     if (this.#ending !== null) throw new Error("the transaction has ended");
   }
 
-  /** An answer that rejects with the transaction's first fault, and may be left unawaited. */
+  /** Rejects with the transaction's first fault. A caller need not await it. */
   #answer<T>(sent: Promise<T>): Promise<T> {
     const answer = sent.catch((error: unknown) => {
       this.#failure ??= { fault: this.connections.named(error), isLost: isConnectionLost(error) };
@@ -92,7 +89,7 @@ export class PostgresTransaction implements UserTransaction {
     return answer;
   }
 
-  /** Whether a commit whose answer was lost is stored. False, too, where the server does not say so in time. */
+  /** Whether a commit is stored, though its answer was lost. False where the server does not confirm it in time. */
   async #isStored({ id, xid }: LockedRow): Promise<boolean> {
     const { tenant, userId } = this.user;
     const questions = [
