@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -133,10 +133,11 @@ describe("memprefix doctor", () => {
     const service = await memprefix.serve();
     service.kill("SIGTERM");
     await service.ended;
-    writeFileSync(join(memprefix.dataDir, "usage.db"), "This is no database. ".repeat(500));
+    mkdirSync(join(memprefix.dataDir, "mem0"), { recursive: true });
+    writeFileSync(join(memprefix.dataDir, "mem0", "vectors.db"), "This is no database. ".repeat(500));
     const { code, stdout, states } = await doctor({});
     expect({ code, store: states["store"] }).toEqual({ code: 1, store: "broken" });
-    expect(stdout).toContain("usage.db: it is not a database");
+    expect(stdout).toContain("vectors.db: it is not a database");
     expect(stdout).toContain("1. restore the database from a backup");
   });
 
