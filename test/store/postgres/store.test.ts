@@ -1,0 +1,13 @@
+import { describe } from "vitest";
+import { openPostgres } from "../../../src/store/postgres/open.js";
+import { newDatabase, testServer } from "../../postgres/test-server.js";
+import { describeStore } from "../store.suite.js";
+
+const server = await testServer();
+
+describe.skipIf(server.url === null)("on a real server", () => {
+  describeStore("PostgreSQL", async () => {
+    const url = await newDatabase(server.url ?? "");
+    return { database: await openPostgres(url), beside: () => openPostgres(url) };
+  });
+});
