@@ -44,7 +44,7 @@ export interface Warning {
     | "memory_unusable"
     | "memory_ended"
     | "history_diverged"
-    | "history_erased"
+    | "history_cut"
     | "answer_missing"
     | "injected_text_removed"
     | "memory_cut"
@@ -91,7 +91,7 @@ export interface Composition {
  */
 export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
-  const { countTokens, policy, conversation, depth } = input;
+  const { countTokens, policy, conversation, depth, isCut = false } = input;
   const firstNew = register.nextLabel;
   const before = conversation?.turns.newest ?? null;
   const draft = draftPrompt(state, input);
@@ -186,7 +186,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
         ? headBefore !== null && headBefore !== replay.head
         : before !== null && before.head !== replay.head,
     hasOtherHistory: (epoch?.began ?? null) !== null || (before !== null && !isContinued),
-    hasOtherMemories: freshStart || (before !== null && before.retention !== "keep"),
+    hasOtherMemories: freshStart || isCut || (before !== null && before.retention !== "keep"),
     ageMs,
     limits: input.residency.limits ?? { kind: "all" },
   });
@@ -207,7 +207,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
         .some((label, rank) => request.retrieved[rank]?.label !== label),
       stableMessages: replay.stableMessages,
       retention,
-      freshStart,
+      freshStart: freshStart || isCut,
+      ...(isCut ? { freshStartReason: "memory_forgotten" as const } : {}),
       ...(draft.added === 0 ? {} : { addedMessages: draft.added }),
       ...(epoch === null ? {} : { epoch: planEpoch(epoch, draft.head, register) }),
       ...(depth === undefined

@@ -60,6 +60,8 @@ export interface Plan extends Pick<RetentionChoice, "retention" | "freshStart"> 
   readonly orderChanged: boolean;
   /** How many leading messages are byte for byte those of an earlier prompt of this conversation. */
   readonly stableMessages: number;
+  /** Why it starts afresh, where not by choice: its conversation's stored history ends before a memory that was forgotten. */
+  readonly freshStartReason?: "memory_forgotten";
   /** Messages of the conversation that the prompt has and the client did not send; absent for none. */
   readonly addedMessages?: number;
   /** The prompt's place in its epoch; absent where its history was not cut. */

@@ -20,6 +20,7 @@ import {
   PromptTooLongError,
   plannedOrder,
   promptHead,
+  renderSection,
   type ScopePolicy,
   standingMemories,
   type TurnId,
@@ -33,8 +34,9 @@ import { MessagesTooLongError } from "../base/errors.js";
 import type { ObservedCompose } from "../base/memprefix-observer.js";
 import type { ComposeDefaults, MemprefixParts, TenantParts } from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
+import { newPrompt } from "../usage/prompt-figures.js";
 import type { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
-import { type DeletionWatch, deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
+import { deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
 import {
   type AnswerForm,
   answerAgain,
@@ -70,8 +72,6 @@ export interface ColdHead {
   /** The request body's other fields. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
-  /** Detects deletions since it was made. */
-  readonly watch: Pick<DeletionWatch, "isSendable">;
 }
 
 /** A prompt drafted at some depth. */
@@ -145,14 +145,14 @@ export class PromptPlanner {
   async plan(
     working: WorkingScope,
     request: ComposeRequest,
-    { lookup, front, freeAt }: Retrieved,
+    { lookup, front }: Retrieved,
     depth: ChosenDepth | null,
   ): Promise<Planned> {
     const { scope, state } = working;
-    // Another process's answer since then makes the commit stale.
-    const repeated = working.base === freeAt ? null : await this.repeat(working, request);
+    // Another process may have answered it since it began.
+    const repeated = await this.repeat(working, request);
     if (repeated !== null) return { answer: repeated, commit: null };
-    const { store, now, newRequestId } = this.parts;
+    const { now, newRequestId } = this.parts;
     const sharedCache = this.#cacheOf(request);
     const at = now();
     // Prompts of concurrent requests may not be in the cache yet when the engine gets this one.
@@ -204,25 +204,29 @@ export class PromptPlanner {
     };
     if (worker !== undefined && request.worker == null) this.routing.record(state, worker, memories);
     const parts = { requestId, scope, messages, head: head.length, injection: turn.injection, annotations };
+    const observed: ObservedCompose = {
+      scope,
+      requestId,
+      conversationId: request.conversationId,
+      at,
+      engine: request.engine ?? this.parts.defaults.engineFamily,
+      model: modelOf(request) || null,
+      plan,
+      besideTokens,
+      warnings: answer.warnings,
+      carriedTokens: state.register.tokensOf(new Set(carriedBlocks(memories))),
+    };
     return {
       answer: composeAnswer(parts, answer, this.#formOf(request)),
       commit: {
-        observed: {
-          scope,
-          requestId,
-          conversationId: request.conversationId,
-          at,
-          engine: request.engine ?? this.parts.defaults.engineFamily,
-          model: modelOf(request) || null,
-          plan,
-          besideTokens,
-          warnings: answer.warnings,
-          carriedTokens: state.register.tokensOf(new Set(carriedBlocks(memories))),
-        },
+        observed,
         store: async () => {
           const stored = { id: requestId, body: requestDigest(request), answer };
-          const record = { composition, delta: deltaOf(state), request: stored, at };
-          await working.commit((base) => store.commitCompose(scope, base, record));
+          const prompt = isTry(request) ? null : newPrompt(observed, this.parts.defaults.engine);
+          const section = renderSection(turn.injection, state.register.textOf) || null;
+          const record = { composition, section, delta: deltaOf(state), request: stored, prompt, at };
+          await working.commit((held) => held.commitCompose(record));
+          if (request.conversationId !== null) working.goesOn(request.conversationId);
           working.requests.composed(requestId, at);
           working.newest = { head: turn.head, at };
           working.earlier.set(request.conversationId, working.newest);
@@ -235,12 +239,10 @@ export class PromptPlanner {
 
   /** The stored answer of a request's id; null for none. */
   async repeat(working: WorkingScope, request: ComposeRequest): Promise<ComposeAnswer | null> {
-    const { scope, state } = working;
+    const { scope, state, scopeId } = working;
     const { requestId } = request;
-    const answered = requestId === null ? null : await this.parts.store.findRequest(scope, requestId, request.messages);
+    const answered = requestId === null ? null : await this.parts.store.findRequest(scopeId, requestId);
     if (requestId === null || answered === null) return null;
-    // It is sent without a commit.
-    await working.check();
     const { worker: before, plan, memories } = answered.answer;
     const previous = answered.turns.at(-2)?.turn.id ?? null;
     // The same, as long as it is named.
@@ -262,7 +264,7 @@ export class PromptPlanner {
     { lookup, front }: Retrieved,
     depth: Depth | null,
   ): Promise<DraftedPrompt> {
-    const stored = await this.#past(working, request, true);
+    const stored = await this.#past(working, request);
     const { state } = working;
     const now = this.parts.now();
     const settled = settleLookup(lookup, state.register, topKOf(request, this.parts.defaults), now);
@@ -274,14 +276,14 @@ export class PromptPlanner {
     const emitted = this.#emitAhead(working, request, composed, { retention: choice.retention, stableMessages });
     const { ordering, fresh, due } = selection;
     const noLogprobs = this.#engineOf(request).noLogprobs ?? null;
-    return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs, watch: working.watch() };
+    return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs };
   }
 
   /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
   async coldHead(working: WorkingScope, request: ComposeRequest): Promise<ColdHead | null> {
     // The worker of a prompt is chosen with its memories.
     if (this.#workersOf(request).length > 0) return null;
-    const past = await this.#past(working, request, true);
+    const past = await this.#past(working, request);
     const { input } = this.#input(working, request, past, this.parts.now());
     // What a window's prompt begins with depends on its memories.
     if (input.historyTerms?.window != null) return null;
@@ -290,8 +292,7 @@ export class PromptPlanner {
     // Chat templates require a final question; the prompts are equal up to its text.
     const messages: ChatMessage[] = [...head.messages, { role: "user", content: "." }];
     const composed = { messages, head: head.instructions, injection: NOTHING_INJECTED };
-    const emitted = this.#emitAhead(working, request, composed, { retention: "keep", stableMessages: 0 });
-    return { ...emitted, watch: working.watch() };
+    return this.#emitAhead(working, request, composed, { retention: "keep", stableMessages: 0 });
   }
 
   /** The memories of the source that earlier turns of the request's conversation gave, as far as they are current. */
@@ -338,16 +339,11 @@ export class PromptPlanner {
     return published.pathsOf(texts.map((ofRequest) => ofRequest.map(labelOf)));
   }
 
-  /**
-   * What is stored of a request's past, as old as the scope in memory. Conversations that were read stay in memory.
-   *
-   * @param isSent whether something is sent without a commit: then the scope has to be current
-   */
-  async #past(working: WorkingScope, request: ComposeRequest, isSent = false): Promise<StoredPast> {
+  /** What is stored of a request's past. Conversations that were read stay in memory. */
+  async #past(working: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
     const past = await this.#readPast(working, request);
-    if (past.isRead || isSent) await working.check();
     const { conversation } = past;
-    if (conversation !== null) working.state.conversation(conversation.id, () => conversation.turns);
+    if (conversation?.isRead === true) working.keep(conversation.id, conversation);
     await this.law.refresh();
     return past;
   }
@@ -385,6 +381,7 @@ export class PromptPlanner {
       changed,
       ended,
       conversation: past.conversation,
+      isCut: past.conversation?.isCut === true,
       messages,
       historyTerms,
       isOurs: past.isOurs,
@@ -414,11 +411,12 @@ export class PromptPlanner {
   }
 
   /** The request's messages, and what is stored of its conversation where they do not have it. */
-  #saidIn(request: ComposeRequest, { history: stored }: StoredPast): SaidMessages {
-    const { messages, conversationId, historyRatio } = request;
-    if (conversationId === null) return { messages, warnings: [] };
+  #saidIn(request: ComposeRequest, { history: stored, conversation }: StoredPast): SaidMessages {
+    const { messages, historyRatio } = request;
+    if (conversation === null) return { messages, warnings: [] };
+    const { isCut } = conversation;
     const ratio = historyRatio ?? DEFAULT_HISTORY_RATIO;
-    return readHistory(stored, { messages, history: this.#historyOf(request), ratio });
+    return readHistory(stored, { messages, history: this.#historyOf(request), ratio, isCut });
   }
 
   /** What is sent ahead of a prompt, in its engine's form. */

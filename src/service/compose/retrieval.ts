@@ -15,9 +15,7 @@ import {
   type Warning,
 } from "../../core/index.js";
 import { type MemorySource, MemorySourceError, type SearchOptions } from "../../memory/memory-source.js";
-import type { CommitBase } from "../../store/api/store.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
-import type { DeletionWatch } from "../scopes/working-scopes.js";
 import { type ComposeRequest, topKOf } from "./compose-request.js";
 
 /** The retrieved blocks of a request. */
@@ -25,10 +23,6 @@ export interface Retrieved {
   readonly lookup: MemoryLookup;
   /** The blocks that a batch plan places first, by the digests of their texts; empty: none. */
   readonly front: readonly Digest[];
-  /** Commit base at which no request of this id was stored; undefined: one may be. */
-  readonly freeAt?: CommitBase | undefined;
-  /** What was known of the user's deletions before the lookup. */
-  readonly watch: DeletionWatch;
 }
 
 /** The result of a lookup. After a failed one the prompt is composed from known memories. */
@@ -48,8 +42,8 @@ export type MemoryLookup =
   /** `query` is null where the request narrowed its search by what is not known of memories. */
   | { readonly failed: MemorySourceError; readonly query: string | null };
 
-/** A lookup whose request waits to be composed; the watch detects memories deleted meanwhile. */
-export type WaitingLookup = MemoryLookup & { readonly watch?: DeletionWatch };
+/** A lookup whose request waits to be composed, with the number of the user's row then: a deletion makes it another one. */
+export type WaitingLookup = MemoryLookup & { readonly userNumber?: number };
 
 /** The memory source, and the defaults of a search. */
 export type LookupParts = Pick<MemprefixParts, "source" | "now" | "defaults">;

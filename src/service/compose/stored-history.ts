@@ -1,6 +1,5 @@
 import {
   type ChatMessage,
-  Conversation,
   type ConversationId,
   type Digest,
   findWindow,
@@ -17,13 +16,12 @@ import {
   withCut,
   withoutMarks,
 } from "../../core/index.js";
-import type { Store, StoredHistory } from "../../store/api/store.js";
-import type { WorkingScope } from "../scopes/working-scopes.js";
+import type { Store, StoredHistory } from "../../store/store.js";
+import type { WorkingConversation, WorkingScope } from "../scopes/working-scopes.js";
 
-const ERASED: Warning = {
-  code: "history_erased",
-  message:
-    "messages of the stored history were erased, because they quoted what was forgotten; the history begins behind them",
+const HISTORY_CUT: Warning = {
+  code: "history_cut",
+  message: "a memory was forgotten: the stored history ends before the turn that was given it",
 };
 
 const ANSWER_MISSING: Warning = {
@@ -45,11 +43,13 @@ export interface HistoryRequest {
   readonly history: HistoryName;
   /** Average tokens of an epoch's prompts, as a multiple of what the windows would have sent. */
   readonly ratio: number;
+  /** See `LoadedConversation.isCut`. */
+  readonly isCut: boolean;
 }
 
 /** Reads a request's messages against what is stored of its conversation; null: nothing is. */
 export function readHistory(stored: StoredHistory | null, request: HistoryRequest): SaidMessages {
-  const { messages, history, ratio } = request;
+  const { messages, history, ratio, isCut } = request;
   const terms: HistoryTerms = {
     added: 0,
     ratio,
@@ -57,14 +57,14 @@ export function readHistory(stored: StoredHistory | null, request: HistoryReques
     mayCut: history !== "exact",
     window: null,
   };
+  const cut = history === "stored" && isCut ? [HISTORY_CUT] : [];
   if (history === "stored" && stored !== null) {
-    const { added, ...said } = behindStored(stored, messages);
-    return { ...said, historyTerms: { ...terms, added } };
+    const { added, warnings, ...said } = behindStored(stored, messages);
+    return { ...said, warnings: [...cut, ...warnings], historyTerms: { ...terms, added } };
   }
-  // After erased messages no prompt is the same.
-  const window = stored?.isWhole ? windowTerms(stored, messages, history) : null;
+  const window = stored === null ? null : windowTerms(stored, messages, history);
   if (history === "exact" && window === null) return { messages, warnings: [] };
-  return { messages, historyTerms: { ...terms, window }, warnings: [] };
+  return { messages, historyTerms: { ...terms, window }, warnings: cut };
 }
 
 /**
@@ -73,15 +73,12 @@ export function readHistory(stored: StoredHistory | null, request: HistoryReques
  */
 function behindStored(stored: StoredHistory, messages: readonly ChatMessage[]): SaidMessages & { added: number } {
   const { head: own, said: fresh } = withoutHead(messages);
-  const head = own.length > 0 ? own : (stored.head ?? []);
+  const head = own.length > 0 ? own : stored.head;
   const isUnanswered = stored.messages.at(-1)?.role === "user" && fresh[0]?.role === "user";
   return {
     messages: [...head, ...stored.messages.map(withoutMarks), ...fresh],
     added: head.length - own.length + stored.messages.length,
-    warnings: [
-      ...(stored.isWhole && (stored.head !== null || own.length > 0) ? [] : [ERASED]),
-      ...(isUnanswered ? [ANSWER_MISSING] : []),
-    ],
+    warnings: isUnanswered ? [ANSWER_MISSING] : [],
   };
 }
 
@@ -144,14 +141,12 @@ function withoutHead(messages: readonly ChatMessage[]) {
 /** What is stored of a request's past. Planning is synchronous, so it is read before. */
 export interface StoredPast {
   /** Null: the `single` layout. */
-  readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
+  readonly conversation: (WorkingConversation & { readonly id: ConversationId }) | null;
   /** What was said; null where the request says it itself, and where nothing is stored. */
   readonly history: StoredHistory | null;
   readonly isOurs: (section: Digest) => boolean;
   /** The past as the request's own messages say it; null where that was not needed here. */
   readonly recalled: Past | null;
-  /** Whether any of it was read from the store: it may be newer than the scope in memory. */
-  readonly isRead: boolean;
 }
 
 /** A request, as far as its past depends on it. */
@@ -164,31 +159,26 @@ interface PastRequest {
 
 /** Reads what is stored of a request's past, and not in memory. Mostly nothing is asked of the store. Changes nothing. */
 export async function readPast(
-  store: Pick<Store, "loadConversation" | "knownHistory" | "findHistory" | "knownSections">,
-  { scope, state, base }: Pick<WorkingScope, "scope" | "state" | "base">,
+  store: Pick<Store, "findHistory" | "knownSections">,
+  working: WorkingScope,
   { conversationId: id, messages, history: name, inResult }: PastRequest,
 ): Promise<StoredPast> {
+  const { scopeId } = working;
   const known = new Set<Digest>();
   const isOurs = (section: Digest) => known.has(section);
   const learn = async (said: readonly ChatMessage[]) => {
     const asked = possibleSections(said);
-    if (asked.length > 0) for (const section of await store.knownSections(scope, asked)) known.add(section);
+    if (asked.length > 0) for (const section of await store.knownSections(scopeId, asked)) known.add(section);
   };
   await learn(messages);
-  if (id === null) return { conversation: null, history: null, isOurs, recalled: null, isRead: known.size > 0 };
-  const loaded = state.loadedConversation(id);
-  // Of a scope that was never stored there is nothing to read.
-  const stored = loaded === undefined && base.version !== null ? await store.loadConversation(scope, id) : [];
-  const turns = loaded ?? new Conversation(stored);
-  const conversation = { id, turns };
+  if (id === null) return { conversation: null, history: null, isOurs, recalled: null };
+  const conversation = { ...(await working.conversation(id)), id };
+  const { newest } = conversation.turns;
   const recalled = recallPast({ conversation, messages, isOurs, inResult });
-  const isCut = turns.newest !== undefined && recalled.history.turns.at(-1)?.turn !== turns.newest;
-  const isWanted = base.version !== null && (name === "stored" || isCut);
-  const remembered = isWanted ? await store.knownHistory(scope, id, base.version) : null;
-  const history = remembered ?? (isWanted ? await store.findHistory(scope, id) : null);
+  const isCut = newest !== undefined && recalled.history.turns.at(-1)?.turn !== newest;
+  const history = name === "stored" || isCut ? await store.findHistory(scopeId, id) : null;
   // A client may have said it in a section's form.
   if (history !== null) await learn(history.messages);
-  const isRead = known.size > 0 || history !== remembered || (loaded === undefined && turns.newest !== undefined);
   // With more sections known the same messages may say less.
-  return { conversation, history, isOurs, recalled: history === null ? recalled : null, isRead };
+  return { conversation, history, isOurs, recalled: history === null ? recalled : null };
 }

@@ -1,6 +1,4 @@
-import { setTimeout } from "node:timers/promises";
 import type { AgentId, Scope, UserId } from "../../core/index.js";
-import { StoreUnavailableError } from "../../store/api/store.js";
 import { BusyUserError } from "../base/errors.js";
 import { linkedSignal } from "../base/linked-signal.js";
 
@@ -109,37 +107,4 @@ function queueKey({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string 
 
 function asideKey({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string {
   return JSON.stringify([tenant, userId, "aside"]);
-}
-
-/** Milliseconds between the first two attempts; doubled after each. */
-const FIRST_WAIT_MS = 5;
-/** Longest wait between two attempts, in milliseconds. */
-const LONGEST_WAIT_MS = 100;
-/** Time-out of all attempts and waits together, in milliseconds. */
-const TIMEOUT_MS = 2_000;
-
-/** Attempts while another process locks the database, with exponential backoff, until {@link TIMEOUT_MS}. */
-export class LockRetries {
-  readonly #deadline = performance.now() + TIMEOUT_MS;
-  #wait = FIRST_WAIT_MS;
-
-  /** Waits before the next attempt; other requests run meanwhile. Rejects with the error where there is none, and with any but a lock's. */
-  async after(error: unknown): Promise<void> {
-    const isBusy = error instanceof StoreUnavailableError && error.fault === "busy";
-    if (!isBusy || performance.now() >= this.#deadline) throw error;
-    await setTimeout(this.#wait);
-    this.#wait = Math.min(2 * this.#wait, LONGEST_WAIT_MS);
-  }
-}
-
-/** Retries work by {@link LockRetries}. Failed work has changed nothing. */
-export async function retryWhileLocked<T>(work: () => T | Promise<T>): Promise<T> {
-  for (let retries: LockRetries | null = null; ; ) {
-    try {
-      return await work();
-    } catch (error) {
-      retries ??= new LockRetries();
-      await retries.after(error);
-    }
-  }
 }

@@ -1,7 +1,6 @@
 /*
  * scopes: who may work on a scope's state, and when.
- * Enters: jobs of users, and the store. Leaves: scopes in memory, one job per user at a time, a retry while another process holds the
- * database or has changed a scope, and a watch for deletions by any process. All of the service's locking is here.
+ * Enters: jobs of users, and the store. Leaves: scopes in memory, one job per user at a time. The store keeps other processes out meanwhile.
  */
 
 import {
@@ -14,66 +13,13 @@ import {
   type Scope,
   type ScopeBounds,
   ScopeState,
+  type StoredScope,
   scopeName,
   type TokenCounter,
   type UserId,
 } from "../../core/index.js";
-import {
-  type CommitBase,
-  type DeletionCounts,
-  isSameVersion,
-  type LoadedScope,
-  retriedWhileStale,
-  type ScopeDelta,
-  StaleScopeError,
-  type Store,
-  type StoredVersion,
-} from "../../store/api/store.js";
+import type { HeldScope, ScopeDelta, ScopeVersion, Store } from "../../store/store.js";
 import { inSpan } from "../base/spans.js";
-
-/** Watches one user's deletions, by any process, since some counts: work that began then must not restore what was deleted since. */
-export class DeletionWatch {
-  /** @param since what is known to have been deleted when the work began, or before */
-  constructor(
-    private readonly store: Pick<Store, "deletionsOf">,
-    private readonly tenant: string,
-    private readonly userId: UserId,
-    readonly since: DeletionCounts,
-  ) {}
-
-  /** Watches from now on. */
-  static async begin(store: Pick<Store, "deletionsOf">, tenant: string, userId: UserId): Promise<DeletionWatch> {
-    return new DeletionWatch(store, tenant, userId, await store.deletionsOf(tenant, userId));
-  }
-
-  /** Whether the user or a memory of theirs was deleted since. */
-  async isDeleted(): Promise<boolean> {
-    return !this.covers(await this.store.deletionsOf(this.tenant, this.userId));
-  }
-
-  /** Whether what was planned then may still be sent: nothing was deleted since, as far as the store says. Never rejects. */
-  async isSendable(): Promise<boolean> {
-    return this.isDeleted().then(
-      (isDeleted) => !isDeleted,
-      () => false,
-    );
-  }
-
-  /** Whether the whole user was deleted since. */
-  async isUserDeleted(): Promise<boolean> {
-    return this.since.users !== (await this.store.deletionsOf(this.tenant, this.userId)).users;
-  }
-
-  /** Whether nothing had been deleted since by the time of these counts. */
-  covers(counts: DeletionCounts): boolean {
-    return isSameCount(this.since, counts);
-  }
-}
-
-/** Whether nothing was deleted between two counts. */
-function isSameCount(a: DeletionCounts, b: DeletionCounts): boolean {
-  return a.users === b.users && a.memories === b.memories;
-}
 
 /** The instructions of a prompt, and when it was composed, in milliseconds since the epoch. */
 interface EarlierPrompt {
@@ -84,58 +30,89 @@ interface EarlierPrompt {
 /** Conversations of a scope whose newest prompt is remembered. */
 const MOST_EARLIER = 100;
 
-/**
- * A scope in memory, and what its next commit builds on. It may be older than what is stored: a commit finds out, and whatever leaves
- * without one needs {@link check}.
- */
+/** A conversation of a scope in memory. */
+export interface WorkingConversation {
+  readonly turns: Conversation;
+  /** Whether it lost its end since its newest prompt, because a memory was forgotten. */
+  readonly isCut: boolean;
+  /** Whether it was read for this, and not in memory. */
+  readonly isRead: boolean;
+}
+
+/** A scope in memory, as it is stored. A job of its user's may change it and commit once; whatever it changes without is dropped. */
 export class WorkingScope {
   readonly requests: OpenRequests;
   /** The newest prompt of each conversation, of no conversation (null) … */
   readonly earlier = new LruMap<ConversationId | null, EarlierPrompt>(MOST_EARLIER);
   /** … and of all; by this process only. */
   newest: EarlierPrompt | undefined;
-  #base: CommitBase;
+  /** Conversations whose end was forgotten, until they go on. */
+  readonly #cut = new Set<ConversationId>();
+  #version: ScopeVersion | null;
+  #held: HeldScope | null = null;
 
   constructor(
     readonly scope: Scope,
     readonly state: ScopeState,
-    { version, deletions, newestAt }: Pick<LoadedScope, "version" | "deletions" | "newestAt">,
+    version: ScopeVersion | null,
+    /** See `HeldScope.userNumber`. */
+    readonly userNumber: number,
     private readonly store: Store,
   ) {
-    this.#base = { version, deletions };
-    this.requests = new OpenRequests(store, scope, newestAt);
+    this.#version = version;
+    this.requests = new OpenRequests(store, () => this.scopeId);
   }
 
-  /** Another object after each commit. */
-  get base(): CommitBase {
-    return this.#base;
+  /** Null: not stored. */
+  get version(): ScopeVersion | null {
+    return this.#version;
   }
 
-  /** Detects deletions of the user's data since the state that this builds on. */
-  watch(): DeletionWatch {
-    return new DeletionWatch(this.store, this.scope.tenant, this.scope.userId, this.#base.deletions);
+  /** 0: not stored; nothing is found under it. */
+  get scopeId(): number {
+    return this.#version?.scopeId ?? 0;
   }
 
-  /** Waits until a commit is durable, and builds on it. Rejects as the commit does; then the scope in memory is ahead of the stored one. */
-  async commit(write: (base: CommitBase) => Promise<StoredVersion>): Promise<void> {
-    const { deletions } = this.#base;
-    const version = await inSpan("memprefix.commit", {}, () => write(this.#base));
-    this.#base = { version, deletions };
+  /** Whether anything was ever committed. */
+  get isStored(): boolean {
+    return (this.#version?.version ?? 0) > 0;
   }
 
-  /**
-   * Rejects with {@link StaleScopeError} where another process has changed the scope since it was loaded. Otherwise everything that was read
-   * of it in the store before belongs to this state.
-   */
-  async check(): Promise<void> {
-    const { version, deletions } = this.#base;
-    const { tenant, userId } = this.scope;
-    const [stored, deleted] = await Promise.all([
-      this.store.versionOf(this.scope),
-      this.store.deletionsOf(tenant, userId),
-    ]);
-    if (!isSameVersion(stored, version) || !isSameCount(deleted, deletions))
-      throw new StaleScopeError("the scope was changed by another process");
+  /** Works while nobody else changes what is stored. */
+  async during<T>(held: HeldScope, work: () => T | Promise<T>): Promise<T> {
+    this.#held = held;
+    this.#version = held.version;
+    try {
+      return await work();
+    } finally {
+      this.#held = null;
+    }
+  }
+
+  /** Waits until a commit is durable. Rejects as the commit does; then the scope in memory is ahead of the stored one. */
+  async commit(write: (held: HeldScope) => Promise<ScopeVersion>): Promise<void> {
+    const held = this.#held;
+    if (held === null) throw new Error("a scope is committed while it is held");
+    this.#version = await inSpan("memprefix.commit", {}, () => write(held));
+  }
+
+  /** A conversation, from memory or the store. What was read stays in memory only with {@link keep}. */
+  async conversation(id: ConversationId): Promise<WorkingConversation> {
+    const loaded = this.state.loadedConversation(id);
+    if (loaded !== undefined) return { turns: loaded, isCut: this.#cut.has(id), isRead: false };
+    if (!this.isStored) return { turns: new Conversation([]), isCut: false, isRead: false };
+    const { turns, isCut } = await this.store.loadConversation(this.scopeId, id);
+    return { turns: new Conversation(turns), isCut, isRead: true };
+  }
+
+  keep(id: ConversationId, { turns, isCut }: WorkingConversation): void {
+    this.state.conversation(id, () => turns);
+    if (isCut) this.#cut.add(id);
+  }
+
+  /** A prompt of the conversation was stored. */
+  goesOn(id: ConversationId): void {
+    this.#cut.delete(id);
   }
 }
 
@@ -157,8 +134,7 @@ interface ComposedRequest {
 
 /**
  * The requests of a scope in memory that its engine may still be computing: `Store.underWaySince`, of which the store is asked only for what
- * was composed before the scope was loaded. Valid for as long as the scope's version is the stored one: any other process's commit loads the
- * scope again.
+ * was composed before the scope was loaded.
  */
 class OpenRequests {
   /** Oldest first. */
@@ -166,11 +142,9 @@ class OpenRequests {
   /** When the oldest open request from before the first of those was composed; null: none. Undefined: to be read. */
   #before: number | null | undefined;
 
-  /** @param loadedAt when the newest request was composed that was stored before the scope was loaded; 0: none was */
   constructor(
     private readonly store: Pick<Store, "underWaySince">,
-    private readonly scope: Scope,
-    private readonly loadedAt: number,
+    private readonly scopeId: () => number,
   ) {}
 
   /** A request was composed and stored. */
@@ -196,9 +170,8 @@ class OpenRequests {
     const own = later.find(({ isOpen }) => isOpen)?.at ?? null;
     // What is older than the first of them is before `since`, too.
     if (later.length < this.#composed.length) return own;
-    if (this.loadedAt <= since) this.#before = null;
-    else if (this.#before === undefined || (this.#before !== null && this.#before <= since)) {
-      const oldest = await this.store.underWaySince(this.scope, since);
+    if (this.#before === undefined || (this.#before !== null && this.#before <= since)) {
+      const oldest = await this.store.underWaySince(this.scopeId(), since);
       this.#before = oldest === own ? null : oldest;
     }
     return this.#before ?? own;
@@ -212,7 +185,7 @@ interface Entry {
 
 /**
  * The scopes in memory: loaded on first use, and dropped in LRU order once together they exceed `maxBytes`. A single scope may exceed it;
- * it has bounds of its own. A scope in memory is used without asking the store: the next commit finds out whether it is current.
+ * it has bounds of its own.
  */
 export class WorkingScopes {
   readonly #entries = new LruMap<string, Entry>();
@@ -241,62 +214,30 @@ export class WorkingScopes {
     return sum;
   }
 
+  /** Makes sure that a scope is stored. Gives the number of its user's row, as of when the scope was loaded. */
+  async begin(scope: Scope, at: number): Promise<number> {
+    const known = this.#entries.peek(scopeName(scope))?.working;
+    return known?.version == null ? this.store.begin(scope, at) : known.userNumber;
+  }
+
   /**
-   * Runs `work`, which may change a scope and commit it. Call it from the user's queue, so that nothing else changes the scope meanwhile. If
-   * `work` rejects, the scope is dropped, since memory may be ahead of the database; if another process was first ({@link StaleScopeError}),
-   * `work` is repeated on the scope as it is then; others that are first again and again are reported as a lock of theirs, to be waited for.
-   *
-   * @param conversationId a conversation that `work` is about, which is read with a scope that is loaded
+   * Runs `work`, which may change a scope and commit it once. Call it from the user's queue, so that nothing else changes the scope
+   * meanwhile. If `work` rejects, the scope is dropped, since memory may be ahead of the database.
    */
-  async use<T>(
-    scope: Scope,
-    work: (working: WorkingScope) => T | Promise<T>,
-    conversationId: ConversationId | null = null,
-  ): Promise<T> {
+  async use<T>(scope: Scope, work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
     const key = scopeName(scope);
-    return retriedWhileStale(async () => {
-      const working = this.#inMemory(key) ?? (await this.#load(scope, key, conversationId));
-      try {
-        const result = await work(working);
+    const known = this.#entries.get(key)?.working;
+    try {
+      return await this.store.hold(scope, knownScope(known), async (held) => {
+        const working = held.newer === null && known !== undefined ? known : this.#place(scope, key, held);
+        const result = await working.during(held, () => work(working));
         this.#settle(key, working);
         return result;
-      } catch (error) {
-        this.#remove(key);
-        throw error;
-      }
-    });
-  }
-
-  /**
-   * Runs `work`, which changes nothing, on a scope as it is stored, from anywhere. A job of the user's queue may be changing it: then it may
-   * have what that job is about to store. Repeated like that of {@link use}.
-   */
-  async read<T>(scope: Scope, work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
-    const key = scopeName(scope);
-    return retriedWhileStale(async (attempt) => {
-      const known = attempt === 1 ? this.#inMemory(key) : undefined;
-      await known?.check();
-      const working = known ?? (await this.#loaded(scope));
-      // One that is stale is left to the job that may be using it.
-      if (!this.#entries.has(key)) this.#entries.set(key, { working, weight: 0 });
-      const result = await work(working);
-      this.#settle(key, working);
-      return result;
-    });
-  }
-
-  /** What the next commit of a scope builds on: as it was when the scope was loaded, which is now where it is not in memory. */
-  async baseOf(scope: Scope, conversationId: ConversationId | null): Promise<CommitBase> {
-    const key = scopeName(scope);
-    const known = this.#inMemory(key);
-    if (known !== undefined) return known.base;
-    const working = await this.#loaded(scope, conversationId);
-    // A job may have loaded it meanwhile.
-    if (!this.#entries.has(key)) {
-      this.#entries.set(key, { working, weight: 0 });
-      this.#settle(key, working);
+      });
+    } catch (error) {
+      this.#remove(key);
+      throw error;
     }
-    return working.base;
   }
 
   drop(scope: Scope): void {
@@ -310,25 +251,12 @@ export class WorkingScopes {
     }
   }
 
-  /** Counts as a use. */
-  #inMemory(key: string): WorkingScope | undefined {
-    return this.#entries.get(key)?.working;
-  }
-
-  async #load(scope: Scope, key: string, conversationId: ConversationId | null): Promise<WorkingScope> {
-    const working = await this.#loaded(scope, conversationId);
+  #place(scope: Scope, key: string, { newer, version, userNumber }: HeldScope): WorkingScope {
+    const state = new ScopeState(newer as StoredScope, this.countTokens, this.scopeBounds);
+    const working = new WorkingScope(scope, state, version, userNumber, this.store);
     this.#remove(key);
     this.#entries.set(key, { working, weight: 0 });
     return working;
-  }
-
-  async #loaded(scope: Scope, conversationId: ConversationId | null = null): Promise<WorkingScope> {
-    const loaded = await this.store.loadScope(scope, conversationId);
-    const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds);
-    const { conversation } = loaded;
-    if (conversationId !== null && conversation !== null)
-      state.conversation(conversationId, () => new Conversation(conversation));
-    return new WorkingScope(scope, state, loaded, this.store);
   }
 
   #settle(key: string, working: WorkingScope): void {
@@ -341,7 +269,7 @@ export class WorkingScopes {
     while (this.#weight > this.maxBytes && this.#entries.size > 1) {
       const { oldest = key } = this.#entries;
       // The one that is settled stays, whatever it takes.
-      if (oldest === key) this.#inMemory(key);
+      if (oldest === key) this.#entries.get(key);
       else this.#remove(oldest);
     }
   }
@@ -352,6 +280,13 @@ export class WorkingScopes {
     this.#entries.delete(key);
     this.#weight -= entry.weight;
   }
+}
+
+/** A scope in memory as the store compares it; null: it has to be loaded. */
+function knownScope(working: WorkingScope | undefined) {
+  if (working === undefined) return null;
+  const { version, userNumber, state } = working;
+  return version === null ? null : { version, userNumber, stored: () => state.stored() };
 }
 
 /*
