@@ -22,12 +22,12 @@ import { type ApiKeys, DEFAULT_TENANT, newSecret, withConfiguredKey } from "../s
 import type { ChatEngine } from "../service/chat/chat.js";
 import { KvExpectations, startCacheReadings } from "../service/learning/engine-cache.js";
 import { Memprefix, systemClock } from "../service/library/memprefix.js";
-import type { Store } from "../store/api/store.js";
-import { keysInFile, type StoredApiKeys } from "../store/database/api-keys.js";
-import { openDatabase } from "../store/database/open-database.js";
-import { JournalStore } from "../store/journal/journal-store.js";
-import { journalIn } from "../store/sqlite/sqlite-journal.js";
-import { openDataDir } from "./data-directory.js";
+import type { Database } from "../store/database.js";
+import { StoredApiKeys } from "../store/keys.js";
+import { SqlStore } from "../store/sql-store.js";
+import { openBeside, openInMemory, openOwned } from "../store/sqlite/open.js";
+import type { Store } from "../store/store.js";
+import { fileDirectory } from "./data-directory.js";
 import { type KvEventOptions, startKvEvents } from "./kv-events.js";
 import { countO200k, loadO200k } from "./o200k.js";
 import type { Settings } from "./setting-list.js";
@@ -64,12 +64,46 @@ export function assembleInside(settings: Settings, own: OwnMem0 | null): Mempref
   return assemble(settings, source);
 }
 
+/** An open database, and the API keys in it. */
+interface OpenedDatabase {
+  readonly database: Database;
+  readonly keys: StoredApiKeys;
+  /** Says where the service listens, for the message to processes that would open the same directory. */
+  announce(address: string): void;
+}
+
 /** The service with who may ask it: the API keys of its database, which are open for as long as it is, and the configured one. */
-export interface AssembledService {
+export interface AssembledService extends Pick<OpenedDatabase, "announce"> {
   readonly memprefix: Memprefix;
   readonly source: MemorySource | null;
   readonly keys: ApiKeys;
   readonly storedKeys: StoredApiKeys;
+}
+
+/** Opens the data directory as its owner. */
+function openFile(settings: Settings): OpenedDatabase {
+  const { database, announce } = openOwned(fileDirectory(settings));
+  return { database, keys: new StoredApiKeys(database, 0), announce };
+}
+
+/** Its driver is loaded only where a server is named. */
+async function openServer(databaseUrl: string): Promise<OpenedDatabase> {
+  const { openPostgres } = await import("../store/postgres/open.js");
+  const database = await openPostgres(databaseUrl);
+  return { database, keys: new StoredApiKeys(database), announce: () => {} };
+}
+
+/** The database that the settings name, to be read beside a service that may run, and for its keys. Rejects with `DatabaseOpenError`. */
+export async function openBesideService(settings: Settings): Promise<OpenedDatabase> {
+  const { databaseUrl } = settings;
+  if (databaseUrl !== undefined) return openServer(databaseUrl);
+  const database = openBeside(fileDirectory(settings));
+  return { database, keys: new StoredApiKeys(database, 0), announce: () => {} };
+}
+
+/** The store in it. */
+export async function openStoreBeside(settings: Settings): Promise<Store> {
+  return new SqlStore((await openBesideService(settings)).database);
 }
 
 function assembledInFile(
@@ -77,57 +111,43 @@ function assembledInFile(
   source: MemorySource | null | undefined,
   scopeBounds?: ScopeBounds,
 ): Omit<AssembledService, "keys"> {
-  const database = openDataDir(settings);
+  const { database, keys: storedKeys, announce } = openFile(settings);
   let opened: MemorySource | null;
   try {
     // After the database, whose errors on their shared data directory are clearer.
     opened = source === undefined ? openSource(settings) : source;
   } catch (error) {
-    database.sqlite.close();
+    void database.close();
     throw error;
   }
-  const memprefix = assembleWith(new JournalStore(journalIn(database)), settings, opened, scopeBounds);
-  return { memprefix, source: opened, storedKeys: keysInFile(database) };
-}
-
-async function assembledOnServer(
-  databaseUrl: string,
-  settings: Settings,
-  source: MemorySource | null | undefined,
-  scopeBounds?: ScopeBounds,
-): Promise<Omit<AssembledService, "keys">> {
-  const opened = source === undefined ? openSource(settings) : source;
-  const { openPostgres } = await import("../store/postgres/open-postgres.js");
-  const { journal, keys: storedKeys } = await openPostgres(databaseUrl);
-  return {
-    memprefix: assembleWith(new JournalStore(journal), settings, opened, scopeBounds),
-    source: opened,
-    storedKeys,
-  };
-}
-
-/** The store that the settings name. Rejects with `DatabaseOpenError`. */
-export async function openStore(settings: Settings): Promise<Store> {
-  const { databaseUrl } = settings;
-  if (databaseUrl === undefined) return new JournalStore(journalIn(openDataDir(settings)));
-  const { openPostgres } = await import("../store/postgres/open-postgres.js");
-  return new JournalStore((await openPostgres(databaseUrl)).journal);
+  const memprefix = assembleWith(new SqlStore(database), settings, opened, scopeBounds);
+  return { memprefix, source: opened, storedKeys, announce };
 }
 
 /**
- * The service with who may ask it, on the PostgreSQL server that the settings name, where they name one. Its driver is loaded only then.
- * With `MEMPREFIX_API_KEY`, whose tenant has the cache salts that its other keys have. Rejects with `DatabaseOpenError`.
+ * The service with who may ask it, on the PostgreSQL server that the settings name, where they name one. With `MEMPREFIX_API_KEY`, whose
+ * tenant has the cache salts that its other keys have. Rejects with `DatabaseOpenError`.
  */
 export async function assembleWhereStored(
   settings: Settings,
   source?: MemorySource | null,
   scopeBounds?: ScopeBounds,
 ): Promise<AssembledService> {
-  const { databaseUrl, apiKey } = settings;
-  const assembled =
-    databaseUrl === undefined
-      ? assembledInFile(settings, source, scopeBounds)
-      : await assembledOnServer(databaseUrl, settings, source, scopeBounds);
+  const { databaseUrl } = settings;
+  if (databaseUrl === undefined) return withKeyOf(settings, assembledInFile(settings, source, scopeBounds));
+  const opened = source === undefined ? openSource(settings) : source;
+  const { database, keys: storedKeys, announce } = await openServer(databaseUrl);
+  const memprefix = assembleWith(new SqlStore(database), settings, opened, scopeBounds);
+  return withKeyOf(settings, { memprefix, source: opened, storedKeys, announce });
+}
+
+/** The service as a command reads it beside one that may run. */
+export async function assembleBeside(settings: Settings, source?: MemorySource | null): Promise<Memprefix> {
+  const { database } = await openBesideService(settings);
+  return assembleWith(new SqlStore(database), settings, source === undefined ? openSource(settings) : source);
+}
+
+async function withKeyOf({ apiKey }: Settings, assembled: Omit<AssembledService, "keys">): Promise<AssembledService> {
   const { memprefix, storedKeys } = assembled;
   if (apiKey === undefined) return { ...assembled, keys: storedKeys };
   const { name } = DEFAULT_TENANT;
@@ -266,7 +286,7 @@ function openBareSource(settings: Settings): MemorySource | null {
 /** A service that knows nobody, on a database in memory, without a memory source. `engineCache`: what all its users share; default: endless. */
 export function openMeasuredMemprefix(cost: EngineModel, now: () => number, engineCache?: EngineCache): Memprefix {
   return new Memprefix({
-    store: new JournalStore(journalIn(openDatabase(":memory:"))),
+    store: new SqlStore(openInMemory()),
     source: null,
     defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: cost, engineFamily: "generic" },
     engines: ENGINES,

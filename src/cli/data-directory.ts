@@ -1,32 +1,25 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { STORE_DATABASES } from "../memory/embedded-store.js";
-import { type DatabaseConnection, openDatabase } from "../store/database/open-database.js";
 import { DatabaseOpenError } from "../store/open-error.js";
+import { DATABASE_FILE } from "../store/sqlite/open.js";
 import type { Settings } from "./setting-list.js";
 import { UsageError } from "./settings.js";
 
-/** memprefix's own database, in the data directory. */
-export const DATABASE = "memprefix.db";
 /** The embedded Mem0's directory, in it. */
 const MEM0 = "mem0";
 
 /** The SQLite databases in a data directory: memprefix's own, the embedded Mem0's. */
 export function databasesIn(directory: string): string[] {
-  return [DATABASE, ...STORE_DATABASES.map((name) => `${MEM0}/${name}`)].filter((name) =>
+  return [DATABASE_FILE, ...STORE_DATABASES.map((name) => `${MEM0}/${name}`)].filter((name) =>
     existsSync(join(directory, name)),
   );
 }
 
 type Place = Pick<Settings, "dataDir" | "databaseUrl">;
 
-/** Opens the database in the data directory, creating it if it is missing. Throws as {@link fileDirectory} does, and `DatabaseOpenError`. */
-export function openDataDir(settings: Place): DatabaseConnection {
-  return openDatabase(join(fileDirectory(settings), DATABASE));
-}
-
 /** The data directory. Throws `UsageError` where the database is a server's: then a file here is not the one that is meant. */
-function fileDirectory({ dataDir, databaseUrl }: Place): string {
+export function fileDirectory({ dataDir, databaseUrl }: Place): string {
   if (databaseUrl === undefined) return dataDir;
   const message =
     "is for memprefix serve, doctor, keys, explain and export: this command reads the file in MEMPREFIX_DATA_DIR";
@@ -39,7 +32,7 @@ function fileDirectory({ dataDir, databaseUrl }: Place): string {
 export function withDatabase<S extends Place>(settings: S): S {
   // A server's is there, or opening it fails.
   if (settings.databaseUrl !== undefined) return settings;
-  const file = join(settings.dataDir, DATABASE);
+  const file = join(settings.dataDir, DATABASE_FILE);
   if (!existsSync(file))
     throw new DatabaseOpenError(file, "there is no such file; MEMPREFIX_DATA_DIR says which directory");
   return settings;

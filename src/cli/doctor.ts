@@ -18,11 +18,11 @@ import { OWN_NAME, type Upstream, UpstreamError } from "../engines/upstream/upst
 import { MemorySourceError } from "../memory/memory-source.js";
 import { StoreUnavailableError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
-import { loadEveryUser } from "../store/api/load-users.js";
-import { quickCheck } from "../store/database/open-database.js";
+import { loadEveryUser } from "../store/load-users.js";
 import { DatabaseOpenError } from "../store/open-error.js";
-import { openChatEngine, openSource, openStore } from "./assemble.js";
-import { DATABASE, databasesIn } from "./data-directory.js";
+import { DATABASE_FILE, quickCheck } from "../store/sqlite/open.js";
+import { openChatEngine, openSource, openStoreBeside } from "./assemble.js";
+import { databasesIn } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
 import type { Settings } from "./setting-list.js";
 import {
@@ -98,10 +98,10 @@ async function store(settings: Settings): Promise<readonly Finding[]> {
     quickCheck(join(dataDir, name)).map((line) => broken(`${name}: ${plain(line)}`)),
   );
   if (damaged.length > 0) return damaged.slice(0, MAX_DAMAGES);
-  if (databaseUrl === undefined && !databasesIn(dataDir).includes(DATABASE))
+  if (databaseUrl === undefined && !databasesIn(dataDir).includes(DATABASE_FILE))
     return [{ part, state: "ok", says: `${dataDir} has no database yet; the service creates it` }];
   try {
-    const opened = await openStore(settings);
+    const opened = await openStoreBeside(settings);
     const { users, requests, findings } = await loadEveryUser(opened).finally(() => opened.close());
     if (findings.length > 0) return findings.map(broken);
     return [{ part, state: "ok", says: `${requests} requests of ${users} users load` }];

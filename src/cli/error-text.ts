@@ -22,7 +22,7 @@ export function errorText(error: unknown): string {
 export async function unbuilt(error: unknown): Promise<string | null> {
   if (error instanceof InvalidRequestError || error instanceof NotFoundError || error instanceof DatabaseOpenError)
     return null;
-  const { missingNativeBuild } = await import("../store/database/open-database.js");
+  const { missingNativeBuild } = await import("../store/sqlite/open.js");
   const problem = missingNativeBuild();
   return problem === null ? null : `memprefix: ${problem}\n`;
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { writeExplanation } from "../http/contracts/explain-contract.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/fields.js";
-import { assembleWhereStored } from "./assemble.js";
+import { assembleBeside } from "./assemble.js";
 import { withDatabase } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
 import { readSettings } from "./settings.js";
@@ -24,7 +24,7 @@ export async function runExplain(
 ): Promise<void> {
   const { request_id, user, agent = null } = readOptions(named, { request_id: id, ...options });
   // No memory is searched: no source is opened.
-  const { memprefix } = await assembleWhereStored(withDatabase(readSettings(env)), null);
+  const memprefix = await assembleBeside(withDatabase(readSettings(env)), null);
   try {
     const explanation = await memprefix.explain(user, agent, request_id);
     const json = () => JSON.stringify(writeExplanation(explanation), null, 2);

@@ -4,8 +4,9 @@ import { sharedUserName } from "../memory/mem0-identity.js";
 import { NotFoundError } from "../service/base/errors.js";
 import { DEFAULT_TENANT, newApiKey, newSecret } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/fields.js";
-import { keysInFile, type StoredApiKeys } from "../store/database/api-keys.js";
-import { openDataDir, withDatabase } from "./data-directory.js";
+import type { StoredApiKeys } from "../store/keys.js";
+import { openBesideService } from "./assemble.js";
+import { withDatabase } from "./data-directory.js";
 import type { Environment, Invocation } from "./invocation.js";
 import type { Settings } from "./setting-list.js";
 import { readSettings } from "./settings.js";
@@ -65,17 +66,8 @@ export async function revokeKey(id: string, env: Environment): Promise<void> {
 }
 
 async function withKeys(settings: Settings, work: (keys: StoredApiKeys) => Promise<void>): Promise<void> {
-  if (settings.databaseUrl !== undefined) {
-    const { openPostgres } = await import("../store/postgres/open-postgres.js");
-    const { journal, keys } = await openPostgres(settings.databaseUrl);
-    return work(keys).finally(() => journal.close());
-  }
-  const database = openDataDir(settings);
-  try {
-    await work(keysInFile(database));
-  } finally {
-    database.sqlite.close();
-  }
+  const { database, keys } = await openBesideService(settings);
+  await work(keys).finally(() => database.close());
 }
 
 function timeOf(at: number): string {

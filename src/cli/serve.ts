@@ -9,7 +9,7 @@ import { type HttpSurface, nodeServer } from "../http/server/node-server.js";
 import { MemorySourceError, StoreUnavailableError, UpstreamError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { systemClock } from "../service/library/memprefix.js";
-import { startSweeps } from "../service/records/expiry.js";
+import { startSweeps } from "../service/records/sweeps.js";
 import { assembleWhereStored, openFollowedEngine, type Waits } from "./assemble.js";
 import type { Output } from "./invocation.js";
 import { kvEventPackages } from "./kv-events.js";
@@ -64,7 +64,7 @@ export async function startService(
   const log = pino({ level: settings.logLevel, base: null }, written);
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
   const packages = await kvEventPackages(settings);
-  const { memprefix, keys, storedKeys, source } = await assembleWhereStored(settings, undefined, scopeBounds);
+  const { memprefix, keys, storedKeys, source, announce } = await assembleWhereStored(settings, undefined, scopeBounds);
   const validKeys = (await storedKeys.list()).filter(({ revokedAt }) => revokedAt === null);
   if (!isLoopbackAddress(settings.host) && keys.configured === undefined && validKeys.length === 0) {
     await memprefix.close();
@@ -112,15 +112,13 @@ export async function startService(
     throw error;
   });
   const address = addressOf({ ...settings, port });
+  announce(address);
   log.info({ address, source: sourceOf(settings), ...placeOf(settings) }, "listening");
   const install = leftOutSource(settings);
   if (install !== null) log.warn({ install }, "no memory source: the embedded Mem0's packages are not installed");
   const tenants = new Set(validKeys.flatMap(({ tenant }) => (tenant === DEFAULT_TENANT.name ? [] : tenant))).size;
   if (tenants > 0) log.warn({ tenants, effect: effectOfTenants(settings) }, "keys of tenants other than default");
-  const stopSweeps =
-    settings.keepDays === undefined
-      ? async () => {}
-      : startSweeps(memprefix, { keepDays: settings.keepDays, now: systemClock, onFault });
+  const stopSweeps = startSweeps(memprefix, { keepDays: settings.keepDays, now: systemClock, onFault });
   const finishing = new AbortController();
   const finished = memprefix.finishDeletions(onFault, finishing.signal).catch(onFault);
   const underWay = new RequestsUnderWay(server);

@@ -43,6 +43,12 @@ export class SqlStore implements Store {
     return begin(this.database, scope, at);
   }
 
+  async userNumber({ tenant, userId }: User): Promise<number> {
+    const text = "select id from scopes where tenant = $1 and user_id = $2 and agent_id = ''";
+    const [row] = await this.database.read<{ id: number }>(text, [tenant, userId]);
+    return row?.id ?? 0;
+  }
+
   async find(scope: Scope): Promise<number | null> {
     const text = `select s.id from scopes s where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3 and ${HAS_STATE}`;
     const [row] = await this.database.read<{ id: number }>(text, scopeName(scope));

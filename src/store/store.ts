@@ -263,6 +263,8 @@ export interface Store {
    * Makes sure that a scope and its user have rows. Gives the number of the user's row: it is another one once the user was deleted.
    */
   begin(scope: Scope, at: number): Promise<number>;
+  /** The number of a user's row; 0: there is none. */
+  userNumber(user: User): Promise<number>;
   /** The scope's number; null where it is not stored. */
   find(scope: Scope): Promise<number | null>;
   /** Runs `work` while no other process changes anything of the scope's user. */

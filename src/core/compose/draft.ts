@@ -271,6 +271,8 @@ export interface ComposeInput extends PastInput, SelectionInput {
   readonly changed?: readonly RenderedMemory[] | undefined;
   /** Those of which their source says that they no longer hold. Default: none. */
   readonly ended?: readonly EndedMemory[] | undefined;
+  /** Whether the conversation lost its end since its newest prompt, because a memory was forgotten. Default: no. */
+  readonly isCut?: boolean | undefined;
   /** Decides what the engine should have evicted by `now`. */
   readonly residency: ResidencyModel;
   /** Milliseconds since the epoch. */

@@ -8,7 +8,6 @@
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { TLSSocket } from "node:tls";
 import { urlToHttpOptions } from "node:url";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
 
@@ -52,14 +51,6 @@ function describeFailure(upstream: string, failure: UpstreamFailure): string {
   }
 }
 
-/** A call was not sent: its caller said that what it has to say is outdated. Of its body nothing left, or nothing of this attempt. */
-export class OutdatedCallError extends Error {
-  override readonly name = "OutdatedCallError";
-  constructor() {
-    super("the call was outdated before it was sent");
-  }
-}
-
 /** One call to an OpenAI-compatible API. */
 export interface UpstreamCall {
   readonly method: "GET" | "POST" | "DELETE";
@@ -75,11 +66,6 @@ export interface UpstreamCall {
   readonly isOnce?: boolean;
   /** Whether memprefix makes it for itself, with no client that waits for it. Default: no. */
   readonly isBackground?: boolean;
-  /**
-   * Whether its body may still be sent; checked again wherever time has passed since it was made: after a new connection, and before it is sent
-   * once more. Never rejects. Default: it may.
-   */
-  readonly isCurrent?: (() => Promise<boolean>) | undefined;
 }
 
 /** An engine's answer of any status; the body is unmodified and streamed. */
@@ -97,8 +83,8 @@ export interface Upstream {
   /** Its address, without credentials. */
   readonly name: string;
   /**
-   * Sends a call; resolves with the first byte of the answer. Rejects only with {@link UpstreamError}, and with {@link OutdatedCallError}
-   * where the call is not current any more; a status of 400 and above is an answer. `signal` closes the connection, also while the body is read.
+   * Sends a call; resolves with the first byte of the answer. Rejects only with {@link UpstreamError}; a status of 400 and above is an
+   * answer. `signal` closes the connection, also while the body is read.
    */
   send(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer>;
 }
@@ -176,16 +162,12 @@ export function openUpstream(options: UpstreamOptions): Upstream {
       return { status: response.statusCode ?? 502, headers, body, close: abandon };
     } catch (error) {
       release();
-      if (error instanceof OutdatedCallError) throw error;
       const cause = causeOf(error);
       const isUnanswered = failure === null && response === null;
       const wasClosed = attempt.reusedSocket && CLOSED.has(cause) && performance.now() - sentAt < STALE_WITHIN_MS;
       // The engine closed a kept-alive connection meanwhile. A completion has no side effects, so it can be retried. All that are kept may
       // be closed, so it gets a new one.
-      if (isUnanswered && wasClosed) {
-        if ((await call.isCurrent?.()) === false) throw new OutdatedCallError();
-        return attemptTo(call, signal, true);
-      }
+      if (isUnanswered && wasClosed) return attemptTo(call, signal, true);
       const wasReached = response !== null || error instanceof NoAnswerError || cause.startsWith("HPE_");
       throw new UpstreamError(name, failure ?? { kind: wasReached ? "broken" : "unreachable", cause });
     } finally {
@@ -234,7 +216,7 @@ class NoAnswerError extends Error {
 }
 
 /** Settles however the connection ends: an answer, another protocol, an error, or a close. */
-function responseTo(request: ClientRequest, { body, isCurrent }: UpstreamCall): Promise<IncomingMessage> {
+function responseTo(request: ClientRequest, { body }: UpstreamCall): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once("response", (response) => {
       // Node takes a 101 that names no protocol for a final answer.
@@ -251,34 +233,7 @@ function responseTo(request: ClientRequest, { body, isCurrent }: UpstreamCall): 
     request.on("error", reject);
     // After all others.
     request.once("close", () => reject(new NoAnswerError("CLOSED")));
-    sendBody(request, body ?? undefined, isCurrent);
-  });
-}
-
-/**
- * Sends a request's body. Where a connection has to be made first, which may take any time, `isCurrent` is checked after that; a body that is
- * outdated is not sent, and the request fails with {@link OutdatedCallError}.
- */
-function sendBody(
-  request: ClientRequest,
-  body: string | Uint8Array | undefined,
-  isCurrent: (() => Promise<boolean>) | undefined,
-): void {
-  if (isCurrent === undefined) {
-    request.end(body);
-    return;
-  }
-  request.once("socket", (socket) => {
-    if (!socket.connecting) {
-      request.end(body);
-      return;
-    }
-    socket.once(socket instanceof TLSSocket ? "secureConnect" : "connect", () => {
-      isCurrent().then(
-        (isSent) => (isSent ? request.end(body) : request.destroy(new OutdatedCallError())),
-        (error: unknown) => request.destroy(error instanceof Error ? error : new OutdatedCallError()),
-      );
-    });
+    request.end(body ?? undefined);
   });
 }
 

@@ -209,7 +209,7 @@ async function composedAtDepth(
     probeMs = performance.now() - startedAt;
     return chosen;
   });
-  const { answer } = await memprefix.chats.composer.compose({ request }, drive);
+  const answer = await memprefix.chats.composer.compose({ request }, drive);
   return { answer, probeMs };
 }
 

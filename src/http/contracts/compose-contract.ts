@@ -157,6 +157,10 @@ export const composeResult = z
         fresh_start: z
           .boolean()
           .describe("Whether the memories of earlier turns were dropped; those still wanted are given again."),
+        fresh_start_reason: z
+          .literal("memory_forgotten")
+          .optional()
+          .describe("Why, where not by choice: its stored history ended before a memory that was forgotten."),
         added_messages: z
           .int()
           .optional()

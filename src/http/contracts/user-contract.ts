@@ -2,8 +2,6 @@ import { z } from "zod";
 import { addOptions, forgetMemoryOptions, forgetUserOptions } from "../../service/fields/companion-options.js";
 import * as field from "../../service/fields/fields.js";
 import type { UserExport } from "../../service/records/user-records.js";
-import { shownRow } from "./usage-answers.js";
-import { usageRow } from "./usage-contract.js";
 import { answerForm, bodyOf, label, snakeCased, writerOf } from "./wire-form.js";
 import type { FromWire } from "./wire-names.js";
 
@@ -88,10 +86,24 @@ export const forgetMemoryResult = z
   .object({
     memory_id: z.string(),
     labels: z.array(label).describe("Blocks whose text was erased."),
+    conversations: z
+      .array(z.object({ agent_id: z.string().nullable(), conversation_id: z.string() }))
+      .describe("Conversations whose stored history now ends before the first turn that was given it, or that says it."),
+    prompts: z.int().describe("How many stored prompts were removed with it."),
     responses: z
       .array(z.string())
       .describe(
         "Ids of responses and conversations of the Responses API that were given it, as far as known. The engine still holds them; delete them there.",
+      ),
+    engine_cache: z
+      .object({ may_hold: z.boolean(), until: z.int().nullable() })
+      .describe(
+        "Whether an engine may still have prompts with it cached, and until when, in milliseconds since the epoch. Null: not known; `MEMPREFIX_CACHE_TTL_SECONDS` says how long it keeps them.",
+      ),
+    files: z
+      .enum(["erased", "pending"])
+      .describe(
+        "Whether its text is out of memprefix's files. `pending`: another program was reading them; it is done when the service starts again.",
       ),
     deleted_from_source: z
       .boolean()
@@ -114,16 +126,15 @@ const rows = z.array(row);
 const tables = z
   .object({
     blocks: rows.describe("Texts of memories, by label. `superseded_by` 0: no longer true, and replaced by none."),
-    memory_versions: rows.describe(
+    memories: rows.describe(
       "Which memory has or had which block's text. Label 0: it no longer holds. `found`: by a search. `of_run`: it belongs to a run. `until`: when it ceases to, in milliseconds since 1970.",
     ),
     index_nodes: rows.describe("The context index: block sequences that were served, and when."),
-    ordering_rows: rows.describe("State of ordering policies."),
     conversations: rows,
-    heads: rows.describe("System instructions at the head of prompts; null: erased."),
-    turns: rows.describe("Turns: `given` is what the client sent (null: erased), `injection` what memprefix added."),
+    turns: rows.describe("What each prompt added: `section` is what memprefix wrote."),
+    messages: rows.describe("What the client sent: instructions, and each message once."),
     requests: rows.describe("Answers, with what engines reported."),
-    responses: rows.describe("Ids of the engine's responses and conversations, with the request that led to each."),
+    prompts: rows.describe("Figures of prompts."),
   })
   .catchall(rows);
 
@@ -133,11 +144,9 @@ export const exportResult = z
     scopes: z.array(
       z.object({
         agent_id: z.string().nullable(),
-        scope: row.describe("Counters, and the time of creation in milliseconds since the epoch."),
         tables,
       }),
     ),
-    usage: z.array(usageRow).describe("What was recorded of the user's prompts, oldest first."),
     forgotten_memories: z.array(z.string()).describe("Ids of memories that are never sent again."),
     source: z
       .object({
@@ -162,9 +171,9 @@ export const exportResult = z
   .meta({ id: "UserExport", description: "Everything stored on a user, for every agent." });
 
 /** What is exported of a user, in the names of {@link exportResult}. */
-export function exportOf({ usage, source, ...others }: UserExport): FromWire<z.input<typeof exportResult>> {
+export function exportOf({ source, ...others }: UserExport): FromWire<z.input<typeof exportResult>> {
   const memories = source?.memories?.map(({ text, ...memory }) => ({ ...memory, memory: text })) ?? null;
-  const shown = { ...others, usage: usage.map(shownRow), source: source && { name: source.name, memories } };
+  const shown = { ...others, source: source && { name: source.name, memories } };
   return shown as unknown as FromWire<z.input<typeof exportResult>>;
 }
 

@@ -1,7 +1,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
-import type { MemoryEvent } from "../../service/records/memory-forgetting.js";
+import type { MemoryEvent } from "../../service/records/user-records.js";
 import words from "../contracts/openapi.json" with { type: "json" };
 import { readJson } from "../guards/body.js";
 import { problemSchema } from "../problems/problem.js";

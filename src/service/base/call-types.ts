@@ -3,7 +3,6 @@ import type {
   ChatMessage,
   Correction,
   IndexEntry,
-  Label,
   MemoryId,
   PlacedMemory,
   Plan,
@@ -11,7 +10,7 @@ import type {
   UserId,
   Warning,
 } from "../../core/index.js";
-import type { ScopeCounts } from "../../store/api/store.js";
+import type { ForgottenMemory, ScopeCounts } from "../../store/store.js";
 
 /** One invalid field, by the name that the caller used. Never quotes memory text. */
 export interface FieldIssue {
@@ -70,13 +69,11 @@ export interface IndexDescription {
   })[];
 }
 
-/** The result of forgetting a memory. */
-export interface Forgetting {
+/** The receipt of a forgotten memory. */
+export interface Forgetting extends Omit<ForgottenMemory, "newestAt"> {
   readonly memoryId: MemoryId;
-  /** Blocks whose text is gone from everything memprefix keeps. */
-  readonly labels: readonly Label[];
-  /** Ids of responses and conversations at the engine that still hold it, as far as memprefix knows: delete them there. */
-  readonly responses: readonly string[];
+  /** Whether an engine may still have prompts with it cached, and until when, in milliseconds since the epoch; null: not known. */
+  readonly engineCache: { readonly mayHold: boolean; readonly until: number | null };
   /** Whether the memory was deleted in the source too; null where another system owns it. */
   readonly deletedFromSource: boolean | null;
 }

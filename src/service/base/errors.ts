@@ -2,7 +2,7 @@ import type { FieldIssue } from "./call-types.js";
 
 export { UpstreamError } from "../../engines/upstream/upstream.js";
 export { MemorySourceError } from "../../memory/memory-source.js";
-export { StoreUnavailableError } from "../../store/api/store.js";
+export { StoreUnavailableError } from "../../store/store.js";
 export type { FieldIssue } from "./call-types.js";
 
 /** The request is invalid; nothing was written. */
@@ -59,18 +59,10 @@ export class ClosedError extends Error {
   }
 }
 
-/** The user was deleted after a prompt of theirs had been announced, and before it was stored: it is not, and no other takes its place. */
-export class DeletedWhileSentError extends Error {
-  override readonly name = "DeletedWhileSentError";
-  constructor() {
-    super("the user was deleted after the prompt had been sent");
-  }
-}
-
-/** The user, or a memory of theirs, was deleted while the request ran; nothing of it was stored. */
+/** The user was deleted while the request ran; nothing of it was stored. */
 export class DeletedMeanwhileError extends Error {
   override readonly name = "DeletedMeanwhileError";
   constructor() {
-    super("the user, or a memory of theirs, was deleted while the request ran");
+    super("the user was deleted while the request ran");
   }
 }

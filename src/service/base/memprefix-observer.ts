@@ -3,7 +3,7 @@ import { listIn, parsedJson, record } from "../../core/text/json.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { MemorySourceFailure } from "../../memory/memory-source.js";
-import type { EngineReport } from "../../store/api/store.js";
+import type { EngineReport } from "../../store/store.js";
 import type { Feedback } from "./call-types.js";
 
 /** What memprefix needs of others, and goes on without. */

@@ -21,7 +21,7 @@ import type {
 } from "../../core/index.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { MemorySource, SearchOptions } from "../../memory/memory-source.js";
-import type { Store } from "../../store/api/store.js";
+import type { Store } from "../../store/store.js";
 
 /** Defaults for what a request leaves open. */
 export interface ComposeDefaults {
@@ -74,8 +74,6 @@ export interface MemprefixParts {
   /** Bytes of all scopes in memory, estimated. Default 128 MiB. */
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds | undefined;
-  /** Most turns that expire in one transaction. Default 20. */
-  readonly maxExpiredAtOnce?: number;
   /** Most jobs of one user, running or queued. Default 256. */
   readonly maxWaitingPerUser?: number;
 }

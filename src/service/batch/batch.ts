@@ -130,7 +130,7 @@ export async function* composeBatch(
         const request = { ...input.request, workers, worker: routed[at] ?? null };
         // The blocks that the plan places first are used where the request names no policy.
         const ahead = { lookup, front: order.slice(0, shared) };
-        const { answer } = await composer.compose({ request, signal, found: ahead });
+        const answer = await composer.compose({ request, signal, found: ahead });
         const { worker = null } = answer;
         if (worker !== null) processed.push({ found: input, order, worker });
         yield { kind: "answer", index, rank: progress.composed, worker, answer };

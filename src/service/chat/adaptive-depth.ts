@@ -247,9 +247,8 @@ export class AdaptiveDepth {
   ): Promise<{ readonly status: number; readonly text: string }> {
     const body = request.written({ ...draft.fields, ...firstTokenBody(bodyOf(request, draft.messages), top) });
     const sent = withAdded(forAnotherRequest(request.headers), draft.headers);
-    const isCurrent = () => draft.watch.isSendable();
     const { query } = request;
-    const call = { method: "POST", path: "chat/completions", query, headers: sent, body, isCurrent } as const;
+    const call = { method: "POST", path: "chat/completions", query, headers: sent, body } as const;
     return inClientSpan("memprefix.depth_probe", {}, async (span) => {
       const answer = await this.parts.upstream.send(call, signal);
       span.setAttribute("http.response.status_code", answer.status);

@@ -60,7 +60,7 @@ export interface ChatComposer {
   readonly countTokens: TokenCounter;
   readonly composer: Pick<PromptComposer, "compose" | "engineTokens" | "plainFields" | "sessionKey" | "tokenized">;
   readonly reports: Pick<EngineReports, "began" | "ended" | "feedback" | "interrupted" | "neverServed" | "withdraw">;
-  readonly additions: Pick<MemoryAdditions, "keepExchange" | "watch">;
+  readonly additions: Pick<MemoryAdditions, "keepExchange">;
   readonly responses: Pick<StoredResponses, "find" | "keep">;
 }
 

@@ -11,7 +11,6 @@ import { routingOf, type SessionRouter } from "../../engines/adapters/session-ro
 import { isEventStream } from "../../engines/upstream/answer-body.js";
 import {
   type HeaderPair,
-  OutdatedCallError,
   type UpstreamAnswer,
   type UpstreamCall,
   UpstreamError,
@@ -19,7 +18,7 @@ import {
 } from "../../engines/upstream/upstream.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { InferenceSpan, UNREAD } from "../base/spans.js";
-import type { Drive, PlannedPrompt } from "../compose/prompt-composer.js";
+import type { Drive } from "../compose/prompt-composer.js";
 import type { ExactExpectation } from "../learning/engine-cache.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import {
@@ -30,13 +29,8 @@ import {
   NOBODY,
   type ProxiedAnswer,
 } from "./chat-request.js";
-import {
-  type ChatPrompt,
-  composeWithTimeout,
-  type NotComposedReason,
-  SpeculativeCall,
-} from "./compose-with-timeout.js";
-import { isStoredBy, withContinued } from "./continued-responses.js";
+import { type ChatPrompt, composeWithTimeout, type NotComposedReason } from "./compose-with-timeout.js";
+import { withContinued } from "./continued-responses.js";
 import {
   checkForRefusal,
   constraintsAfter,
@@ -152,10 +146,6 @@ class Completion {
   async answered(): Promise<ProxiedAnswer> {
     const { memprefix, request } = this;
     const { parts, limits } = this.engine;
-    // Before anything is looked up: what is deleted from then on may be quoted in the exchange, or given in its prompt.
-    const isKept = (request.writeBack ?? parts.writeBack) || isStoredBy(request);
-    // Where the store fails, nothing of the exchange is kept, and the chat continues. Composing reports the same fault.
-    const watch = isKept ? await memprefix.additions.watch(request.userId).catch(() => null) : null;
     const { composed, notComposed, sent } = await this.#untilTaken();
     const { answer, isUsageAdded, started, span } = sent;
     const isContinued = request.added !== undefined;
@@ -172,7 +162,7 @@ class Completion {
         span.end(UNREAD);
         return unread;
       }
-      const exchange = new Exchange(parts, { memprefix, request, watch, composed, started, span });
+      const exchange = new Exchange(parts, { memprefix, request, composed, started, span });
       if (isEventStream(answer)) return { ...unread, body: exchange.stream(answer, isUsageAdded) };
       return { ...unread, ...(await exchange.whole(answer)) };
     } catch (error) {
@@ -220,26 +210,12 @@ class Completion {
 
   /** Composes a prompt and sends it. */
   async #attempt(terms: PromptConstraints, isRepeated = false): Promise<Attempt> {
-    const ahead = new SpeculativeCall<Sent>(this.signal);
-    const prompt = await this.#compose(terms, isRepeated, ahead).catch((error: unknown) => {
-      ahead.cancel();
-      throw error;
-    });
-    const { notComposed } = prompt;
-    const composed = prompt.composed?.answer ?? null;
-    // A prompt whose user was deleted after it was sent has its answer, and is not sent again.
-    const isSent = composed !== null || notComposed === "deleted";
-    if (!isSent) ahead.cancel();
+    const { composed, notComposed } = await this.#compose(terms, isRepeated);
     if (notComposed !== null) this.engine.parts.onNotComposed?.(notComposed);
-    if (this.signal.aborted && ahead.answer === null) this.#neverServed(composed);
+    if (this.signal.aborted) this.#neverServed(composed);
     try {
-      const early = isSent ? ahead.answer : null;
-      return { composed, notComposed, sent: await (early ?? this.#send(prompt.composed)) };
+      return { composed, notComposed, sent: await this.#send(composed) };
     } catch (error) {
-      if (error instanceof OutdatedCallError && composed !== null) {
-        await this.#withdraw(composed);
-        return isRepeated ? this.#sendPlain("fault") : this.#attempt(terms, true);
-      }
       this.#failed(error, composed);
       throw error;
     }
@@ -262,12 +238,7 @@ class Completion {
     return { composed: null, notComposed, sent: await this.#send(null) };
   }
 
-  /** Composes the request's prompt; it is sent while it is being stored, where it may be. */
-  async #compose(
-    terms: PromptConstraints,
-    isRepeated: boolean,
-    ahead: SpeculativeCall<Sent>,
-  ): Promise<ChatPrompt<PlannedPrompt>> {
+  async #compose(terms: PromptConstraints, isRepeated: boolean): Promise<ChatPrompt<ComposeAnswer>> {
     const { memprefix, request } = this;
     const { parts, depth: depths } = this.engine;
     const { compose, body } = request;
@@ -286,20 +257,15 @@ class Completion {
         const draft = (at: Depth | null) => composing.draft(retrieved, at);
         const isChosen = depth !== null && !stop.aborted;
         const chosen = isChosen ? await depths.choose(memprefix, request, depth, draft, stop) : null;
-        for (;;) {
-          const planned = await composing.plan(retrieved, chosen);
-          if (planned.mayBeSent) ahead.start((own) => this.#send(planned, own));
-          else ahead.drop();
-          if (await planned.commit()) return planned;
-        }
+        return composing.store(retrieved, chosen);
       };
     const composing = (stop: AbortSignal) =>
-      memprefix.composer.compose({ request: asked, signal: stop, isSentAhead: true }, driving(stop));
+      memprefix.composer.compose({ request: asked, signal: stop }, driving(stop));
     return composeWithTimeout(composing, this.signal, {
       // Depth probes have a time-out of their own, on top.
       timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
       onFault,
-      onLate: ({ answer }) => this.#neverServed(answer),
+      onLate: (answer) => this.#neverServed(answer),
     });
   }
 
@@ -314,14 +280,11 @@ class Completion {
     );
   }
 
-  /** @param prompt null: the client's own messages */
-  async #send(prompt: PlannedPrompt | null, signal = this.signal): Promise<Sent> {
+  /** @param composed null: the client's own messages */
+  async #send(composed: ComposeAnswer | null): Promise<Sent> {
     const { memprefix, request } = this;
     const { parts, usage } = this.engine;
     const { api, body: own, query, userId, agentId, engine = null } = request;
-    const composed = prompt?.answer ?? null;
-    // Time may have passed since a prompt was composed.
-    const maySend = prompt && (() => prompt.watch.isSendable());
     let started = parts.clock();
     const fields =
       composed?.engine.fields ?? memprefix.composer.plainFields(userId === NOBODY ? null : userId, agentId, engine);
@@ -329,7 +292,6 @@ class Completion {
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
     const isChat = api.name === "chat";
     const exact = composed === null || !isChat ? null : this.#exactly(composed, body);
-    const isCurrent = maySend === null ? {} : { isCurrent: maySend };
     const inferring = {
       engine: engine ?? parts.family ?? "generic",
       server: parts.upstream.name,
@@ -350,10 +312,9 @@ class Completion {
           body: request.written(sent),
           isOnce: isOnce(own),
         } as const;
-        if (isAgain && maySend !== null && !(await maySend())) throw new OutdatedCallError();
         isAgain = true;
         started = parts.clock();
-        return parts.upstream.send({ ...call, headers: span.headers, ...isCurrent }, signal);
+        return parts.upstream.send({ ...call, headers: span.headers }, this.signal);
       });
     };
     const { answer, isUsageAdded } = isChat

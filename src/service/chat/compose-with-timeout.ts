@@ -1,60 +1,14 @@
 import type { PromptRefusal } from "../../engines/upstream/engine-errors.js";
-import type { StoreFault } from "../../store/api/store.js";
+import type { StoreFault } from "../../store/store.js";
 import {
   AbandonedRequestError,
   BusyUserError,
-  DeletedWhileSentError,
   InvalidRequestError,
   MessagesTooLongError,
   NotFoundError,
   StoreUnavailableError,
 } from "../base/errors.js";
-import { type LinkedSignal, linkedSignal } from "../base/linked-signal.js";
-
-/**
- * A call of the engine that starts before its prompt is stored, so that the two overlap. Its answer is not used before the prompt is durable
- * (docs/internals/architecture.md, "Promises"); where storing fails, the call is cancelled.
- */
-export class SpeculativeCall<T> {
-  #answer: Promise<T> | null = null;
-  #call: LinkedSignal | null = null;
-  #isCancelled = false;
-
-  /** @param client aborts when the client disconnects, and the call with it */
-  constructor(private readonly client: AbortSignal) {}
-
-  /** Starts the call, except after {@link cancel}. An earlier one is aborted: its prompt was planned again. */
-  start(send: (signal: AbortSignal) => Promise<T>): void {
-    if (this.client.aborted || this.#isCancelled) return;
-    this.#end();
-    this.#call = linkedSignal(this.client);
-    this.#answer = send(this.#call.signal);
-    // Whoever awaits `answer` sees a rejection. After `cancel` nobody does, and that is no unhandled rejection.
-    this.#answer.catch(() => {});
-  }
-
-  /** Aborts a started call, whose prompt was planned again: the new one is not sent before it is stored. */
-  drop(): void {
-    this.#end();
-    this.#answer = null;
-  }
-
-  /** Null where no call was started, or it was dropped. */
-  get answer(): Promise<T> | null {
-    return this.#answer;
-  }
-
-  /** Aborts a started call, and keeps any from being started. */
-  cancel(): void {
-    this.#isCancelled = true;
-    this.#end();
-  }
-
-  #end(): void {
-    this.#call?.abort();
-    this.#call?.release();
-  }
-}
+import { linkedSignal } from "../base/linked-signal.js";
 
 const STORE_REASONS = {
   busy: "store_busy",
@@ -78,7 +32,6 @@ export type NotComposedReason =
   | "messages"
   | "user_queue"
   | "timeout"
-  | "deleted"
   | (typeof STORE_REASONS)[StoreFault]
   | PromptRefusal["kind"]
   | "fault";
@@ -140,12 +93,11 @@ function reasonFor(error: unknown): NotComposedReason | null {
   if (error instanceof MessagesTooLongError) return "context_length";
   if (isCallers(error)) return null;
   if (error instanceof BusyUserError) return "user_queue";
-  if (error instanceof DeletedWhileSentError) return "deleted";
   return error instanceof StoreUnavailableError ? STORE_REASONS[error.fault] : "fault";
 }
 
 function isFault(error: unknown): boolean {
-  if (isCallers(error) || error instanceof BusyUserError || error instanceof DeletedWhileSentError) return false;
+  if (isCallers(error) || error instanceof BusyUserError) return false;
   return !(error instanceof StoreUnavailableError && error.fault === "busy");
 }
 

@@ -1,6 +1,6 @@
 import type { AnswerReader } from "../../apis/api/answer.js";
 import type { EngineUsage } from "../../apis/api/usage.js";
-import { continuedBy, conversationOf } from "../../apis/responses/history.js";
+import { conversationOf } from "../../apis/responses/history.js";
 import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem } from "../../core/index.js";
 import { isRecord, type JsonObject, parsedJson } from "../../core/text/json.js";
 import { eventsOf } from "../../engines/upstream/answer-body.js";
@@ -10,7 +10,6 @@ import type { ComposeAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import type { InferenceSpan } from "../base/spans.js";
 import { observationOf } from "../learning/engine-reports.js";
-import type { DeletionWatch } from "../scopes/working-scopes.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
 import { isStoredBy } from "./continued-responses.js";
 import { bufferBody, RefusedModels } from "./engine-limits.js";
@@ -65,8 +64,6 @@ const MAX_HELD_BYTES = 16 * 1024 * 1024;
 interface AnsweredRequest {
   readonly memprefix: ChatComposer;
   readonly request: ChatRequest;
-  /** Watches deletions since the exchange began; null where nothing of it is kept, and where the store failed. */
-  readonly watch: DeletionWatch | null;
   readonly composed: ComposeAnswer | null;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
@@ -175,28 +172,24 @@ export class Exchange {
     });
   }
 
-  /** Keeps the id by which a later request may continue the answer; the conversation's name stands for its newest response. */
+  /** Keeps the ids by which a later request may continue the answer: its own, and the engine's conversation's. */
   #keepContinuable(): void {
-    const { memprefix, request, watch, composed } = this.of;
+    const { memprefix, request, composed } = this.of;
     const { body, userId, agentId } = request;
     const id = this.#observed.continuableId ?? null;
-    if (id === null || composed === null || watch === null || !isStoredBy(request)) return;
-    const conversation = conversationOf(body);
-    const { requestId } = composed;
-    for (const name of conversation === null ? [id] : [id, conversation]) {
-      const response = { id: name, requestId, continued: continuedBy(body) };
-      memprefix.responses.keep(userId, agentId, response, watch).catch(this.parts.onFault);
-    }
+    if (id === null || composed === null || !isStoredBy(request)) return;
+    const response = { id, requestId: composed.requestId, engineConversation: conversationOf(body) };
+    memprefix.responses.keep(userId, agentId, response).catch(this.parts.onFault);
   }
 
   /** Adds the exchange as a memory, where that is configured. */
   #remember(): void {
-    const { memprefix, request, watch } = this.of;
+    const { memprefix, request, composed } = this.of;
     const { userId, agentId, compose, writeBack } = request;
     const answer = (writeBack ?? this.parts.writeBack) ? this.#observed.text : null;
     const memory = answer === null ? null : exchangeMemory(compose?.messages ?? [], answer);
-    if (memory !== null && watch !== null)
-      memprefix.additions.keepExchange(userId, agentId, memory, watch).catch(this.parts.onFault);
+    if (memory !== null && composed !== null)
+      memprefix.additions.keepExchange(userId, agentId, memory, composed.requestId).catch(this.parts.onFault);
   }
 
   /** The answer's tokens after its first one, and how long they took; null where it was not streamed or not counted. */

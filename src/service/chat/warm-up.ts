@@ -40,8 +40,7 @@ export class WarmUp {
     if (warming !== null) {
       const body = request.written({ ...head.fields, ...warming });
       const sent = withAdded(forAnotherRequest(headers), head.headers);
-      const isCurrent = () => head.watch.isSendable();
-      const call = { method: "POST", path, query, headers: sent, body, isCurrent } as const;
+      const call = { method: "POST", path, query, headers: sent, body } as const;
       sending = this.#send(call, cancel.signal, () => refused.add(tenant, own));
     }
     return async () => {

@@ -20,7 +20,7 @@ import {
 import { keptIn } from "../../core/text/collections.js";
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/session-routers.js";
-import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
+import type { AnsweredRequest, StoredAnswer } from "../../store/store.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { type GivenPrompt, restored } from "../fields/given-messages.js";
 import type { ComposeRequest } from "./compose-request.js";

@@ -34,9 +34,9 @@ import { MessagesTooLongError } from "../base/errors.js";
 import type { ObservedCompose } from "../base/memprefix-observer.js";
 import type { ComposeDefaults, MemprefixParts, TenantParts } from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
-import { newPrompt } from "../usage/prompt-figures.js";
 import type { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
+import { newPrompt } from "../usage/prompt-figures.js";
 import {
   type AnswerForm,
   answerAgain,

@@ -10,7 +10,7 @@ import {
   WorkerLoads,
 } from "../../core/index.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
-import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
+import type { TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { ComposeRequest } from "./compose-request.js";
 
@@ -40,12 +40,12 @@ export class PromptRouting {
 
   /** The worker of a prompt, of those with these names: at least one. Changes nothing. */
   async route(
-    { scope, state }: Pick<WorkingScope, "scope" | "state">,
+    { scopeId, state }: Pick<WorkingScope, "scopeId" | "state">,
     { plan, memories, previous }: RoutablePrompt,
     names: readonly string[],
     now: number,
   ): Promise<string> {
-    const before = previous === null ? null : await this.parts.store.findWorker(scope, previous);
+    const before = previous === null ? null : await this.parts.store.findWorker(scopeId, previous);
     const routed: RoutedPrompt = {
       tokens: plan.totalTokens,
       blocks: [...newLabels(memories)].map((label) => ({ label, tokens: state.register.get(label)?.tokens ?? 0 })),
@@ -71,11 +71,12 @@ export class PromptRouting {
 
   /** The blocks of a scope that each worker processed, by the digests of their texts. */
   processedBy({ userId, agentId }: RoutedScope, workers: readonly string[]): Promise<readonly (readonly Digest[])[]> {
-    return this.scopes.read(this.jobs.scopeOf(userId, agentId), ({ state }) =>
+    const scope = this.jobs.scopeOf(userId, agentId);
+    const processed = ({ state }: WorkingScope) =>
       workers.map((worker) =>
         [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
-      ),
-    );
+      );
+    return this.jobs.run(userId, () => this.scopes.use(scope, processed));
   }
 
   /** Records that a worker processes these blocks of a batch. */
@@ -83,11 +84,11 @@ export class PromptRouting {
     const scope = this.jobs.scopeOf(userId, agentId);
     const rememberIn = async (working: WorkingScope) => {
       // A user that was forgotten meanwhile must not be created again.
-      if (working.base.version === null) return;
+      if (!working.isStored) return;
       working.state.rememberWorker(worker, texts);
-      await working.commit((base) => this.parts.store.commitChanges(scope, base, deltaOf(working.state)));
+      await working.commit((held) => held.commitChanges(deltaOf(working.state)));
     };
-    return this.jobs.run(userId, () => retryWhileLocked(() => this.scopes.use(scope, rememberIn)));
+    return this.jobs.run(userId, () => this.scopes.use(scope, rememberIn));
   }
 }
 

@@ -11,9 +11,10 @@ import {
   type PromptWork,
   promptCost,
   type TimeLaw,
+  type TurnId,
   type UserId,
 } from "../../core/index.js";
-import type { EngineReport, Store } from "../../store/api/store.js";
+import type { EngineReport, Store } from "../../store/store.js";
 
 /** New samples between two fits of the law, once there are as many; each of the first ones changes it. */
 const TIMES_BETWEEN_FITS = 8;
@@ -88,9 +89,14 @@ export class EngineLaw {
   /**
    * Adds a report as a sample, where it has a time to first token and both token counts.
    *
+   * @param of the prompt that it is of
    * @param mean what the engine computed in that time; null: this prompt
    */
-  async take({ promptTokens, cachedTokens, ttftMs }: EngineReport, mean: MeanPrompt | null = null): Promise<void> {
+  async take(
+    of: { readonly scopeId: number; readonly turn: TurnId },
+    { promptTokens, cachedTokens, ttftMs }: EngineReport,
+    mean: MeanPrompt | null = null,
+  ): Promise<void> {
     if (promptTokens === undefined || cachedTokens === undefined || ttftMs === undefined) return;
     if (cachedTokens > promptTokens || ttftMs <= 0) return;
     const uncachedTokens = Math.round(mean?.computedTokens ?? promptTokens - cachedTokens);
@@ -99,7 +105,7 @@ export class EngineLaw {
       cachedTokens: Math.max(0, Math.round(mean?.promptTokens ?? promptTokens) - uncachedTokens),
       ms: ttftMs / (mean?.count ?? 1),
     };
-    await this.store.keepFirstTokenTime(this.engine, time, KEPT_SAMPLES + TIMES_BETWEEN_FITS);
+    await this.store.keepFirstTokenTime(this.engine, of.scopeId, of.turn, time);
     if (this.configured.cost.kind === "time") await this.#read();
   }
 

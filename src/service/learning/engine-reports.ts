@@ -17,23 +17,24 @@ import {
   type PromptWork,
   type RequestId,
   type ResidencyModel,
-  type Scope,
   type TurnId,
   takeReport,
   type UserId,
 } from "../../core/index.js";
 import { sentRequestId } from "../../engines/adapters/engine-adapter.js";
-import type { EngineReport, ServedRequest, Store } from "../../store/api/store.js";
+import type { EngineReport, ServedRequest, Store } from "../../store/store.js";
 import type { ComposeAnswer, Eviction, Feedback } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
 import type { TenantParts } from "../base/memprefix-parts.js";
-import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
+import type { TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
+import type { EngineLosses } from "../usage/losses.js";
+import { cacheReport, reportedFigures } from "../usage/prompt-figures.js";
 import type { EngineLaw, TokenRatios } from "./engine-measures.js";
 
 /** Evicts requests from a scope's context index: what only they had is no longer expected to hit. Gives those that were live. */
-export async function evictIn(
+async function evictIn(
   working: WorkingScope,
   store: Store,
   ids: readonly RequestId[],
@@ -47,7 +48,7 @@ export async function evictIn(
   await dropServed(working, store, live, residency);
   const names = live.map(({ requestId }) => requestId);
   if (names.length > 0) {
-    await working.commit((base) => store.commitEviction(scope, base, deltaOf(state), names));
+    await working.commit((held) => held.commitEviction(deltaOf(state), names));
     working.requests.ended(names);
   }
   return names;
@@ -58,8 +59,8 @@ export async function evictIn(
  * same node may have overwritten one: then the later one stays. Of the requests that end at one node the latest are held, as many as the
  * index has there.
  */
-export async function dropServed(
-  { scope, state }: WorkingScope,
+async function dropServed(
+  { scopeId, state }: WorkingScope,
   store: Store,
   served: readonly { readonly leaf: NodeId; readonly turn: TurnId }[],
   { limits }: Pick<ResidencyModel, "limits">,
@@ -68,7 +69,7 @@ export async function dropServed(
     // Without slots nothing is overwritten.
     if (limits?.kind !== "slots") return false;
     const held = state.index.heldAt(leaf);
-    return held > 0 && (await store.countServedSince(scope, leaf, turn, held)) >= held;
+    return held > 0 && (await store.countServedSince(scopeId, leaf, turn, held)) >= held;
   };
   // Oldest first: the store counts later ones only.
   for (const { leaf, turn } of served.toSorted((a, b) => a.turn - b.turn)) {
@@ -87,13 +88,13 @@ async function withdrawIn(
   id: RequestId,
   residency: ResidencyModel,
 ): Promise<void> {
-  const { scope, state } = working;
-  const served = await store.findServed(scope, id);
+  const { scopeId, state } = working;
+  const served = await store.findServed(scopeId, id);
   if (served === null) return;
   if (!served.evicted) await dropServed(working, store, [served], residency);
   // Loaded conversations still hold the turn.
   state.unloadConversations();
-  await working.commit((base) => store.commitWithdrawal(scope, base, deltaOf(state), served.turn));
+  await working.commit((held) => held.commitWithdrawal(deltaOf(state), served.turn));
   working.requests.ended([id]);
 }
 
@@ -126,6 +127,8 @@ export class EngineReports {
     /** What the engine works on, for all tenants. */
     private readonly work: EngineWork,
     private readonly observer: Required<MemprefixObserver>,
+    /** Why engines lost what was expected of them, of all tenants. */
+    private readonly losses: EngineLosses,
   ) {}
 
   /** The first token of a prompt's answer came. Times are of the caller's clock, the same for all prompts. */
@@ -177,9 +180,7 @@ export class EngineReports {
     for (const [agentId, ofScope] of groupBy(named, ({ scope }) => scope.agentId)) {
       const names = ofScope.map(({ requestId }) => requestId);
       const scope = this.jobs.scopeOf(userId, agentId);
-      const gone = await retryWhileLocked(() =>
-        this.scopes.use(scope, (working) => evictIn(working, store, names, residency)),
-      );
+      const gone = await this.scopes.use(scope, (working) => evictIn(working, store, names, residency));
       for (const name of gone) evicted.add(name);
       if (gone.length > 0) this.observer.evicted(scope, gone);
     }
@@ -193,7 +194,7 @@ export class EngineReports {
     const { store, residency = KEEPS_ALL, sharedCache } = this.parts;
     const scope = this.jobs.scopeOf(userId, agentId);
     return this.jobs.run(userId, async () => {
-      await retryWhileLocked(() => this.scopes.use(scope, (working) => withdrawIn(working, store, id, residency)));
+      await this.scopes.use(scope, (working) => withdrawIn(working, store, id, residency));
       sharedCache?.withdrawn(sentAs(scope, id));
       this.observer.withdrawn(scope, id);
     });
@@ -226,17 +227,17 @@ export class EngineReports {
     model: string | null = served.model === "" ? null : served.model,
   ): Promise<Feedback> {
     const scope = this.jobs.scopeOf(userId, agentId);
-    const { store, now, residency = KEEPS_ALL, sharedCache } = this.parts;
+    const { now, sharedCache } = this.parts;
     return this.jobs.run(userId, async () => {
       const at = now();
-      const reported = await retryWhileLocked(() =>
-        this.scopes.use(scope, (working) => reportIn(working, store, { id, observation }, residency, at)),
+      const reported = await this.scopes.use(scope, (working) =>
+        this.#reportIn(working, { id, observation, model }, at),
       );
       if (reported === null) throw new NotFoundError("request_id", "no such request of this user");
-      const { feedback, before } = reported;
+      const { feedback, before, scopeId } = reported;
       const sent = sentAs(scope, id);
       const { promptTokens, cachedTokens } = observation;
-      const { besideTokens = 0 } = before.grounds ?? {};
+      const { besideTokens = 0 } = before.grounds;
       if (cachedTokens !== undefined)
         sharedCache?.reported(sent, { cachedTokens, promptTokens: promptTokens ?? null, besideTokens }, at);
       if (promptTokens !== undefined && before.observed?.promptTokens === undefined) {
@@ -255,57 +256,78 @@ export class EngineReports {
       const report = { ...before.observed, ...observation };
       this.observer.reported({ scope, feedback, report, besideTokens, isFirstTime: isFirst, model });
       if (isFirst && this.work.isSample(sent))
-        await retryWhileLocked(() => this.law.take(report, this.work.meanPrompt(sent, timeOf)));
+        await this.law.take({ scopeId, turn: before.turn }, report, this.work.meanPrompt(sent, timeOf));
       return feedback;
     });
   }
+
+  /**
+   * Stores an engine's report on a request, merged with earlier ones, with what it says of the prompt's figures, and corrects the scope's
+   * context index by the first report that has cached tokens: a repeated report changes nothing. Gives the request as it was before; null
+   * where there is none.
+   *
+   * @param now milliseconds since the epoch
+   */
+  async #reportIn(
+    working: WorkingScope,
+    {
+      id,
+      observation,
+      model,
+    }: { readonly id: RequestId; readonly observation: EngineReport; readonly model: string | null },
+    now: number,
+  ): Promise<{ readonly feedback: Feedback; readonly before: ServedRequest; readonly scopeId: number } | null> {
+    const { store, defaults, residency = KEEPS_ALL } = this.parts;
+    const { scope, scopeId, state } = working;
+    const served = await store.findServed(scopeId, id);
+    if (served === null) return null;
+    const { grounds, evicted, observed } = served;
+    const { besideTokens = 0 } = grounds;
+    const { cachedTokens = null, promptTokens = observed?.promptTokens ?? null } = observation;
+    let corrected = NOTHING_CORRECTED;
+    if (cachedTokens !== null && observed?.cachedTokens === undefined && !evicted) {
+      // A late report must not restore what has expired since.
+      residency.expire(state.index, now);
+      const report = { cachedTokens, promptTokens, besideTokens };
+      const isExact = residency.limits?.kind === "slots";
+      const again = hadOnlyHead(served, report) && (await hadOnlyHeadBefore(store, scopeId, served.turn));
+      corrected = takeReport(state.index, served, report, now, { again, isExact });
+    }
+    const report = { ...observed, ...observation };
+    const loss = this.losses.reported(scope, id, cacheReport(report, besideTokens));
+    const figures = await store.prompts.prompt({ ...scope, requestId: id });
+    const { because } = loss;
+    const prompt = figures && reportedFigures(figures, { report, besideTokens, model, because }, defaults.engine);
+    const record = { id, turn: served.turn, observed: report, prompt };
+    await working.commit((held) => held.commitReport(deltaOf(state), record));
+    working.requests.ended([id]);
+    if (loss.restarted.length > 0) await store.prompts.markRestarted(loss.restarted);
+    return {
+      feedback: feedbackOf(id, served, { cachedTokens, promptTokens, besideTokens }, corrected),
+      before: served,
+      scopeId,
+    };
+  }
 }
 
-/**
- * Stores an engine's report on a request, merged with earlier ones, and corrects the scope's context index by the first report that has
- * cached tokens: a repeated report changes nothing. Gives the request as it was before; null where there is none.
- *
- * @param now milliseconds since the epoch
- */
-async function reportIn(
-  working: WorkingScope,
-  store: Store,
-  { id, observation }: { readonly id: RequestId; readonly observation: EngineReport },
-  residency: ResidencyModel,
-  now: number,
-): Promise<{ readonly feedback: Feedback; readonly before: ServedRequest } | null> {
-  const { scope, state } = working;
-  const served = await store.findServed(scope, id);
-  if (served === null) return null;
-  const { plan, grounds, evicted, observed } = served;
-  const { besideTokens = 0 } = grounds ?? {};
-  const { cachedTokens = null, promptTokens = observed?.promptTokens ?? null } = observation;
-  let corrected = NOTHING_CORRECTED;
-  if (cachedTokens !== null && observed?.cachedTokens === undefined && !evicted) {
-    // A late report must not restore what has expired since.
-    residency.expire(state.index, now);
-    const report = { cachedTokens, promptTokens, besideTokens };
-    const isExact = residency.limits?.kind === "slots";
-    const again = hadOnlyHead(served, report) && (await hadOnlyHeadBefore(store, scope, served.turn));
-    corrected = takeReport(state.index, served, report, now, { again, isExact });
-  }
-  const report = { id, observed: { ...observed, ...observation } };
-  await working.commit((base) => store.commitReport(scope, base, deltaOf(state), report));
-  working.requests.ended([id]);
-  // In the engine's tokens, where it says how many of them the prompt has.
+/** What a report says beside what was expected: in the engine's tokens, where it says how many of them the prompt has. */
+function feedbackOf(
+  requestId: RequestId,
+  { plan }: ServedRequest,
+  report: { readonly cachedTokens: number | null; readonly promptTokens: number | null; readonly besideTokens: number },
+  corrected: Feedback["corrected"],
+): Feedback {
+  const { cachedTokens, promptTokens, besideTokens } = report;
   const own = ownReport({ cachedTokens: cachedTokens ?? 0, promptTokens, besideTokens }, plan.totalTokens);
   const scale = own.promptTokens === null || plan.totalTokens === 0 ? 1 : own.promptTokens / plan.totalTokens;
   const expectedCachedTokens = Math.round(plan.expectedCachedTokens * scale);
   const observedCachedTokens = cachedTokens === null ? null : own.cachedTokens;
   const difference = observedCachedTokens === null ? null : observedCachedTokens - expectedCachedTokens;
-  return {
-    feedback: { requestId: id, expectedCachedTokens, observedCachedTokens, difference, corrected },
-    before: served,
-  };
+  return { requestId, expectedCachedTokens, observedCachedTokens, difference, corrected };
 }
 
-async function hadOnlyHeadBefore(store: Store, scope: Scope, turn: TurnId): Promise<boolean> {
-  const before = await store.findReportedBefore(scope, turn);
+async function hadOnlyHeadBefore(store: Store, scopeId: number, turn: TurnId): Promise<boolean> {
+  const before = await store.findReportedBefore(scopeId, turn);
   const { cachedTokens, promptTokens = null } = before?.observed ?? {};
   const { besideTokens = 0 } = before?.grounds ?? {};
   return (

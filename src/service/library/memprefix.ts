@@ -20,7 +20,7 @@ import {
   sharedResidency,
   type UserId,
 } from "../../core/index.js";
-import type { EngineReport } from "../../store/api/store.js";
+import type { EngineReport } from "../../store/store.js";
 import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
@@ -80,6 +80,7 @@ export interface Load {
 export type MemprefixOfAll = Pick<
   Memprefix,
   | "dropUnused"
+  | "dropFigures"
   | "finishDeletions"
   | "forTenant"
   | "observe"
@@ -154,9 +155,10 @@ export class Memprefix {
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
     this.#law = new EngineLaw(store, measured, engine, parts.now);
     const observer = this.#shared.observers;
-    this.#additions = new MemoryAdditions(source, store, this.#jobs);
+    this.#additions = new MemoryAdditions(source, store, this.#jobs, parts.now);
     const ratios = new TokenRatios(parts.now);
-    this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, this.#shared.work, observer);
+    const { work, losses } = this.#shared;
+    this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, work, observer, losses);
     const { planning = planHere } = parts;
     const routing = new PromptRouting(parts, this.#scopes, this.#jobs);
     this.#composer = new PromptComposer({
@@ -230,7 +232,7 @@ export class Memprefix {
 
   /** See {@link PromptComposer.compose}. */
   async compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
-    return (await this.#composer.compose({ request, signal })).answer;
+    return this.#composer.compose({ request, signal });
   }
 
   /** The current load. */
@@ -254,6 +256,7 @@ export class Memprefix {
   readonly exportUser: UserRecords["exportUser"] = (...of) => this.#records.exportUser(...of);
   readonly takeMemoryEvent: UserRecords["takeMemoryEvent"] = (...of) => this.#records.takeMemoryEvent(...of);
   readonly dropUnused: UserRecords["dropUnused"] = (...of) => this.#records.dropUnused(...of);
+  readonly dropFigures: UserRecords["dropFigures"] = (...of) => this.#records.dropFigures(...of);
 
   /** See {@link EngineReports.feedback}. */
   feedback(
@@ -279,19 +282,20 @@ export class Memprefix {
   ): Promise<T> {
     const scope = this.#jobs.scopeOf(userId, agentId);
     const { store } = this.parts;
+    const scopeId = await store.find(scope);
     // A scope that was never stored is not loaded.
-    if ((await store.findServed(scope, id)) === null)
+    if (scopeId === null || (await store.findServed(scopeId, id)) === null)
       throw new NotFoundError("request_id", "no such request of this user");
-    return this.#scopes.read(scope, read);
+    return this.#jobs.run(userId, () => this.#scopes.use(scope, read));
   }
 
   /** Describes a user's context index; empty for an unknown user. */
   describeIndex(userId: UserId, agentId: AgentId | null, limit: number): Promise<IndexDescription> {
     const { store } = this.parts;
     const scope = this.#jobs.scopeOf(userId, agentId);
-    return this.#scopes.read(scope, async ({ state }) => {
-      const live = groupBy(await store.liveRequests(scope, MAX_LISTED_REQUESTS), ({ leaf }) => leaf);
-      const counted = await store.counts(scope);
+    const describe = async ({ state, scopeId }: WorkingScope) => {
+      const live = groupBy(await store.liveRequests(scopeId, MAX_LISTED_REQUESTS), ({ leaf }) => leaf);
+      const counted = await store.counts(scopeId);
       const { residency = KEEPS_ALL, now } = this.parts;
       const at = now();
       const nodes = state.index.entries(limit).map((entry) => ({
@@ -301,7 +305,8 @@ export class Memprefix {
       }));
       const counts = { ...counted, blocks: state.register.size, nodes: state.index.size };
       return { userId, agentId, counts, nodes };
-    });
+    };
+    return this.#jobs.run(userId, () => this.#scopes.use(scope, describe));
   }
 
   /** Rejects if the store does not answer. */

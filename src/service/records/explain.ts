@@ -6,10 +6,9 @@ import {
   type RequestId,
   reportedMiss,
   type StoredPrompt,
-  type TextOf,
   type TokenCounter,
 } from "../../core/index.js";
-import { StaleScopeError, type Store } from "../../store/api/store.js";
+import type { Store } from "../../store/store.js";
 import { NotFoundError } from "../base/errors.js";
 import { storedMessages } from "../compose/compose-answer.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
@@ -56,27 +55,23 @@ export interface ShownPrompt {
 }
 
 /** Explains a request from stored data; changes nothing. Rejects with {@link NotFoundError}. */
-export async function explainIn({ scope }: WorkingScope, store: Store, requestId: RequestId): Promise<Explanation> {
-  const { prompt, continued } = await continuedPrompt(store, scope, requestId);
-  const { warnings = [] } = (await store.findRequest(scope, requestId))?.answer ?? {};
+export async function explainIn({ scopeId }: WorkingScope, store: Store, requestId: RequestId): Promise<Explanation> {
+  const { prompt, continued } = await continuedPrompt(store, scopeId, requestId);
+  const { warnings = [] } = (await store.findRequest(scopeId, requestId))?.answer ?? {};
   const failed = warnings.filter(({ code }) => code === "memory_source_failed").map(({ message }) => message);
   return explanationOf(prompt, continued, failed);
 }
 
 /** Shows a request's prompt from stored data; changes nothing. Rejects with `NotFoundError`. `hasText`: whether messages have their text. */
 export async function showIn(
-  { scope, state: { register } }: WorkingScope,
+  { scopeId, state: { register } }: WorkingScope,
   store: Store,
   requestId: RequestId,
   { countTokens, hasText }: { readonly countTokens: TokenCounter; readonly hasText: boolean },
 ): Promise<ShownPrompt> {
-  const { prompt, continued } = await continuedPrompt(store, scope, requestId);
-  const textOf: TextOf = (label) => {
-    if (register.get(label) === undefined) throw new StaleScopeError("another process composed since");
-    return register.textOf(label);
-  };
-  const here = storedMessages(prompt, textOf);
-  const there = continued && storedMessages(continued, textOf);
+  const { prompt, continued } = await continuedPrompt(store, scopeId, requestId);
+  const here = storedMessages(prompt, register.textOf);
+  const there = continued && storedMessages(continued, register.textOf);
   const texts = (messages: readonly ChatMessage[] | null) => (messages ?? []).map((message) => JSON.stringify(message));
   const [own, other] = [texts(here), texts(there)];
   const differs = own.findIndex((text, at) => text !== other[at]);
@@ -91,8 +86,8 @@ export async function showIn(
   return { explanation, messages: shown(here), continuedMessages: shown(there) };
 }
 
-async function continuedPrompt(store: Store, scope: WorkingScope["scope"], requestId: RequestId) {
-  const found = await store.findContinued(scope, requestId);
+async function continuedPrompt(store: Store, scopeId: number, requestId: RequestId) {
+  const found = await store.findContinued(scopeId, requestId);
   if (found === null) throw new NotFoundError("request_id", "no such request of this user");
   return found;
 }

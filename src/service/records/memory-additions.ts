@@ -1,10 +1,9 @@
 import { setTimeout as setTimeoutAsync } from "node:timers/promises";
-import type { AgentId, RetrievedMemory, UserId } from "../../core/index.js";
+import type { AgentId, RequestId, RetrievedMemory, Scope, UserId } from "../../core/index.js";
 import { type MemorySource, MemorySourceError, type NewMemory } from "../../memory/memory-source.js";
-import type { Store } from "../../store/api/store.js";
+import type { Store } from "../../store/store.js";
 import { DeletedMeanwhileError } from "../base/errors.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
-import { DeletionWatch } from "../scopes/working-scopes.js";
 
 /** Milliseconds for which an addition holds its user's queue. What is added by then, the next search finds. */
 const HELD_MS = 500;
@@ -16,15 +15,11 @@ const HELD_MS = 500;
 export class MemoryAdditions {
   constructor(
     private readonly source: MemorySource | null,
-    private readonly store: Pick<Store, "deletionsOf">,
+    private readonly store: Pick<Store, "begin" | "find" | "findServed" | "userNumber">,
     private readonly jobs: TenantQueues,
+    private readonly now: () => number,
     private readonly heldMs = HELD_MS,
   ) {}
-
-  /** Starts to watch a user's deletions. */
-  watch(userId: UserId): Promise<DeletionWatch> {
-    return DeletionWatch.begin(this.store, this.jobs.tenant, userId);
-  }
 
   /**
    * Rejects with {@link MemorySourceError}, with {@link BusyUserError} like `compose`, and with {@link DeletedMeanwhileError} where the user was
@@ -36,24 +31,26 @@ export class MemoryAdditions {
     memories: readonly NewMemory[],
     signal?: AbortSignal,
   ): Promise<readonly RetrievedMemory[]> {
-    return this.#add(userId, agentId, memories, signal, async () => {
-      const watch = await this.watch(userId);
-      return () => watch.isUserDeleted();
-    });
+    return this.#add(this.jobs.scopeOf(userId, agentId), memories, signal, async () => true);
   }
 
   /**
-   * Adds an exchange with an engine as a memory. False where the user or a memory of theirs was deleted since the exchange began: it may
-   * quote what was forgotten, so it is not added. Rejects like {@link add}.
+   * Adds an exchange with an engine as a memory. False where its prompt is stored no more: what it was given was forgotten since, so the
+   * answer may quote that. Rejects like {@link add}.
    */
   async keepExchange(
     userId: UserId,
     agentId: AgentId | null,
     exchange: NewMemory,
-    watch: DeletionWatch,
+    requestId: RequestId,
   ): Promise<boolean> {
+    const scope = this.jobs.scopeOf(userId, agentId);
+    const isStored = async () => {
+      const scopeId = await this.store.find(scope);
+      return scopeId !== null && (await this.store.findServed(scopeId, requestId)) !== null;
+    };
     try {
-      await this.#add(userId, agentId, [exchange], undefined, async () => () => watch.isDeleted());
+      await this.#add(scope, [exchange], undefined, isStored);
       return true;
     } catch (error) {
       if (error instanceof DeletedMeanwhileError) return false;
@@ -64,21 +61,22 @@ export class MemoryAdditions {
   /**
    * Removes what it added where the user was deleted during the addition.
    *
-   * @param watching called in the user's queue; gives whether a deletion since then covers what is added
+   * @param mayBeAdded asked before and after
    */
   async #add(
-    userId: UserId,
-    agentId: AgentId | null,
+    scope: Scope,
     memories: readonly NewMemory[],
     signal: AbortSignal | undefined,
-    watching: () => Promise<() => Promise<boolean>>,
+    mayBeAdded: () => Promise<boolean>,
   ): Promise<readonly RetrievedMemory[]> {
-    const { source, jobs } = this;
+    const { source, jobs, store } = this;
+    const { userId } = scope;
     if (source === null) throw new MemorySourceError("none", { kind: "unsupported", operation: "add memories" });
     jobs.rejectIfBusy(userId);
-    const scope = jobs.scopeOf(userId, agentId);
     const started = await jobs.run(userId, async () => {
-      const isDeleted = await watching();
+      if (!(await mayBeAdded())) throw new DeletedMeanwhileError();
+      const user = await store.begin(scope, this.now());
+      const isDeleted = async () => (await store.userNumber(scope)) !== user || !(await mayBeAdded());
       const adding = jobs.runAside(userId, () =>
         jobs.untilClosing(signal, async (stop) => {
           if (await isDeleted()) throw new DeletedMeanwhileError();

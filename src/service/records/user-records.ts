@@ -1,103 +1,96 @@
 /*
- * records: the data held on users, beside what prompts need.
- * Enters: a user, a memory, or an event of a memory's owner. Leaves: data exported, explained, added, updated, forgotten for good, or
- * expired with age, in the store and in a source of memprefix's own. Deletions by several processes end in the same state.
+ * records: what is kept of users, for their owners: forgotten, exported, updated, expired, added, explained.
+ * Enters: a user's name, or an event of a memory's owner. Leaves: receipts of what was removed, exports, counts. Every change is a job in
+ * its user's queue, so nothing of that user is being planned meanwhile.
  */
 
-import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
-import { KEEPS_ALL, type MemoryId, type Scope, type UserId } from "../../core/index.js";
+import { setImmediate as setImmediateAsync } from "node:timers/promises";
+import {
+  canonicalText,
+  cutText,
+  ENDED,
+  MAX_MEMORY_CHARACTERS,
+  type MemoryEnd,
+  type MemoryId,
+  type UserId,
+} from "../../core/index.js";
 import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
-import { type ExportedUser, type ScopesFound, type Store, StoreUnavailableError } from "../../store/api/store.js";
-import type { KeptUsage } from "../../store/api/usage-log.js";
+import { type ExportedUser, StoreUnavailableError, type User, type UsersFound } from "../../store/store.js";
 import type { Forgetting } from "../base/call-types.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
-import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
-import type { WorkingScopes } from "../scopes/working-scopes.js";
-import { ScopeExpiry } from "./expiry.js";
-import { type MemoryEvent, MemoryForgetting, updateIn } from "./memory-forgetting.js";
+import type { TenantQueues } from "../scopes/user-queues.js";
+import { deltaOf, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 
-/** Milliseconds between two transactions of expiry. */
-const PAUSE_BETWEEN_PIECES_MS = 2;
-/** Turns per transaction of expiry. */
-const MAX_EXPIRED_AT_ONCE = 20;
-/** Milliseconds for another process that expires the same scope, before it is scanned again. */
-const PAUSE_BETWEEN_SCANS_MS = 100;
-/** Scans of a scope in one sweep. What is left after them, the other process or the next sweep expires. */
-const MAX_SCANS = 10;
+/** What happened to a memory, by its owner. */
+export type MemoryEvent =
+  | { readonly kind: "deleted"; readonly memoryId: MemoryId }
+  | {
+      readonly kind: "updated";
+      readonly memoryId: MemoryId;
+      /** Null: it stays. */
+      readonly text: string | null;
+      readonly end?: MemoryEnd | undefined;
+    };
 
-/**
- * Milliseconds between a deletion and its answer, at least: another process may have asked the store right before it, and sends what it had
- * planned when the answer reaches it. No lock is held while something is sent, so this has to be longer than that takes.
- */
-const SETTLING_MS = 50;
-
-/** What is recorded of the prompts of a tenant's users. */
-export interface UserUsage {
-  forget(userId: UserId): Promise<void>;
-  exported(userId: UserId): Promise<readonly KeptUsage[]>;
-}
-
-/** The records of a tenant's users: exported, forgotten, updated, expired. */
+/** The records of a tenant's users. */
 export class UserRecords {
   constructor(
     private readonly parts: MemprefixParts,
     private readonly jobs: TenantQueues,
     private readonly scopes: WorkingScopes,
-    private readonly usage: UserUsage,
   ) {}
 
   /**
-   * Forgets a user's memory for good, with every agent: its text is erased from everything memprefix stores, replayed turns included, and its
-   * id is never sent again. Rejects with `MemorySourceError` where memprefix's own source fails; what was erased by then stays erased.
+   * Forgets a user's memory for good, with every agent: see `Store.forget`. Rejects with `MemorySourceError` where memprefix's own source
+   * fails; what was forgotten by then stays so.
    */
-  async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
-    const forgetting = await this.jobs.run(userId, () => this.#forgetMemory(userId, memoryId, setTimeoutAsync));
-    await this.parts.store.erased();
-    return forgetting;
+  forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
+    return this.jobs.run(userId, () => this.#forgetMemory(userId, memoryId));
   }
 
   /** The same for memories that a source of another's no longer has. Call it from the user's queue. */
   async forgetGone(userId: UserId, memoryIds: readonly MemoryId[]): Promise<void> {
-    for (const memoryId of memoryIds) await this.#forgetMemory(userId, memoryId, async () => {});
+    for (const memoryId of memoryIds) await this.#forgetMemory(userId, memoryId);
   }
 
-  /** @param settle waits so many milliseconds */
-  async #forgetMemory(
-    userId: UserId,
-    memoryId: MemoryId,
-    settle: (ms: number) => Promise<unknown>,
-  ): Promise<Forgetting> {
+  async #forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
+    const { source, store, now, residency } = this.parts;
     const own = this.jobs.scopeOf(userId, null);
-    const forgotten = await new MemoryForgetting(this.parts, this.jobs, this.scopes, own, memoryId).run();
-    // A scope in memory that was never stored is not among those of the store.
+    const isInSource = source?.owned === true;
+    const texts = await this.#textsInSource(own, memoryId);
+    const { newestAt, ...forgotten } = await store.forget(own, memoryId, { texts, isInSource, at: now() });
     this.scopes.dropUser(this.jobs.tenant, userId);
-    const { source } = this.parts;
-    const deleting = source?.owned ? source.delete(own, memoryId, this.jobs.closing) : null;
-    const [deletedFromSource] = await Promise.all([deleting, settle(SETTLING_MS)]);
-    return { memoryId, ...forgotten, deletedFromSource };
+    const limits = residency?.limits;
+    const cachedUntil = newestAt !== null && limits !== undefined && "ttlMs" in limits ? newestAt + limits.ttlMs : null;
+    const deletedFromSource = isInSource ? await source.delete(own, memoryId, this.jobs.closing) : null;
+    return {
+      memoryId,
+      ...forgotten,
+      engineCache: { mayHold: newestAt !== null, until: cachedUntil },
+      deletedFromSource,
+    };
   }
 
-  /**
-   * Forgets a user with everything memprefix stores of them, with every agent. Rejects where the recorded usage cannot be deleted, once
-   * everything else is; a repeated call tries again.
-   */
-  async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
-    const { scopes, usage } = await this.jobs.run(userId, async () => {
-      // First: once the user is deleted here, nobody looks again.
-      const [usage] = await Promise.allSettled([this.usage.forget(userId)]);
-      const { source, store } = this.parts;
+  /** The source's text may be in no prompt yet. If the source fails, the deletion reports it. */
+  async #textsInSource(own: User, memoryId: MemoryId): Promise<readonly string[]> {
+    const { source } = this.parts;
+    const listed = source?.owned ? await source.list?.(own, this.jobs.closing).catch(() => []) : [];
+    return (listed ?? []).filter(({ id }) => id === memoryId).map(({ text }) => canonicalText(text));
+  }
+
+  /** Forgets a user with everything memprefix stores of them, with every agent. */
+  forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
+    return this.jobs.run(userId, async () => {
+      const { source, store, now } = this.parts;
+      const user = { tenant: this.jobs.tenant, userId };
       const isInSource = source?.owned === true;
-      const scopes = await retryWhileLocked(() => store.deleteUser(this.jobs.tenant, userId, isInSource));
+      const scopes = await store.deleteUser(user, isInSource, now());
       this.scopes.dropUser(this.jobs.tenant, userId);
-      const deleting = isInSource ? source.deleteUser({ tenant: this.jobs.tenant, userId }, this.jobs.closing) : null;
+      if (isInSource) await source.deleteUser(user, this.jobs.closing);
       // Additions that go on find the user deleted, and remove what they added.
-      const added = this.jobs.runAside(userId, () => undefined);
-      await Promise.all([deleting, added, setTimeoutAsync(SETTLING_MS)]);
-      return { scopes, usage };
+      await this.jobs.runAside(userId, () => undefined);
+      return { userId, scopes };
     });
-    await this.parts.store.erased();
-    if (usage.status === "rejected") throw usage.reason;
-    return { userId, scopes };
   }
 
   /**
@@ -106,124 +99,131 @@ export class UserRecords {
   async finishDeletions(onFault: (error: unknown) => void, signal: AbortSignal): Promise<void> {
     const { store, source } = this.parts;
     if (source === null || !source.owned) return;
-    for (const user of await store.usersPendingInSource()) {
-      if (signal.aborted) return;
-      // Any call of the source for this user finishes them first.
-      await this.jobs.runOf(user, () => source.list?.(user, this.jobs.closing)).catch(onFault);
-    }
-    await store.erased();
+    await this.#walk(
+      signal,
+      (after) => store.usersPendingInSource(after),
+      async (user) => {
+        // Any call of the source for this user finishes them first.
+        await this.jobs.runOf(user, () => source.list?.(user, this.jobs.closing)).catch(onFault);
+      },
+    );
   }
 
   /** Everything held on a user, with every agent. Rejects with `MemorySourceError` where memprefix's own source fails. */
   exportUser(userId: UserId, signal?: AbortSignal): Promise<UserExport> {
     const { store, source } = this.parts;
+    const user = { tenant: this.jobs.tenant, userId };
     this.jobs.rejectIfBusy(userId);
     return this.jobs.run(userId, async () => {
-      const usage = await this.usage.exported(userId);
-      const exported = await this.jobs.untilClosing(signal, (stop) =>
-        exportUser(store, source, this.jobs.tenant, userId, stop),
-      );
-      return { ...exported, usage };
+      const stored = await store.exportUser(user);
+      if (source === null) return { userId, ...stored, source: null };
+      const memories = await this.jobs.untilClosing(signal, (stop) => memoriesIn(source, user, stop));
+      return { userId, ...stored, source: { name: source.name, memories } };
     });
   }
 
   /**
    * Applies an event of a memory's owner: a deleted memory is forgotten for every user of the tenant that has it, an updated one gets its new
-   * text. Scans all users' memories, in steps between which other requests run. Gives the number of users that it changed.
+   * text. Looks through all users' memories, in steps between which other requests run. Gives the number of users that it changed.
    */
   async takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
     const { store } = this.parts;
-    const changed = new Set<UserId>();
-    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
-      const found: ScopesFound = await store.scopesWithMemory(this.jobs.tenant, event.memoryId, after);
-      for (const scope of found.scopes) {
-        if (event.kind === "updated") {
-          const isChanged = await this.jobs.run(scope.userId, () =>
-            retryWhileLocked(() => this.scopes.use(scope, (working) => updateIn(working, store, event))),
-          );
-          if (isChanged) changed.add(scope.userId);
-        } else if (!changed.has(scope.userId)) {
-          // Once for all of them.
-          await this.jobs.run(scope.userId, () => this.#forgetMemory(scope.userId, event.memoryId, async () => {}));
-          changed.add(scope.userId);
-        }
-      }
-      after = found.next;
-      await setImmediateAsync();
-    }
-    if (event.kind === "deleted" && changed.size > 0)
-      await Promise.all([this.parts.store.erased(), setTimeoutAsync(SETTLING_MS)]);
-    return changed.size;
+    let changed = 0;
+    const withMemory = (after: number) => store.usersWithMemory(this.jobs.tenant, event.memoryId, after);
+    await this.#walk(signal, withMemory, async ({ userId }) => {
+      const isChanged = await this.jobs.run(userId, async () => {
+        if (event.kind === "updated") return this.#update(userId, event);
+        await this.#forgetMemory(userId, event.memoryId);
+        return true;
+      });
+      if (isChanged) changed++;
+    });
+    return changed;
+  }
+
+  async #update(userId: UserId, event: Extract<MemoryEvent, { readonly kind: "updated" }>): Promise<boolean> {
+    let isChanged = false;
+    for (const scope of await this.parts.store.scopesOf({ tenant: this.jobs.tenant, userId }))
+      if (await this.scopes.use(scope, (working) => updateIn(working, event))) isChanged = true;
+    return isChanged;
   }
 
   /**
-   * Expires what was not used since a time (milliseconds since the epoch), for every tenant's users, one at a time, from each user's queue.
-   * Gives the number of expired turns. Where scopes are damaged, all others expire before it rejects with the first one's error.
+   * Removes what was not used since a time (milliseconds since the epoch), for every tenant's users, one at a time, from each user's queue.
+   * Gives the number of turns. Where scopes are damaged, all others are swept before it rejects with the first one's error.
    */
   async dropUnused(before: number, signal: AbortSignal): Promise<number> {
     const { store } = this.parts;
     let dropped = 0;
     let damage: StoreUnavailableError | null = null;
-    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
-      const found: ScopesFound = await store.scopesWithOldTurns(before, after);
-      for (const scope of found.scopes) {
-        if (signal.aborted) break;
+    await this.#walk(
+      signal,
+      (after) => store.usersWithOldTurns(before, after),
+      async (user) => {
         try {
-          dropped += await this.#dropUnusedOf(scope, before, signal);
+          dropped += await this.jobs.runOf(user, async () => {
+            const count = await store.expire(user, before);
+            if (count > 0) this.scopes.dropUser(user.tenant, user.userId);
+            return count;
+          });
         } catch (error) {
           // Any other fault is the whole store's.
           if (!(error instanceof StoreUnavailableError && error.fault === "damaged")) throw error;
           damage ??= error;
         }
-      }
-      after = found.next;
-      await setImmediateAsync();
-    }
-    // A damaged scope may have lost turns before the damage was met.
-    if (dropped > 0 || damage !== null) await store.emptyLog();
-    await store.erased();
+      },
+    );
     if (damage !== null) throw damage;
     return dropped;
   }
 
-  /** Other requests, the same user's too, run between two transactions. */
-  async #dropUnusedOf(scope: Scope, before: number, signal: AbortSignal): Promise<number> {
-    const { store, residency = KEEPS_ALL } = this.parts;
-    let dropped = 0;
-    for (let scans = 0; scans < MAX_SCANS; scans++) {
-      const expiry = new ScopeExpiry(store, scope, before, residency);
-      dropped += await this.#dropBy(expiry, scope, signal);
-      if (!expiry.isOutdated || signal.aborted) break;
-      await setTimeoutAsync(PAUSE_BETWEEN_SCANS_MS);
-    }
-    return dropped;
+  /** Removes figures of prompts from before a time, and the oldest past `most`. */
+  dropFigures(before: number, most: number): Promise<void> {
+    return this.parts.store.prompts.sweep(before, most);
   }
 
-  async #dropBy(expiry: ScopeExpiry, scope: Scope, signal: AbortSignal): Promise<number> {
-    const { maxExpiredAtOnce = MAX_EXPIRED_AT_ONCE } = this.parts;
-    while (await this.scopes.read(scope, (working) => expiry.scan(working))) await setImmediateAsync();
-    let dropped = 0;
-    while (expiry.left > 0 && !signal.aborted) {
-      dropped += await this.jobs.runOf(scope, () =>
-        retryWhileLocked(async () => {
-          const settle = await this.scopes.use(scope, (working) => expiry.expireIn(working, maxExpiredAtOnce));
-          // The scope itself may have expired.
-          if (expiry.left <= maxExpiredAtOnce) this.scopes.drop(scope);
-          return settle();
-        }),
-      );
-      // About as long as a compose takes: other requests come first.
-      await setTimeoutAsync(PAUSE_BETWEEN_PIECES_MS);
+  /** Works on users page by page; other requests run in between. */
+  async #walk(
+    signal: AbortSignal,
+    find: (after: number) => Promise<UsersFound>,
+    work: (user: User) => Promise<void>,
+  ): Promise<void> {
+    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
+      const { users, next } = await find(after);
+      for (const user of users) {
+        if (signal.aborted) return;
+        await work(user);
+      }
+      after = next;
+      await setImmediateAsync();
     }
-    return dropped;
   }
+}
+
+/**
+ * Gives a memory that a scope knows a new text, or an end: later prompts use it, and the old one is not carried over. False where the scope
+ * does not know the memory, or has this already.
+ */
+async function updateIn(
+  working: WorkingScope,
+  { memoryId, text, end }: Extract<MemoryEvent, { readonly kind: "updated" }>,
+): Promise<boolean> {
+  const { state } = working;
+  const { register } = state;
+  if (register.textsOf(memoryId).size === 0) return false;
+  const until = end?.until ?? register.untilOf(memoryId);
+  if (text !== null) register.resolve([{ id: memoryId, text: cutText(text, MAX_MEMORY_CHARACTERS) }]);
+  if (end?.until === ENDED) register.withdraw([{ id: memoryId, replacedBy: end.replacedBy }]);
+  else register.setUntil(memoryId, until);
+  const delta = deltaOf(state);
+  if (delta.changes.register.versions.length === 0) return false;
+  await working.commit((held) => held.commitChanges(delta));
+  return true;
 }
 
 /** Everything that is held on a user. */
 export interface UserExport extends ExportedUser {
   readonly userId: UserId;
-  /** What was recorded of the user's prompts. */
-  readonly usage: readonly KeptUsage[];
   /** Null: no source is configured. */
   readonly source: {
     readonly name: string;
@@ -232,16 +232,10 @@ export interface UserExport extends ExportedUser {
   } | null;
 }
 
-/** Collects a user's data from the store and from memprefix's own source. Rejects with `MemorySourceError` where that source fails. */
-async function exportUser(
-  store: Store,
-  source: MemorySource | null,
-  tenant: string,
-  userId: UserId,
+async function memoriesIn(
+  source: MemorySource,
+  user: User,
   signal: AbortSignal,
-): Promise<Omit<UserExport, "usage">> {
-  const stored = await store.exportUser(tenant, userId, () => setImmediateAsync());
-  if (source === null) return { userId, ...stored, source: null };
-  const memories = (source.owned ? await source.list?.({ tenant, userId }, signal) : null) ?? null;
-  return { userId, ...stored, source: { name: source.name, memories } };
+): Promise<readonly KeptMemory[] | null> {
+  return (source.owned ? await source.list?.(user, signal) : null) ?? null;
 }

@@ -1,8 +1,7 @@
-import type { MemoryId, Scope } from "../../core/index.js";
+import type { MemoryId } from "../../core/index.js";
 import { type MemorySource, MemorySourceError, wrappedSource } from "../../memory/memory-source.js";
-import type { PendingSourceDeletions, Store } from "../../store/api/store.js";
+import type { PendingSourceDeletions, Store, User } from "../../store/store.js";
 import type { DegradedParts, PartName } from "../base/memprefix-observer.js";
-import { retryWhileLocked } from "../scopes/user-queues.js";
 
 /** Statuses with which a service refuses one request, and would take another. */
 const OF_REQUEST: ReadonlySet<number> = new Set([400, 404, 405, 409, 413, 414, 422]);
@@ -32,7 +31,6 @@ function report(parts: DegradedParts, part: PartName, { failure, message, unquot
   else parts.failed(part, unquoted, message);
 }
 
-type User = Pick<Scope, "tenant" | "userId">;
 type Ledger = Pick<Store, "pendingInSource" | "deletedFromSource">;
 
 /**
@@ -46,7 +44,7 @@ export function finishingDeletions(source: MemorySource, store: Ledger): MemoryS
     if (!isDeletion) await finishDeletions(source, store, scope, signal);
     const result = await make(signal);
     if (!isDeletion) return result;
-    const done = namesOf(await store.pendingInSource(scope.tenant, scope.userId));
+    const done = namesOf(await store.pendingInSource(scope));
     await settle(store, scope, name === "deleteUser" ? done : done.filter((pending) => pending === id));
     return result;
   });
@@ -57,12 +55,11 @@ export function finishingDeletions(source: MemorySource, store: Ledger): MemoryS
  * so everything listed was there before it.
  */
 async function finishDeletions(source: MemorySource, store: Ledger, user: User, signal: AbortSignal): Promise<void> {
-  const { tenant, userId } = user;
-  const pending = await store.pendingInSource(tenant, userId);
+  const pending = await store.pendingInSource(user);
   if (pending === null) return;
   if (pending.everything && source.list === undefined) throw new Error("a source of memprefix's own has to list");
   const listed = pending.everything ? ((await source.list?.(user, signal)) ?? []) : [];
-  const still = await store.pendingInSource(tenant, userId);
+  const still = await store.pendingInSource(user);
   if (still === null) return;
   const { memoryIds } = still;
   // A user may have been deleted since, of whom nothing was listed: that stays pending.
@@ -74,8 +71,8 @@ async function finishDeletions(source: MemorySource, store: Ledger, user: User, 
 }
 
 /** Marks deletions as done in the source. */
-async function settle(store: Ledger, { tenant, userId }: User, names: readonly (MemoryId | null)[]): Promise<void> {
-  for (const name of names) await retryWhileLocked(() => store.deletedFromSource(tenant, userId, name));
+async function settle(store: Ledger, user: User, names: readonly (MemoryId | null)[]): Promise<void> {
+  for (const name of names) await store.deletedFromSource(user, name);
 }
 
 /** Pending deletions in the form of `Store.deletedFromSource`. */

@@ -86,25 +86,31 @@ interface Waiting {
 }
 
 /**
- * A SQLite file that this process owns, or (`isShared`) another one does. It is read on this thread and written by one writer: transactions
- * of many users that come together are one in the file.
+ * A SQLite file. It is read on this thread and written by one writer: transactions of many users that come together are one in the file.
  */
 export class SqliteDatabase implements Database {
   readonly #writing: Writing;
   readonly #aside: Pick<SqliteDatabase, "readAside" | "close"> | null;
   readonly #waiting: Waiting[] = [];
+  /** The last holder of each user. */
+  readonly #holders = new Map<string, Promise<unknown>>();
   #underWay = 0;
   #isDue = false;
   #idle: (() => void)[] = [];
   #isClosed = false;
 
+  /** @param hasOthers whether others write to it, too: another process, or a second store of this one */
   constructor(
     private readonly connection: Connection,
-    readonly isShared: boolean,
+    private readonly hasOthers: () => boolean,
     isThreaded: boolean,
   ) {
     this.#writing = isThreaded ? inThread(connection.sqlite.name) : onThisThread(connection);
     this.#aside = isThreaded ? readingInThread(connection.sqlite.name) : null;
+  }
+
+  get isShared(): boolean {
+    return this.hasOthers();
   }
 
   readonly isAmong = (parameter: string): string => `in (select value from json_each(${parameter}))`;
@@ -123,9 +129,24 @@ export class SqliteDatabase implements Database {
     );
   }
 
-  /** Within a process a user's calls come one after the other, and another process does not write: there is nothing to lock. */
-  async hold<T>(_user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T> {
-    return work({ read: this.read, commit: (statements) => this.write(statements) });
+  /** Other processes do not write users, so it is this one's holders that wait for each other. */
+  async hold<T>(user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T> {
+    const name = JSON.stringify([user.tenant, user.userId]);
+    const before = this.#holders.get(name);
+    const held = (async () => {
+      await before;
+      return work({ read: this.read, commit: (statements) => this.write(statements) });
+    })();
+    const ended = held.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#holders.set(name, ended);
+    try {
+      return await held;
+    } finally {
+      if (this.#holders.get(name) === ended) this.#holders.delete(name);
+    }
   }
 
   async erase(texts: readonly string[]): Promise<"erased" | "pending"> {

@@ -67,7 +67,8 @@ export function openOwned(directory: string): OwnedDatabase {
 
 function owned(name: string, connection: Connection, ownership: Ownership): OwnedDatabase {
   // Run from source, there is no JavaScript file for a thread to load.
-  const database = new SqliteDatabase(connection, false, !import.meta.filename.endsWith(".ts"));
+  const hasOthers = () => (OWNED.get(name)?.users ?? 1) > 1;
+  const database = new SqliteDatabase(connection, hasOthers, !import.meta.filename.endsWith(".ts"));
   const close = database.close.bind(database);
   database.close = async () => {
     const shared = OWNED.get(name);
@@ -81,12 +82,12 @@ function owned(name: string, connection: Connection, ownership: Ownership): Owne
 
 /** Opens the database of a data directory beside its owner: to read it, and for keys. Throws {@link DatabaseOpenError}. */
 export function openBeside(directory: string): SqliteDatabase {
-  return new SqliteDatabase(openFile(join(directory, DATABASE_FILE)), true, false);
+  return new SqliteDatabase(openFile(join(directory, DATABASE_FILE)), () => true, false);
 }
 
 /** A database in memory. */
 export function openInMemory(): SqliteDatabase {
-  return new SqliteDatabase(openFile(":memory:"), false, false);
+  return new SqliteDatabase(openFile(":memory:"), () => false, false);
 }
 
 /**
