@@ -88,7 +88,9 @@ export const forgetMemoryResult = z
     labels: z.array(label).describe("Blocks whose text was erased."),
     conversations: z
       .array(z.object({ agent_id: z.string().nullable(), conversation_id: z.string() }))
-      .describe("Conversations whose stored history now ends before the first turn that was given it, or that says it."),
+      .describe(
+        "Conversations whose stored history now ends before the first turn that was given it, or that says it.",
+      ),
     prompts: z.int().describe("How many stored prompts were removed with it."),
     responses: z
       .array(z.string())

@@ -28,6 +28,7 @@ import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measures.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
+import type { EngineLosses } from "../usage/losses.js";
 import { plainPrompt, sessionKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
 import {
@@ -95,6 +96,7 @@ export interface ComposerParts {
   readonly ratios: TokenRatios;
   readonly routing: PromptRouting;
   readonly observer: Required<MemprefixObserver>;
+  readonly losses: EngineLosses;
   /** Forgets memories that their source no longer has, from within the user's queue. */
   readonly forgetGone: (userId: UserId, memoryIds: readonly MemoryId[]) => Promise<void>;
 }
@@ -291,7 +293,7 @@ export class ComposingRequest {
 
   /** Plans the prompt and stores it, while no other process changes the scope; of a dry run nothing is stored. */
   store(retrieved: Retrieved, depth: ChosenDepth | null = null): Promise<ComposeAnswer> {
-    const { planner, observer } = this.on;
+    const { planner, observer, losses } = this.on;
     const { request } = this.call;
     return this.#use(async (working) => {
       this.#rejectAbandoned();
@@ -307,7 +309,10 @@ export class ComposingRequest {
         throw error;
       }
       this.#isAhead = false;
-      if (!isTry(request)) observer.composed(commit.observed);
+      if (!isTry(request)) {
+        losses.composed(commit.observed);
+        observer.composed(commit.observed);
+      }
       return answer;
     });
   }

@@ -182,7 +182,10 @@ export class EngineReports {
       const scope = this.jobs.scopeOf(userId, agentId);
       const gone = await this.scopes.use(scope, (working) => evictIn(working, store, names, residency));
       for (const name of gone) evicted.add(name);
-      if (gone.length > 0) this.observer.evicted(scope, gone);
+      if (gone.length > 0) {
+        this.losses.evicted(scope, gone);
+        this.observer.evicted(scope, gone);
+      }
     }
   }
 

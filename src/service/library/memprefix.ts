@@ -170,6 +170,7 @@ export class Memprefix {
       ratios,
       routing,
       observer,
+      losses,
       forgetGone: (userId, memoryIds) => this.#records.forgetGone(userId, memoryIds),
     });
     const workers = parts.defaults.workers ?? [];

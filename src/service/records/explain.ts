@@ -14,7 +14,7 @@ import { storedMessages } from "../compose/compose-answer.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
 /** A stored prompt's figures. */
-export interface PromptFigures {
+export interface ShownFigures {
   /** Null: its id was used again by a later request. */
   readonly requestId: RequestId | null;
   /** Milliseconds since the epoch. */
@@ -28,11 +28,11 @@ export interface PromptFigures {
 }
 
 /** What a request's prompt missed, and the earlier prompt that it continued. */
-export interface Explanation extends PromptFigures {
+export interface Explanation extends ShownFigures {
   /** By the engine's report, where there is one. */
   readonly miss: Miss | null;
   /** Null: there is none. */
-  readonly continued: PromptFigures | null;
+  readonly continued: ShownFigures | null;
   /** The same as sentences. */
   readonly words: readonly string[];
 }
@@ -114,7 +114,7 @@ function reportOf({ report, besideTokens }: StoredPrompt) {
   return report && { ...report, besideTokens };
 }
 
-function figuresOf(prompt: StoredPrompt): PromptFigures {
+function figuresOf(prompt: StoredPrompt): ShownFigures {
   const { requestId, at, plan, evicted } = prompt;
   const totalTokens = ownTurn(prompt).promptTokens;
   const report = reportOf(prompt);
