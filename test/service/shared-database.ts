@@ -4,11 +4,10 @@ import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import type { Memprefix } from "../../src/service/library/memprefix.js";
-import type { Store } from "../../src/store/api/store.js";
-import { openDatabase } from "../../src/store/database/open-database.js";
-import { JournalStore } from "../../src/store/journal/journal-store.js";
-import { openPostgres } from "../../src/store/postgres/open-postgres.js";
-import { journalIn } from "../../src/store/sqlite/sqlite-journal.js";
+import { openPostgres } from "../../src/store/postgres/open.js";
+import { SqlStore } from "../../src/store/sql-store.js";
+import { openOwned } from "../../src/store/sqlite/open.js";
+import type { Store } from "../../src/store/store.js";
 import { newDatabase, testServer } from "../postgres/test-server.js";
 import { openService } from "./compose/service-fixture.js";
 
@@ -22,8 +21,8 @@ export const SHARED = [
 
 /** A database that several services share, each with a store of its own as a process has; a fresh one for every test. */
 export interface SharedDatabase {
-  /** Where it is a file. */
-  readonly file: string;
+  /** Where it is a file: its directory. */
+  readonly directory: string;
   /** Where it is a server's. */
   readonly url: string;
   /** @param wrap what stands between the service and its store */
@@ -36,7 +35,6 @@ export function sharedDatabase(name: (typeof SHARED)[number]["name"]): SharedDat
   const services: Memprefix[] = [];
   let directory = "";
   let url = "";
-  const file = () => join(directory, "memprefix.db");
   const close = async () => {
     await Promise.all(services.splice(0).map((service) => service.close()));
   };
@@ -49,15 +47,15 @@ export function sharedDatabase(name: (typeof SHARED)[number]["name"]): SharedDat
     await rm(directory, { recursive: true });
   });
   return {
-    get file() {
-      return file();
+    get directory() {
+      return directory;
     },
     get url() {
       return url;
     },
     async start(wrap = (store) => store, source = null) {
-      const journal = name === "a file" ? journalIn(openDatabase(file())) : (await openPostgres(url)).journal;
-      const service = openService({ store: wrap(new JournalStore(journal)), source });
+      const database = name === "a file" ? openOwned(directory).database : await openPostgres(url);
+      const service = openService({ store: wrap(new SqlStore(database)), source });
       services.push(service);
       return service;
     },

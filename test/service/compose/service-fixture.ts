@@ -19,18 +19,15 @@ import type { PlanBatch } from "../../../src/service/base/memprefix-parts.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import { Memprefix } from "../../../src/service/library/memprefix.js";
-import type { Store } from "../../../src/store/api/store.js";
-import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
-import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
+import { SqlStore } from "../../../src/store/sql-store.js";
+import { openInMemory, openOwned } from "../../../src/store/sqlite/open.js";
+import type { Store } from "../../../src/store/store.js";
 
 /** What a test may choose of a service. */
 export interface ServiceOptions {
-  readonly file?: string;
-  /** In place of `file`, one that the test has its hands on. */
-  readonly database?: DatabaseConnection;
-  /** In place of a plain one on `database`. */
+  /** The data directory; default: a database in memory. */
+  readonly directory?: string;
+  /** In place of a plain one on that. */
   readonly store?: Store;
   readonly source?: MemorySource | null;
   readonly maxWorkingBytes?: number;
@@ -38,8 +35,6 @@ export interface ServiceOptions {
   readonly residency?: ResidencyModel;
   /** The cache that all users share. */
   readonly engineCache?: EngineCache;
-  /** Turns that expire in one transaction. */
-  readonly maxExpiredAtOnce?: number;
   /** How batches are planned. */
   readonly planning?: PlanBatch;
   /** Names of workers, where requests name none. */
@@ -57,9 +52,8 @@ export const NOON = 1_700_000_000_000;
 
 /** A service on real SQLite with request ids that count up. */
 export function openService({
-  file = ":memory:",
-  database = openDatabase(file),
-  store = new JournalStore(journalIn(database)),
+  directory,
+  store = new SqlStore(directory === undefined ? openInMemory() : openOwned(directory).database),
   source = null,
   engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
   workers,
