@@ -4,7 +4,7 @@ import { type LoadedState, loadScopes, removeTurn, turnsOf } from "./forgetting.
 import { snapshotStatements } from "./scopes.js";
 import type { User } from "./store.js";
 import { unusedHeads } from "./turns.js";
-import { removeScopes } from "./users.js";
+import { removeScopes, unusedUser } from "./users.js";
 
 /** See `Store.expire`. One transaction for each user. */
 export function expire(database: Database, user: User, before: number): Promise<number> {
@@ -12,16 +12,13 @@ export function expire(database: Database, user: User, before: number): Promise<
     const { read } = transaction;
     let count = 0;
     const statements: Statement[] = [];
-    const ended: number[] = [];
     for (const loaded of await loadScopes(read, user)) {
       const expired = await expireIn(read, loaded, before);
       if (expired === null) continue;
       count += expired.count;
-      if (expired.isEnd) ended.push(loaded.version.scopeId);
-      else statements.push(...expired.statements);
+      statements.push(...expired.statements);
     }
-    if (count === 0) return 0;
-    await transaction.commit([...statements, ...removeScopes(ended)]);
+    if (statements.length > 0) await transaction.commit([...statements, unusedUser(user)]);
     return count;
   });
 }
@@ -29,8 +26,6 @@ export function expire(database: Database, user: User, before: number): Promise<
 interface ExpiredInScope {
   /** Turns that go. */
   readonly count: number;
-  /** Whether nothing is left. */
-  readonly isEnd: boolean;
   readonly statements: readonly Statement[];
 }
 
@@ -41,8 +36,9 @@ async function expireIn(
   before: number,
 ): Promise<ExpiredInScope | null> {
   const { scopeId } = version;
-  const [conversations, singles] = await Promise.all([
+  const [conversations, used, singles] = await Promise.all([
     read<{ id: string }>("select id from conversations where scope_id = $1 and used_at < $2", [scopeId, before]),
+    read("select id from conversations where scope_id = $1 and used_at >= $2 limit 1", [scopeId, before]),
     read<{ id: number }>("select id from turns where scope_id = $1 and conversation_id is null and at < $2", [
       scopeId,
       before,
@@ -64,6 +60,8 @@ async function expireIn(
       for (const label of [...labelsIn(turn.injection), ...turn.requested]) named.add(label);
     }
   }
+  // A conversation may have lost all of its turns, and is not to forget why.
+  if (left === 0 && used.length === 0) return { count: removed.size, statements: removeScopes([scopeId]) };
   const live = `select turn_id as turn, leaf from requests where scope_id = $1 and evicted = 0`;
   for (const { turn, leaf } of await read<{ turn: TurnId; leaf: NodeId }>(live, [scopeId]))
     if (removed.has(turn)) state.evict(leaf, turn);
@@ -74,7 +72,7 @@ async function expireIn(
     unusedHeads(scopeId),
     ...snapshotStatements(version, state.stored()).statements,
   ];
-  return { count: removed.size, isEnd: left === 0, statements };
+  return { count: removed.size, statements };
 }
 
 function removeConversation(scopeId: number, id: string): Statement[] {

@@ -73,10 +73,15 @@ export function turnStatements(scopeId: number, { composition, section, at }: Co
     for (const [place, key] of keys.entries())
       keep(KEEP_MESSAGE, conversation ?? NO_CONVERSATION, key, said.turn.id, JSON.stringify(said.given[place]));
     const known = isOwn && sections.length > 0 ? JSON.stringify(sections) : null;
-    const shown = isOwn ? section : null;
+    const shown = isOwn && section !== null ? readable(section) : null;
     keep(KEEP_TURN, said.turn.id, conversation, at, said.turn.head, shown, known, encodeTurn(said.turn, keys));
   }
   return statements;
+}
+
+/** A text as both databases can store it outside of JSON. */
+function readable(text: string): string {
+  return text.replaceAll("\0", "\u{fffd}").toWellFormed();
 }
 
 /** A turn, with the keys of its messages. */

@@ -26,7 +26,7 @@ export async function scopeRows(read: ReadRows, { tenant, userId }: User): Promi
   });
 }
 
-/** Removes scopes with all that belongs to them; the user's row stays while it says what is forgotten, or another scope needs it. */
+/** Removes scopes with all that belongs to them; the user's row stays, for {@link unusedUser} to remove. */
 export function removeScopes(scopeIds: readonly number[]): Statement[] {
   return scopeIds.flatMap((id) => [
     ...OF_SCOPES.map((table): Statement => ({ text: `delete from ${table} where scope_id = $1`, values: [id] })),
@@ -36,6 +36,16 @@ export function removeScopes(scopeIds: readonly number[]): Statement[] {
     },
     { text: "delete from scopes where id = $1 and agent_id <> ''", values: [id] },
   ]);
+}
+
+/** Removes a user's row that has no state, says nothing and is no other scope's. */
+export function unusedUser({ tenant, userId }: User): Statement {
+  const others = "exists (select 1 from scopes o where o.tenant = $1 and o.user_id = $2 and o.agent_id <> '')";
+  return {
+    text: `delete from scopes where tenant = $1 and user_id = $2 and agent_id = '' and snapshot is null
+      and version = snapshot_version and forgotten is null and pending is null and not ${others}`,
+    values: [tenant, userId],
+  };
 }
 
 /** See `Store.deleteUser`. */
@@ -140,15 +150,8 @@ export async function deletedFromSource(database: Database, user: User, memoryId
     const memoryIds = before.memoryIds.filter((id) => id !== memoryId);
     const everything = before.everything && memoryId !== null;
     const left = everything || memoryIds.length > 0 ? JSON.stringify({ everything, memoryIds }) : null;
-    const isOf = "tenant = $1 and user_id = $2 and agent_id = ''";
-    const hasOthers = "exists (select 1 from scopes o where o.tenant = $1 and o.user_id = $2 and o.agent_id <> '')";
-    await transaction.commit([
-      { text: `update scopes set pending = $3 where ${isOf}`, values: [tenant, userId, left] },
-      {
-        text: `delete from scopes where ${isOf} and version = 0 and forgotten is null and pending is null and not ${hasOthers}`,
-        values: [tenant, userId],
-      },
-    ]);
+    const text = "update scopes set pending = $3 where tenant = $1 and user_id = $2 and agent_id = ''";
+    await transaction.commit([{ text, values: [tenant, userId, left] }, unusedUser(user)]);
   });
 }
 
