@@ -11,14 +11,14 @@ export function expire(database: Database, user: User, before: number): Promise<
   return database.hold(user, async (transaction) => {
     const { read } = transaction;
     let count = 0;
-    const statements: Statement[] = [];
+    const statements: (readonly Statement[])[] = [];
     for (const loaded of await loadScopes(read, user)) {
       const expired = await expireIn(read, loaded, before);
       if (expired === null) continue;
       count += expired.count;
-      statements.push(...expired.statements);
+      statements.push(expired.statements);
     }
-    if (statements.length > 0) await transaction.commit([...statements, unusedUser(user)]);
+    if (statements.length > 0) await transaction.commit([...statements.flat(), unusedUser(user)]);
     return count;
   });
 }

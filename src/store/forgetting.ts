@@ -185,9 +185,9 @@ async function headsThatSay(read: ReadRows, scopeId: number, words: readonly str
 }
 
 async function saying<R extends object>(read: ReadRows, text: string, scopeId: number, words: readonly string[]) {
-  const found: R[] = [];
-  for (const form of new Set(words.flatMap(formsOf))) found.push(...(await read<R>(text, [scopeId, form])));
-  return found;
+  const found: R[][] = [];
+  for (const form of new Set(words.flatMap(formsOf))) found.push(await read<R>(text, [scopeId, form]));
+  return found.flat();
 }
 
 /** A turn that stays, without labels that are gone among those of its retrieved blocks. */
@@ -229,15 +229,14 @@ async function receiptOf(read: ReadRows, found: readonly ForgottenInScope[]): Pr
   const text = `select t.at, t.response_id as "responseId", t.engine_conversation as "engineConversation",
     case when r.id is null then 0 else 1 end as "isPrompt"
     from turns t left join requests r on r.scope_id = t.scope_id and r.turn_id = t.id where t.scope_id = $1`;
-  const removed: RemovedTurn[] = [];
+  const rows: RemovedTurn[][] = [];
   for (const { statements: _, scope, conversations, singles } of found) {
     const scopeId = (await scopeRows(read, scope)).find((row) => row.scope.agentId === scope.agentId)?.id ?? 0;
     for (const [id, turn] of conversations)
-      removed.push(
-        ...(await read<RemovedTurn>(`${text} and t.conversation_id = $2 and t.id >= $3`, [scopeId, id, turn])),
-      );
-    for (const turn of singles) removed.push(...(await read<RemovedTurn>(`${text} and t.id = $2`, [scopeId, turn])));
+      rows.push(await read<RemovedTurn>(`${text} and t.conversation_id = $2 and t.id >= $3`, [scopeId, id, turn]));
+    for (const turn of singles) rows.push(await read<RemovedTurn>(`${text} and t.id = $2`, [scopeId, turn]));
   }
+  const removed = rows.flat();
   const responses = removed.flatMap((one) => [one.responseId, one.engineConversation]).filter((id) => id !== null);
   return {
     labels: [...new Set(found.flatMap(({ labels }) => [...labels]))],
@@ -245,7 +244,7 @@ async function receiptOf(read: ReadRows, found: readonly ForgottenInScope[]): Pr
       [...conversations.keys()].map((conversationId) => ({ agentId: scope.agentId, conversationId })),
     ),
     prompts: removed.filter(({ isPrompt }) => isPrompt === 1).length,
-    newestAt: removed.length === 0 ? null : Math.max(...removed.map((one) => one.at)),
+    newestAt: removed.reduce<number | null>((newest, { at }) => Math.max(newest ?? at, at), null),
     responses: [...new Set(responses)],
   };
 }

@@ -53,15 +53,15 @@ export async function deleteUser(database: Database, user: User, isInSource: boo
   const { count, texts } = await database.hold(user, async (transaction) => {
     const scopes = await scopeRows(transaction.read, user);
     if (scopes.length === 0) return { count: 0, texts: [] };
-    const texts: string[] = [];
-    for (const { id, scope } of scopes) texts.push(...(await textsOf(transaction.read, id, scope)));
+    const texts: string[][] = [];
+    for (const { id, scope } of scopes) texts.push(await textsOf(transaction.read, id, scope));
     const all = scopes.map(({ id }): Statement => ({ text: "delete from scopes where id = $1", values: [id] }));
     const { tenant, userId } = user;
     const pending = JSON.stringify({ everything: true, memoryIds: [] } satisfies PendingSourceDeletions);
     const text = "insert into scopes (tenant, user_id, agent_id, created_at, pending) values ($1, $2, '', $3, $4)";
     const owed: Statement[] = isInSource ? [{ text, values: [tenant, userId, at, pending] }] : [];
     await transaction.commit([...removeScopes(scopes.map(({ id }) => id)), ...all, ...owed]);
-    return { count: scopes.filter(({ hasState }) => hasState).length, texts };
+    return { count: scopes.filter(({ hasState }) => hasState).length, texts: texts.flat() };
   });
   if (texts.length > 0) await database.erase(texts);
   return count;

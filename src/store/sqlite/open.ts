@@ -34,6 +34,8 @@ export interface OwnedDatabase {
 
 interface Shared extends OwnedDatabase {
   users: number;
+  /** Whether a second store ever used it: what another one has in memory may be older. */
+  wasShared: boolean;
 }
 
 /** The directories that this process owns, by their real paths. */
@@ -51,12 +53,13 @@ export function openOwned(directory: string): OwnedDatabase {
   const known = OWNED.get(name);
   if (known !== undefined) {
     known.users++;
+    known.wasShared = true;
     return known;
   }
   const ownership = named(directory, () => own(name));
   try {
     const connection = openFile(join(directory, DATABASE_FILE));
-    const shared = { ...owned(name, connection, ownership), users: 1 };
+    const shared = { ...owned(name, connection, ownership), users: 1, wasShared: false };
     OWNED.set(name, shared);
     return shared;
   } catch (error) {
@@ -67,7 +70,7 @@ export function openOwned(directory: string): OwnedDatabase {
 
 function owned(name: string, connection: Connection, ownership: Ownership): OwnedDatabase {
   // Run from source, there is no JavaScript file for a thread to load.
-  const hasOthers = () => (OWNED.get(name)?.users ?? 1) > 1;
+  const hasOthers = () => OWNED.get(name)?.wasShared ?? false;
   const database = new SqliteDatabase(connection, hasOthers, !import.meta.filename.endsWith(".ts"));
   const close = database.close.bind(database);
   database.close = async () => {

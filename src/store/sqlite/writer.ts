@@ -122,7 +122,7 @@ function isIn(file: string, texts: readonly string[]): boolean {
     longest.flatMap((text) => [text, JSON.stringify(text).slice(1, -1)]).filter((text) => text !== ""),
   );
   const needles = [...forms].map((text) => Buffer.from(text));
-  const overlap = Math.max(0, ...needles.map(({ length }) => length - 1));
+  const overlap = needles.reduce((most, { length }) => Math.max(most, length - 1), 0);
   const bytes = Buffer.alloc(READ_AT_ONCE + overlap);
   const descriptor = openSync(file, "r");
   try {
