@@ -52,7 +52,7 @@ export function unusedUser({ tenant, userId }: User): Statement {
 export async function deleteUser(database: Database, user: User, isInSource: boolean, at: number): Promise<number> {
   const { count, texts } = await database.hold(user, async (transaction) => {
     const scopes = await scopeRows(transaction.read, user);
-    if (scopes.length === 0) return { count: 0, texts: [] };
+    if (scopes.length === 0 && !isInSource) return { count: 0, texts: [] };
     const texts: string[][] = [];
     for (const { id, scope } of scopes) texts.push(await textsOf(transaction.read, id, scope));
     const all = scopes.map(({ id }): Statement => ({ text: "delete from scopes where id = $1", values: [id] }));

@@ -50,12 +50,12 @@ export class SuiteStore {
     return this.database.read(`select * from ${table}${where}`, []);
   }
 
-  /** Where a text is in any row: `table.column`, each once. */
-  async placesOf(text: string): Promise<readonly string[]> {
+  /** Where a text is in any row, or in one scope's: `table.column`, each once. */
+  async placesOf(text: string, scopeId?: number): Promise<readonly string[]> {
     const forms = [text, ...escapedForms(text)];
     const places = new Set<string>();
     for (const table of TABLES)
-      for (const row of await this.rows(table))
+      for (const row of await this.rows(table, scopeId))
         for (const [column, value] of Object.entries(row))
           if (typeof value === "string" && forms.some((form) => value.includes(form))) places.add(`${table}.${column}`);
     return [...places].sort();
