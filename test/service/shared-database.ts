@@ -63,26 +63,17 @@ export function sharedDatabase(name: (typeof SHARED)[number]["name"]): SharedDat
   };
 }
 
-/** A store, around calls of which something else happens. */
-export function around(store: Store, wrap: (method: string, call: () => Promise<unknown>) => Promise<unknown>): Store {
-  return new Proxy(store, {
-    get(target, method) {
-      const value = Reflect.get(target, method) as unknown;
-      if (typeof value !== "function") return value;
-      return (...args: readonly unknown[]) =>
-        wrap(String(method), async () => Reflect.apply(value, target, args) as unknown);
-    },
-  });
-}
-
-/** A store that does something else right before the first call of one method. */
-export function doingBefore(store: Store, method: keyof Store, something: () => Promise<void>): Store {
-  let isDone = false;
-  return around(store, async (name, call) => {
-    if (name === method && !isDone) {
-      isDone = true;
-      await something();
-    }
-    return call();
-  });
+/** A store that waits before it stores a prompt, and stores none where that rejects. */
+export function beforeComposes(store: Store, wait: () => Promise<unknown>): Store {
+  const hold: Store["hold"] = store.hold.bind(store);
+  store.hold = (scope, known, work) =>
+    hold(scope, known, (held) => {
+      const commit = held.commitCompose.bind(held);
+      held.commitCompose = async (record) => {
+        await wait();
+        return commit(record);
+      };
+      return work(held);
+    });
+  return store;
 }

@@ -11,10 +11,9 @@ import {
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
-import { StoreUnavailableError } from "../../../src/store/api/store.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
-import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
+import { SqlStore } from "../../../src/store/sql-store.js";
+import { openInMemory } from "../../../src/store/sqlite/open.js";
+import { type Store, StoreUnavailableError } from "../../../src/store/store.js";
 import { composeWith, NOON, openService } from "../compose/service-fixture.js";
 
 /** Texts that contain no other, of different lengths. */
@@ -162,11 +161,11 @@ describe("a batch by the service", () => {
 
   it("is planned without what is cached where the store does not answer meanwhile", async () => {
     let isGone = false;
-    const store = new JournalStore(journalIn(openDatabase(":memory:")));
-    const { versionOf } = store;
-    store.versionOf = (scope) => {
+    const store: Store = new SqlStore(openInMemory());
+    const hold: Store["hold"] = store.hold.bind(store);
+    store.hold = async (...args) => {
       if (isGone) throw new StoreUnavailableError("failing");
-      return versionOf.call(store, scope);
+      return hold(...args);
     };
     let planned: readonly KeyKnowledge[] = [];
     const service = openService({

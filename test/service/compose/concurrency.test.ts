@@ -191,17 +191,12 @@ describe("many requests at once", () => {
               lookUp: (...args) => composer.lookUp(...args),
               compose(call) {
                 const { userId, requestId } = call.request;
-                const { watch: _, ...lookup } = call.found?.lookup ?? { found: [] };
-                // Another service's deletions are not those that were watched.
+                // Another service numbers its users itself.
+                const { userNumber: _, ...lookup } = call.found?.lookup ?? { found: [] };
                 const again = { ...call, found: { ...call.found, front: call.found?.front ?? [], lookup } };
-                const answerOf = async (of: typeof composer, what: typeof call) => (await of.compose(what)).answer;
-                const run = (other: Memprefix) => answerOf(other.batches.composer, again);
+                const run = (other: Memprefix) => other.batches.composer.compose(again);
                 const work = composer.compose(call);
-                void start(
-                  { user: userId as User & UserId, name: requestId ?? "", run },
-                  work.then(({ answer }) => answer),
-                );
-                return work;
+                return start({ user: userId as User & UserId, name: requestId ?? "", run }, work);
               },
             };
             const batches = { ...service.batches, composer: started };

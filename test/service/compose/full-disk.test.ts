@@ -3,7 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
+import { SqlStore } from "../../../src/store/sql-store.js";
+import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
+import { DATABASE_FILE, openFile } from "../../../src/store/sqlite/open.js";
 import { composeWith, memories, openService } from "./service-fixture.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memprefix-full-"));
@@ -11,8 +13,8 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 describe("a service whose disk is full", () => {
   it("answers nothing that is not stored, and goes on as if it had not been asked", async () => {
-    const database = openDatabase(join(directory, "full.db"));
-    const service = openService({ database });
+    const connection = openFile(join(directory, DATABASE_FILE));
+    const service = openService({ store: new SqlStore(new SqliteDatabase(connection, () => false, false)) });
     const ask = (user: string, requestId: string, text: string) =>
       composeWith(service, {
         userId: user as UserId,
@@ -23,9 +25,9 @@ describe("a service whose disk is full", () => {
       });
     await ask("ana", "r1", "Ana lives here.");
     // No room is left of the tables that a new file has for a moment.
-    database.sqlite.exec("vacuum");
-    const pages = database.sqlite.pragma("page_count", { simple: true }) as number;
-    database.sqlite.pragma(`max_page_count = ${pages}`);
+    connection.sqlite.exec("vacuum");
+    const pages = connection.sqlite.pragma("page_count", { simple: true }) as number;
+    connection.sqlite.pragma(`max_page_count = ${pages}`);
     const long = "far away ".repeat(2_000);
     const failed = await Promise.allSettled([
       ask("bo", "r2", "Bo lives there."),
@@ -33,7 +35,7 @@ describe("a service whose disk is full", () => {
       ask("ana", "r4", long),
     ]);
     expect(failed.map(({ status }) => status)).toContain("rejected");
-    database.sqlite.pragma("max_page_count = 1000000");
+    connection.sqlite.pragma("max_page_count = 1000000");
     for (const [at, [user, requestId, text]] of [
       ["bo", "r2", "Bo lives there."],
       ["cy", "r3", long],

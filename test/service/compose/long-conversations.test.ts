@@ -3,16 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { type ChatMessage, type ConversationId, messageText } from "../../../src/core/index.js";
+import { type ChatMessage, messageText } from "../../../src/core/index.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import { MessagesTooLongError } from "../../../src/service/base/errors.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
-import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
-import { ana, openService } from "./service-fixture.js";
+import { openService } from "./service-fixture.js";
 
 /** What a client does to its history before it sends it. */
 const CUTS = {
@@ -125,9 +122,9 @@ describe("a conversation that does not end", () => {
     const history = fc.constantFrom("auto", "extended", "exact");
     const steps = fc.array(step, { minLength: 5, maxLength: 40 });
     const property = fc.asyncProperty(history, fc.constantFrom(420, 900, 8_000), steps, async (name, limit, taken) => {
-      const file = join(folder, `${++files}.db`);
+      const directory = join(folder, String(++files));
       const steady = openService();
-      let restarted = openService({ file });
+      let restarted = openService({ directory });
       const client = new Client();
       for (const [at, each] of taken.entries()) {
         const messages = [...client.send(each)];
@@ -149,39 +146,12 @@ describe("a conversation that does not end", () => {
         expectSound(answer, messages, each.memories);
         if (!each.restarts) continue;
         await restarted.close();
-        restarted = openService({ file });
+        restarted = openService({ directory });
         expect(await composed(restarted, options)).toEqual(answer);
       }
       await Promise.all([steady.close(), restarted.close()]);
     });
     await fc.assert(property, { numRuns: Number(process.env["LONG_RUNS"] ?? 40) });
-  });
-});
-
-describe("a conversation of many turns", () => {
-  it("is loaded as its last thousand turns, and more only of its newest epoch", async () => {
-    const database = openDatabase(":memory:");
-    const service = openService({ database });
-    const messages: ChatMessage[] = [];
-    const ask = async (turn: number, said: readonly ChatMessage[]) => {
-      const asked = { userId: "ana", conversationId: "c", memories: [], messages: said, requestId: `r${turn}` };
-      await service.compose(readComposeOptions(asked));
-    };
-    for (let turn = 0; turn < 1_010; turn++) await ask(turn, [{ role: "user", content: `Question ${turn}?` }]);
-    const loaded = () =>
-      new JournalStore(journalIn(database)).loadConversation(
-        { tenant: "default", userId: ana, agentId: null },
-        "c" as ConversationId,
-      );
-    expect(await loaded()).toHaveLength(1_000);
-    for (let turn = 1_010; turn < 1_020; turn++) {
-      messages.push({ role: "user", content: `Question ${turn}?` });
-      await ask(turn, [...messages]);
-      messages.push({ role: "assistant", content: "Yes." });
-    }
-    expect(await loaded()).toHaveLength(1_000);
-    expect(new Set((await loaded()).map(({ epoch }) => epoch)).size).toBe(991);
-    await service.close();
   });
 });
 

@@ -32,10 +32,10 @@ describe("a service that was closed and opened again", () => {
         ...(turn % 3 === 0 ? {} : { memoryBudgetRatio: 1 + (turn % 4) / 4 }),
         ...(turn % 3 === 1 ? {} : { memoryBudgetTokens: 60 }),
       });
-    const file = join(directory, `${policy}.db`);
+    const own = join(directory, policy);
     const steady = openService();
     for (let turn = 0; turn < 24; turn++) {
-      const reopened = openService({ file });
+      const reopened = openService({ directory: own });
       expect(await ask(reopened, turn)).toEqual(await ask(steady, turn));
       if (turn % 5 === 4) {
         const ids = [`r${turn - 2}` as RequestId];

@@ -131,8 +131,7 @@ describe("a conversation with workers", () => {
   afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
   it("stays with its worker, after a restart too, though another has processed its new memories", async () => {
-    const file = join(directory, "memprefix.db");
-    let service = openService({ file });
+    let service = openService({ directory });
     const history: ChatMessage[] = [];
     const ask = async (content: string, ...facts: readonly number[]) => {
       const { query: _, ...of } = question("ana", ...facts);
@@ -147,7 +146,7 @@ describe("a conversation with workers", () => {
     expect([first, south.worker]).toEqual(["north", "south"]);
     expect(await ask("And then?", 7, 8)).toBe("north");
     await service.close();
-    service = openService({ file });
+    service = openService({ directory });
     expect(await ask("At last?", 9, 8, 7)).toBe("north");
     await service.close();
   });

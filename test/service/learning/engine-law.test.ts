@@ -15,7 +15,7 @@ describe("the law of a service's engine", () => {
     directory = mkdtempSync(join(tmpdir(), "memprefix-law-"));
   });
   afterEach(() => rmSync(directory, { recursive: true }));
-  const open = (engine: EngineModel) => openService({ file: join(directory, "memprefix.db"), engine });
+  const open = (engine: EngineModel) => openService({ directory, engine });
 
   /** Composes and reports times as an engine with this law would have taken. */
   async function serve(

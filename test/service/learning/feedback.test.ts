@@ -31,8 +31,8 @@ const nodes = async (service: Memprefix, of: UserId = ana) => (await service.des
 
 describe("feedback", () => {
   it("that shows a miss ends what the next request expects, also after a restart", async () => {
-    const file = join(directory, "restart.db");
-    const [steady, reopened] = [openSlowly(), openSlowly({ file })];
+    const own = join(directory, "restart");
+    const [steady, reopened] = [openSlowly(), openSlowly({ directory: own })];
     for (const service of [steady, reopened]) {
       await ask(service, "r1", "a", "b");
       await ask(service, "r2", "a", "c");
@@ -41,7 +41,7 @@ describe("feedback", () => {
       expect(corrected).toEqual({ tokensRemoved: FACT_TOKENS });
     }
     await reopened.close();
-    const again = openSlowly({ file });
+    const again = openSlowly({ directory: own });
     const next = await ask(again, "r3", "b", "a");
     expect(next).toEqual(await ask(steady, "r3", "b", "a"));
     expect(next.blocks.map(({ memoryId, placement }) => [memoryId, placement])).toEqual([
@@ -96,9 +96,10 @@ describe("feedback", () => {
     await service.close();
   });
 
-  it("from another process is what this one goes on with", async () => {
-    const file = join(directory, "two.db");
-    const [one, two, alone] = [openSlowly({ file }), openSlowly({ file }), openSlowly()];
+  it("from another service is what this one goes on with", async () => {
+    const own = join(directory, "two");
+    const [one, two] = [openSlowly({ directory: own }), openSlowly({ directory: own })];
+    const alone = openSlowly();
     for (const [n, names] of [["a", "b"], ["a", "c"], ["d"], ["a", "c", "b"]].entries()) {
       const answer = await ask(n % 2 === 0 ? one : two, `r${n}`, ...names);
       expect(answer).toEqual(await ask(alone, `r${n}`, ...names));

@@ -1,13 +1,11 @@
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { EngineCache, type UserId } from "../../../src/core/index.js";
-import { composeRequest } from "../../../src/service/compose/compose-request.js";
-import { StaleScopeError } from "../../../src/store/api/store.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
-import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
+import { SqlStore } from "../../../src/store/sql-store.js";
+import { openInMemory } from "../../../src/store/sqlite/open.js";
+import { StoreUnavailableError } from "../../../src/store/store.js";
 import { composeWith, NOON, openService } from "../compose/service-fixture.js";
-import { around } from "../shared-database.js";
+import { beforeComposes } from "../shared-database.js";
 
 const [BLOCKS, BLOCK_TOKENS, ANSWER_TOKENS] = [70, 128, 16];
 const USERS = ["ana", "bo", "cy", "di", "ed", "flo", "gil", "hal"];
@@ -18,10 +16,7 @@ describe("prompts that are composed together", () => {
     const read = (computedTokens: number) =>
       engineCache.read({ capacityTokens: BLOCKS * BLOCK_TOKENS, blockTokens: BLOCK_TOKENS, computedTokens }, NOON);
     // As on a disk that is busy.
-    const store = around(new JournalStore(journalIn(openDatabase(":memory:"))), async (name, call) => {
-      if (name === "commitCompose") await setTimeout(20);
-      return call();
-    });
+    const store = beforeComposes(new SqlStore(openInMemory()), () => setTimeout(20));
     const service = openService({ engineCache, store });
     const histories = USERS.map((): { role: "user" | "assistant"; content: string }[] => []);
     let computed = 0;
@@ -58,25 +53,24 @@ describe("prompts that are composed together", () => {
     await service.close();
   });
 
-  it("leave no trace in it where they have to be planned again", async () => {
-    const states = [0, 1].map(async (stale) => {
+  it("leave no trace in it where they are planned and cannot be stored", async () => {
+    const states = [0, 1].map(async (failures) => {
       const engineCache = new EngineCache();
       engineCache.read(
         { capacityTokens: BLOCKS * BLOCK_TOKENS, blockTokens: BLOCK_TOKENS, computedTokens: null },
         NOON,
       );
-      let left = stale;
-      const store = around(new JournalStore(journalIn(openDatabase(":memory:"))), async (name, call) => {
-        if (name === "commitCompose" && left-- > 0) throw new StaleScopeError("another process was first");
-        return call();
+      let left = failures;
+      const store = beforeComposes(new SqlStore(openInMemory()), async () => {
+        if (left-- > 0) throw new StoreUnavailableError("full");
       });
       const service = openService({ engineCache, store });
       const memories = [{ id: "m", memory: "She moved to another town. ".repeat(100) }];
       const ask = (userId: string, query: string) =>
         composeWith(service, { userId, conversationId: "c", query, memories });
+      if (failures > 0) await expect(ask("ana", "Who?")).rejects.toBeInstanceOf(StoreUnavailableError);
       await ask("ana", "Where?");
       await ask("bo", "When?");
-      await ask("ana", "Why?");
       const { cacheState } = service;
       await service.close();
       return cacheState;
@@ -84,22 +78,5 @@ describe("prompts that are composed together", () => {
     const [once, again] = await Promise.all(states);
     expect(once?.streams).toBe(2);
     expect(again).toEqual(once);
-  });
-
-  it("leave no trace in it where they are planned, and nothing stores them", async () => {
-    const engineCache = new EngineCache();
-    engineCache.read({ capacityTokens: BLOCKS * BLOCK_TOKENS, blockTokens: BLOCK_TOKENS, computedTokens: null }, NOON);
-    const service = openService({ engineCache });
-    const memories = [{ id: "m", memory: "She moved to another town. ".repeat(100) }];
-    await composeWith(service, { userId: "ana", conversationId: "c", query: "Where?", memories });
-    const request = composeRequest({ userId: "bo" as UserId, query: "When?", memories: [] });
-    const ended = service.chats.composer.compose({ request }, async (composing) => {
-      await composing.plan(await composing.retrieve());
-      expect(service.cacheState?.streams).toBe(2);
-      throw new Error("ended");
-    });
-    await expect(ended).rejects.toThrow("ended");
-    expect(service.cacheState?.streams).toBe(1);
-    await service.close();
   });
 });

@@ -1,69 +1,64 @@
-import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import type { MemoryId, UserId } from "../../../src/core/index.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
-import { checkDatabase } from "../../store/checked-database.js";
-import { composeWith } from "../compose/service-fixture.js";
-import { around, doingBefore, SHARED, sharedDatabase } from "../shared-database.js";
+import { Gate } from "../../hostile/owned-memories.js";
+import { composeWith, found, searchingSource } from "../compose/service-fixture.js";
+import { beforeComposes, SHARED, sharedDatabase } from "../shared-database.js";
 
 const ANA = "ana" as UserId;
 const SAFE = "m-safe" as MemoryId;
 const OLD = "The blue safe opens with 4821";
-const NEW = "The blue safe opens with 7734 since March";
 
-describe.each(SHARED)("two services on one database in $name, one of which forgets a memory", ({ name, skip }) => {
+describe.each(SHARED)("two services on one database in $name", ({ name, skip }) => {
   const database = sharedDatabase(name);
-  const tell = (service: Memprefix, agentId: string | undefined, memory: string, query = "What opens it?") =>
-    composeWith(service, { userId: "ana", ...(agentId && { agentId }), query, memories: [{ id: SAFE, memory }] });
+  const tell = (service: Memprefix, requestId: string, agentId?: string) =>
+    composeWith(service, {
+      userId: "ana",
+      ...(agentId && { agentId }),
+      conversationId: "c",
+      requestId,
+      query: "What opens it?",
+      memories: [{ id: SAFE, memory: OLD }],
+    });
+  const stored = async (service: Memprefix) => JSON.stringify(await service.exportUser(ANA));
 
-  async function expectForgotten(service: Memprefix): Promise<void> {
-    const kept = JSON.stringify(await service.exportUser(ANA));
-    expect(kept).not.toContain("4821");
-    expect(kept).not.toContain("7734");
-    if (name === "PostgreSQL") return;
-    await database.close();
-    expect((await checkDatabase(database.file)).findings).toEqual([]);
-    expect(await readFile(database.file, "latin1")).not.toMatch(/4821|7734/);
-  }
-
-  it.skipIf(skip)("keep no text of it with an agent that the other one hears of meanwhile", async () => {
-    const other = await database.start();
-    const one = await database.start((store) =>
-      doingBefore(store, "commitForgetting", async () => {
-        await tell(other, "late", OLD);
-      }),
-    );
-    await tell(one, undefined, OLD);
+  it.skipIf(skip)("give no memory that the other one has forgotten, with any agent", async () => {
+    const [one, other] = [await database.start(), await database.start()];
+    for (const agent of [undefined, "coach"]) await tell(other, "r1", agent);
     await one.forgetMemory(ANA, SAFE);
-    const again = await tell(other, "late", OLD, "And now?");
-    expect(JSON.stringify(again)).not.toContain("4821");
-    await expectForgotten(one);
+    for (const agent of [undefined, "coach", "new"])
+      expect(JSON.stringify(await tell(other, "r2", agent))).not.toContain("4821");
+    expect(await stored(one)).not.toContain("4821");
   });
 
-  it.skipIf(skip)("keep no quote of a text that the other one stores meanwhile, with any agent", async () => {
-    const other = await database.start();
-    const one = await database.start((store) =>
-      doingBefore(store, "commitForgetting", async () => {
-        await tell(other, "coach", NEW);
-        await tell(other, undefined, OLD, `I was told: ${NEW}`);
-      }),
-    );
-    for (const agent of [undefined, "coach"]) await tell(one, agent, OLD);
-    await one.forgetMemory(ANA, SAFE);
-    await expectForgotten(one);
+  it.skipIf(skip)("forget what the other one was just storing, or store nothing of it", async () => {
+    const gate = new Gate();
+    const one = await database.start();
+    const other = await database.start((store) => beforeComposes(store, gate.pass));
+    const telling = tell(other, "r1");
+    await gate.reached;
+    const forgetting = one.forgetMemory(ANA, SAFE);
+    gate.open();
+    await Promise.all([telling, forgetting]);
+    expect(await stored(one)).not.toContain("4821");
+    expect(JSON.stringify(await tell(other, "r2"))).not.toContain("4821");
   });
 
-  it.skipIf(skip)("say so where the other one goes on storing texts of it", async () => {
-    const other = await database.start();
-    let count = 0;
-    const one = await database.start((store) =>
-      around(store, async (method, call) => {
-        const result = await call();
-        if (method === "findQuotes") await tell(other, undefined, `${NEW}, then ${++count}`);
-        return result;
-      }),
-    );
-    await tell(one, undefined, OLD);
-    await expect(one.forgetMemory(ANA, SAFE)).rejects.toMatchObject({ fault: "busy" });
+  it.skipIf(skip)("do not bring back a user whom the other one deletes during a search", async () => {
+    const gate = new Gate();
+    let texts = { [SAFE]: OLD } as Readonly<Record<string, string>>;
+    const source = searchingSource(async () => {
+      const memories = found(texts);
+      await gate.pass();
+      return memories;
+    });
+    const [one, other] = [await database.start(), await database.start(undefined, source)];
+    const asking = composeWith(other, { userId: "ana", query: "What opens it?" });
+    await gate.reached;
+    await one.forgetUser(ANA);
+    texts = {};
+    gate.open();
+    expect(JSON.stringify(await asking)).not.toContain("4821");
+    expect(await stored(one)).not.toContain("4821");
   });
 });
