@@ -30,24 +30,6 @@ describe("memprefix compose", () => {
     expect(composeResult.parse(JSON.parse(look.stdout)).blocks).toMatchObject([{ placement: "new" }]);
   });
 
-  it("composes beside a service on the same data", async () => {
-    const service = await memprefix.serve();
-    const send = async () => {
-      const body = JSON.stringify({ ...good, request_id: null });
-      const headers = { "content-type": "application/json" };
-      const answer = await fetch(`${service.address}/compose`, { method: "POST", body, headers });
-      return composeResult.parse(await answer.json());
-    };
-    await send();
-    const other = JSON.stringify({ ...good, memories: [{ id: "m-2", memory: "Ada drinks tea" }, ...good.memories] });
-    const printed = await memprefix.run(["compose"], { input: other, environment });
-    expect(composeResult.parse(JSON.parse(printed.stdout)).blocks).toMatchObject([
-      { label: 1, memory_id: "m-1", placement: "cached_prefix" },
-      { label: 2, memory_id: "m-2", placement: "new" },
-    ]);
-    expect((await send()).plan.expected_cached_tokens).toBeGreaterThan(0);
-  });
-
   it.each([
     ["what is no JSON", "{", ["standard input"]],
     ["nothing", "", ["standard input"]],

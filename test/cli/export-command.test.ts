@@ -17,7 +17,6 @@ describe("memprefix export", () => {
     expect(JSON.parse(other.stdout)).toEqual({
       user_id: "ada",
       scopes: [],
-      usage: [],
       forgotten_memories: [],
       source: null,
     });

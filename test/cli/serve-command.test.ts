@@ -30,7 +30,7 @@ describe("memprefix serve", () => {
       version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
       source: null,
     });
-    expect(readdirSync(memprefix.dataDir).every((name) => /^(memprefix|usage)\.db/.test(name))).toBe(true);
+    expect(readdirSync(memprefix.dataDir).every((name) => /^(memprefix|owner)\.(db|json)/.test(name))).toBe(true);
     expect(memprefix.leftBehind).toEqual([]);
   });
 

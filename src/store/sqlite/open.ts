@@ -58,7 +58,7 @@ export function openOwned(directory: string): OwnedDatabase {
   }
   const ownership = named(directory, () => own(name));
   try {
-    const connection = openFile(join(directory, DATABASE_FILE));
+    const connection = openFile(join(directory, DATABASE_FILE), finishErasure);
     const shared = { ...owned(name, connection, ownership), users: 1, wasShared: false };
     OWNED.set(name, shared);
     return shared;
@@ -96,9 +96,11 @@ export function openInMemory(): SqliteDatabase {
 /**
  * Opens a database file, or `":memory:"`, and brings its schema up to date in one transaction. Throws {@link DatabaseOpenError} without
  * having written to the file where it is not a database, another program's, of another schema, a newer version's or damaged.
+ *
+ * @param prepare what else its owner does before anything is served
  */
-export function openFile(file: string): Connection {
-  return named(file, () => retriedWhileLocked(() => openOnce(file)));
+export function openFile(file: string, prepare: (connection: Connection) => void = () => {}): Connection {
+  return named(file, () => retriedWhileLocked(() => openOnce(file, prepare)));
 }
 
 function named<T>(place: string, work: () => T): T {
@@ -126,7 +128,7 @@ function retriedWhileLocked<T>(work: () => T): T {
   }
 }
 
-function openOnce(file: string): Connection {
+function openOnce(file: string, prepare: (connection: Connection) => void): Connection {
   if (file !== ":memory:") {
     makeDirectory(dirname(file));
     refuseForeign(file);
@@ -142,8 +144,7 @@ function openOnce(file: string): Connection {
     // SQLite opens a read-only file without an error, and fails at the first statement that could change a row.
     sqlite.exec("delete from __drizzle_migrations where false");
     const connection = new Connection(sqlite);
-    finishErasure(connection);
-    connection.emptyLog();
+    prepare(connection);
     sqlite.pragma(`busy_timeout = ${LOCK_MS}`);
     return connection;
   } catch (error) {

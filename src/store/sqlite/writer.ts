@@ -56,10 +56,12 @@ export class Writer {
    */
   erase(texts: readonly string[]): boolean {
     const { connection } = this;
+    const isLeft = isErasureLeft(connection);
     connection.sqlite.pragma("user_version = 1");
     if (!this.#emptyLog()) return false;
     try {
-      if (isIn(connection.sqlite.name, texts)) rewrite(connection);
+      // The texts of the one that was left are not known any more.
+      if (isLeft || isIn(connection.sqlite.name, texts)) rewrite(connection);
       connection.sqlite.pragma("user_version = 0");
       return this.#emptyLog();
     } catch {
@@ -97,12 +99,17 @@ export class Writer {
   }
 }
 
-/** Rewrites a file whose erasure an earlier process left. Throws SQLite's errors. */
+/** Rewrites a file whose erasure an earlier process left, and empties its log. Throws SQLite's errors. */
 export function finishErasure(connection: Connection): void {
-  if (connection.sqlite.pragma("user_version", { simple: true }) === 0) return;
-  rewrite(connection);
-  connection.sqlite.pragma("user_version = 0");
+  if (isErasureLeft(connection)) {
+    rewrite(connection);
+    connection.sqlite.pragma("user_version = 0");
+  }
   connection.emptyLog();
+}
+
+function isErasureLeft({ sqlite }: Connection): boolean {
+  return sqlite.pragma("user_version", { simple: true }) !== 0;
 }
 
 function rewrite({ sqlite }: Connection): void {
