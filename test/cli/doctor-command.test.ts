@@ -123,9 +123,7 @@ describe("memprefix doctor", () => {
     sqlite.close();
     const { code, stdout } = await doctor({});
     expect(code).toBe(1);
-    expect(stdout).toContain(
-      'store     broken   user "default" "bo": a scope\'s changes is not what was written\n',
-    );
+    expect(stdout).toContain('store     broken   user "default" "bo": a scope\'s changes is not what was written\n');
     expect(stdout).not.toContain('"ana"');
     expect(stdout).not.toMatch(/Tea|Green/);
   });
