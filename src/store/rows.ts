@@ -227,6 +227,6 @@ function decoded<Json, T>(what: string, text: string, decode: (json: Json) => T)
     if (json === undefined) throw new Error("it is no JSON");
     return decode(json as Json);
   } catch (cause) {
-    throw new StoreUnavailableError("damaged", { cause: new Error(`${what} cannot be read`, { cause }) });
+    throw new StoreUnavailableError("damaged", { cause: new Error(`${what} is not what was written`, { cause }) });
   }
 }

@@ -27,9 +27,8 @@ interface Writing {
 }
 
 /** Writes in a thread. Where it dies, what is under way rejects as failing, though it may be stored. */
-function inThread(file: string): Writing {
-  const code = new URL("./writer-thread.js", import.meta.url);
-  const thread = threadFor<WriterCall, WriterAnswer>(code, file);
+function inThread(file: string, threads: URL): Writing {
+  const thread = threadFor<WriterCall, WriterAnswer>(new URL("writer-thread.js", threads), file);
   thread.start();
   return {
     async write(transactions) {
@@ -55,8 +54,8 @@ function threadFor<Call, Answer>(code: URL, file: string): WorkerCalls<Numbered<
 }
 
 /** Reads in a thread, which starts with the first query. */
-function readingInThread(file: string): Pick<SqliteDatabase, "readAside" | "close"> {
-  const thread = threadFor<ReaderCall, ReaderAnswer>(new URL("./reader-thread.js", import.meta.url), file);
+function readingInThread(file: string, threads: URL): Pick<SqliteDatabase, "readAside" | "close"> {
+  const thread = threadFor<ReaderCall, ReaderAnswer>(new URL("reader-thread.js", threads), file);
   return {
     async readAside<R extends object>(text: string, values: readonly SqlValue[]) {
       const answer = await thread.ask({ ask: "read", text, values });
@@ -99,14 +98,18 @@ export class SqliteDatabase implements Database {
   #idle: (() => void)[] = [];
   #isClosed = false;
 
-  /** @param hasOthers whether others write to it, too: another process, or a second store of this one */
+  /**
+   * @param hasOthers whether others write to it, too: another process, or a second store of this one
+   * @param threads the folder of the threads' JavaScript files; null: everything runs on this thread
+   */
   constructor(
     private readonly connection: Connection,
     private readonly hasOthers: () => boolean,
-    isThreaded: boolean,
+    threads: URL | null,
   ) {
-    this.#writing = isThreaded ? inThread(connection.sqlite.name) : onThisThread(connection);
-    this.#aside = isThreaded ? readingInThread(connection.sqlite.name) : null;
+    const file = connection.sqlite.name;
+    this.#writing = threads === null ? onThisThread(connection) : inThread(file, threads);
+    this.#aside = threads === null ? null : readingInThread(file, threads);
   }
 
   get isShared(): boolean {

@@ -69,9 +69,10 @@ export function openOwned(directory: string): OwnedDatabase {
 }
 
 function owned(name: string, connection: Connection, ownership: Ownership): OwnedDatabase {
-  // Run from source, there is no JavaScript file for a thread to load.
   const hasOthers = () => OWNED.get(name)?.wasShared ?? false;
-  const database = new SqliteDatabase(connection, hasOthers, !import.meta.filename.endsWith(".ts"));
+  // Run from source, there is no JavaScript file for a thread to load.
+  const threads = import.meta.filename.endsWith(".ts") ? null : new URL(".", import.meta.url);
+  const database = new SqliteDatabase(connection, hasOthers, threads);
   const close = database.close.bind(database);
   database.close = async () => {
     const shared = OWNED.get(name);
@@ -85,12 +86,12 @@ function owned(name: string, connection: Connection, ownership: Ownership): Owne
 
 /** Opens the database of a data directory beside its owner: to read it, and for keys. Throws {@link DatabaseOpenError}. */
 export function openBeside(directory: string): SqliteDatabase {
-  return new SqliteDatabase(openFile(join(directory, DATABASE_FILE)), () => true, false);
+  return new SqliteDatabase(openFile(join(directory, DATABASE_FILE)), () => true, null);
 }
 
 /** A database in memory. */
 export function openInMemory(): SqliteDatabase {
-  return new SqliteDatabase(openFile(":memory:"), () => false, false);
+  return new SqliteDatabase(openFile(":memory:"), () => false, null);
 }
 
 /**

@@ -14,7 +14,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 describe("a service whose disk is full", () => {
   it("answers nothing that is not stored, and goes on as if it had not been asked", async () => {
     const connection = openFile(join(directory, DATABASE_FILE));
-    const service = openService({ store: new SqlStore(new SqliteDatabase(connection, () => false, false)) });
+    const service = openService({ store: new SqlStore(new SqliteDatabase(connection, () => false, null)) });
     const ask = (user: string, requestId: string, text: string) =>
       composeWith(service, {
         userId: user as UserId,

@@ -262,7 +262,7 @@ describe("a database that opens though it is damaged", () => {
     const { findings } = await checkDatabase(fileIn(directory));
     expect(findings).toEqual([
       'user "default" "user-0": changes of a scope are missing',
-      'user "default" "user-1": a scope\'s changes cannot be read',
+      'user "default" "user-1": a scope\'s changes is not what was written',
     ]);
   });
 
