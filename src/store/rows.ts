@@ -16,25 +16,44 @@ import { type StoredAnswer, StoreUnavailableError } from "./store.js";
  * for each object. So a scope's snapshot stays legible and takes a third of the room.
  */
 
-/** Like objects: the names of their fields, and each one's values. Absent: none. */
+/** Like objects: what is the same in all, the names of the other fields, and each one's values. Absent: none. */
 interface Table {
+  readonly all?: Readonly<Record<string, unknown>>;
   readonly fields: readonly string[];
   readonly rows: readonly (readonly unknown[])[];
 }
 
 function tableOf(objects: readonly object[]): Table | undefined {
   if (objects.length === 0) return undefined;
-  const fields = [...new Set(objects.flatMap((one) => Object.keys(one)))];
-  return { fields, rows: objects.map((one) => fields.map((field) => (one as Record<string, unknown>)[field] ?? null)) };
+  const records = objects as readonly Readonly<Record<string, unknown>>[];
+  const [first = {}] = records;
+  const names = new Set<string>();
+  for (const one of records) for (const name in one) names.add(name);
+  const fields: string[] = [];
+  const all: Record<string, unknown> = {};
+  for (const name of names) {
+    if (records.length > 1 && records.every((one) => isSame(one[name], first[name]))) all[name] = first[name] ?? null;
+    else fields.push(name);
+  }
+  const rows = records.map((one) => fields.map((field) => one[field] ?? null));
+  return names.size === fields.length ? { fields, rows } : { all, fields, rows };
+}
+
+/** Whether two values are one, or both an empty list. */
+function isSame(a: unknown, b: unknown): boolean {
+  return a === b || (Array.isArray(a) && Array.isArray(b) && a.length + b.length === 0);
 }
 
 /** @param optional fields that an object lacks where their value is null */
 function objectsOf<T>(table: Table | undefined, optional: readonly string[] = []): T[] {
   if (table === undefined) return [];
-  const { fields, rows } = table;
+  const { all = {}, fields, rows } = table;
+  const isThere = (field: string, value: unknown) => value !== null || !optional.includes(field);
+  const common = Object.fromEntries(Object.entries(all).filter(([field, value]) => isThere(field, value)));
   return rows.map((values) => {
-    const entries = fields.map((field, at) => [field, values[at]] as const);
-    return Object.fromEntries(entries.filter(([field, value]) => value !== null || !optional.includes(field))) as T;
+    const object: Record<string, unknown> = { ...common };
+    for (const [at, field] of fields.entries()) if (isThere(field, values[at])) object[field] = values[at];
+    return object as T;
   });
 }
 
