@@ -20,8 +20,12 @@ export type ReadRows = <R extends object>(text: string, values: readonly SqlValu
 export interface UserTransaction {
   /** Reads what was committed before the user was held. The first queries go out with the lock: all sent before anything is awaited. */
   readonly read: ReadRows;
-  /** Ends it with these statements, in one round trip. Durable when it resolves; a rejection means that nothing of it is stored. */
-  commit(statements: readonly Statement[]): Promise<void>;
+  /**
+   * Ends it with these statements, in one round trip. Durable when it resolves; a rejection means that nothing of it is stored.
+   *
+   * @param how `apart`: none of them reads or writes what another one writes, so that they may run as one; default: in their order
+   */
+  commit(statements: readonly Statement[], how?: "apart" | "in order"): Promise<void>;
 }
 
 /** A database with the tables of docs/internals/store.md. Rejects with `StoreUnavailableError` for faults of disks, locks and connections. */

@@ -30,14 +30,18 @@ export function scopeName({ tenant, userId, agentId }: Scope): readonly string[]
   return [tenant, userId, agentId ?? ""];
 }
 
-interface ScopeRow extends ScopeVersion {
-  /** Null where the known state has it. */
-  readonly snapshot: string | null;
-}
-
-interface ChangesRow {
+/** A user's row, with the scope's and one of its changes. */
+interface StateRow {
+  readonly userNumber: number;
+  readonly forgotten: string | null;
+  /** Null: the scope has no row. */
+  readonly scopeId: number | null;
   readonly version: number;
-  readonly changes: string;
+  readonly snapshotVersion: number;
+  /** In the first row, where the known state is older than it. */
+  readonly snapshot: string | null;
+  /** Null: none since the snapshot, or the known state. */
+  readonly changes: string | null;
 }
 
 /** What is stored of a scope, and of its user. */
@@ -48,50 +52,36 @@ interface StoredState {
   readonly newer: StoredScope | null;
 }
 
-const BY_NAME = "s.tenant = $1 and s.user_id = $2 and s.agent_id = $3";
-const SCOPE = `select s.id as "scopeId", s.version, s.snapshot_version as "snapshotVersion",
-  case when s.snapshot_version > $4 then s.snapshot end as snapshot from scopes s where ${BY_NAME}`;
-const CHANGES = `select c.version, c.changes from changes c join scopes s on s.id = c.scope_id
-  where ${BY_NAME} and c.version > $4 order by c.version`;
-const USER = "select id, forgotten from scopes where tenant = $1 and user_id = $2 and agent_id = ''";
-
-/** How often a scope is read that changes while it is read. */
-const MOST_READS = 5;
+const STATE = `select u.id as "userNumber", u.forgotten, s.id as "scopeId", s.version, s.snapshot_version as "snapshotVersion",
+  case when s.snapshot_version > $4 and (c.version is null or c.version = s.snapshot_version + 1) then s.snapshot end as snapshot,
+  c.changes
+  from scopes u left join scopes s on s.tenant = u.tenant and s.user_id = u.user_id and s.agent_id = $3
+  left join changes c on c.scope_id = s.id and c.version > $4 and c.version > s.snapshot_version
+  where u.tenant = $1 and u.user_id = $2 and u.agent_id = '' order by c.version`;
 
 /** Whether a row of `scopes` (`s`) has a state: no other one is stored, or it ended. */
 export const HAS_STATE = "(s.version > s.snapshot_version or s.snapshot is not null)";
 
-/** Reads a scope, or what came since a known state of it. */
-export async function readScope(
-  read: ReadRows,
-  scope: Scope,
-  known: KnownScope | null,
-  readsLeft = MOST_READS,
-): Promise<StoredState> {
-  const name = [...scopeName(scope), known?.version.version ?? -1];
-  const [[row], changes, [user]] = await Promise.all([
-    read<ScopeRow>(SCOPE, name),
-    read<ChangesRow>(CHANGES, name),
-    read<{ id: number; forgotten: string | null }>(USER, name.slice(0, 2)),
-  ]);
-  const userNumber = user?.id ?? 0;
-  const forgotten = forgottenIn(user?.forgotten ?? null);
-  if (row === undefined) return { version: null, userNumber, newer: withForgotten(EMPTY_SCOPE, forgotten) };
-  const { snapshot, ...version } = row;
-  if (known !== null && known.version.scopeId !== row.scopeId) return readScope(read, scope, null);
+/** Reads a scope, or what came since a known state of it, in one query. */
+export async function readScope(read: ReadRows, scope: Scope, known: KnownScope | null): Promise<StoredState> {
+  const rows = await read<StateRow>(STATE, [...scopeName(scope), known?.version.version ?? -1]);
+  const [first] = rows;
+  const userNumber = first?.userNumber ?? 0;
+  const forgotten = forgottenIn(first?.forgotten ?? null);
+  if (first === undefined || first.scopeId === null)
+    return { version: null, userNumber, newer: withForgotten(EMPTY_SCOPE, forgotten) };
+  const { scopeId, version, snapshotVersion, snapshot } = first;
+  if (known !== null && known.version.scopeId !== scopeId) return readScope(read, scope, null);
+  const stored = { version: { scopeId, version, snapshotVersion }, userNumber };
   // Forgetting changes no version of a scope without a state.
-  if (known?.version.version === row.version && row.version > 0) return { version, userNumber, newer: null };
-  const isWhole = known === null || row.snapshotVersion > known.version.version;
-  const from = isWhole ? row.snapshotVersion : known.version.version;
-  const later = changes.filter((change) => change.version > from && change.version <= row.version);
-  if (later.length !== row.version - from) {
-    // Another process committed between these queries.
-    if (readsLeft > 1) return readScope(read, scope, known, readsLeft - 1);
+  if (known?.version.version === version && version > 0) return { ...stored, newer: null };
+  const isWhole = known === null || snapshotVersion > known.version.version;
+  const later = rows.flatMap(({ changes }) => changes ?? []);
+  if (later.length !== version - (isWhole ? snapshotVersion : known.version.version))
     throw new StoreUnavailableError("damaged", { cause: new Error("changes of a scope are missing") });
-  }
   const folding = new ScopeFolding(isWhole ? stateIn(snapshot) : known.stored());
-  for (const change of later) folding.take(decodeChanges(change.changes));
-  return { version, userNumber, newer: withForgotten(folding.stored(), forgotten) };
+  for (const changes of later) folding.take(decodeChanges(changes));
+  return { ...stored, newer: withForgotten(folding.stored(), forgotten) };
 }
 
 function stateIn(snapshot: string | null): StoredScope {
@@ -218,7 +208,7 @@ export class ScopeInTransaction implements HeldScope {
     const { version: before } = this;
     if (before === null) throw new Error("a scope is begun before it is committed");
     const { version, statements } = scopeStatements(before, delta);
-    await this.transaction.commit([...statements, ...others(before.scopeId)]);
+    await this.transaction.commit([...statements, ...others(before.scopeId)], "apart");
     return version;
   }
 }

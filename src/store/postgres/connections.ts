@@ -21,12 +21,26 @@ const IDLE_MS = 60_000;
 const FIRST_WAIT_MS = 10;
 
 /**
- * Begins a transaction with its settings: behind a pooler, the next one runs in another session. A commit is on the server's disk before it
- * resolves. A plan made while a table was small must not scan it once it has grown, so indexes are always preferred.
+ * What every transaction is run with. A commit is on the server's disk before it resolves. A plan made while a table was small must not scan
+ * it once it has grown, so indexes are always preferred.
  */
-const BEGIN = `begin isolation level read committed; set local statement_timeout = ${STATEMENT_MS}; set local lock_timeout = ${LOCK_MS};
-  set local idle_in_transaction_session_timeout = ${SILENCE_MS}; set local synchronous_commit = on; set local enable_seqscan = off;
-  set local jit = off`;
+const SETTINGS = {
+  statement_timeout: STATEMENT_MS,
+  lock_timeout: LOCK_MS,
+  idle_in_transaction_session_timeout: SILENCE_MS,
+  synchronous_commit: "on",
+  enable_seqscan: "off",
+  jit: "off",
+};
+
+/** In a session of our own they are set when it begins; behind a pooler, the next transaction runs in another session. */
+const AT_CONNECT = Object.entries(SETTINGS)
+  .map(([name, value]) => `-c ${name}=${value}`)
+  .join(" ");
+const IN_TRANSACTION = Object.entries(SETTINGS)
+  .map(([name, value]) => `; set local ${name} = ${value}`)
+  .join("");
+const BEGIN = "begin isolation level read committed";
 
 /** OIDs of `bigint`, `smallint`, `integer`, `real`, `double precision` and `numeric`. */
 const NUMBERS = new Set([20, 21, 23, 700, 701, 1700]);
@@ -49,32 +63,55 @@ export function clientConfig(url: string): pg.ClientConfig {
   };
 }
 
-/** A connection taken from its pool. It sends each statement without waiting for earlier answers. */
+/** The driver's socket, which it does not type. */
+interface WithSocket {
+  readonly connection?: { readonly stream?: { cork(): void; uncork(): void } };
+}
+
+/**
+ * A connection taken from its pool. It sends each statement without waiting for earlier answers, and all of one turn of the event loop in one
+ * write.
+ */
 export class Connection {
+  #isCorked = false;
+
   /** @param release returns it to the pool, or closes it where it is lost */
   constructor(
-    private readonly client: pg.ClientBase,
+    private readonly client: pg.ClientBase & WithSocket,
     private readonly statements: Statements,
     readonly release: (isLost: boolean) => void,
   ) {}
 
   begin(): Promise<unknown> {
-    return this.client.query(BEGIN);
+    return this.#send(this.statements.isPooled ? BEGIN + IN_TRANSACTION : BEGIN);
   }
 
   async ask<R extends object>(statement: Statement): Promise<R[]> {
-    const { rows } = await this.client.query<R & pg.QueryResultRow>(this.statements.query(statement));
+    const { rows } = await this.#send<R & pg.QueryResultRow>(this.statements.query(statement));
     return rows;
   }
 
   async commit(): Promise<void> {
-    const { command } = await this.client.query("commit");
+    const { command } = await this.#send("commit");
     // The server's answer where an earlier statement failed.
     if (command !== "COMMIT") throw new Error("the transaction was undone");
   }
 
   rollback(): Promise<unknown> {
-    return this.client.query("rollback");
+    return this.#send("rollback");
+  }
+
+  #send<R extends pg.QueryResultRow>(query: string | pg.QueryConfig): Promise<pg.QueryResult<R>> {
+    const { stream } = this.client.connection ?? {};
+    if (stream !== undefined && !this.#isCorked) {
+      this.#isCorked = true;
+      stream.cork();
+      process.nextTick(() => {
+        this.#isCorked = false;
+        stream.uncork();
+      });
+    }
+    return this.client.query<R>(query as pg.QueryConfig);
   }
 }
 
@@ -89,7 +126,8 @@ export class Connections {
     url: string,
     private readonly statements: Statements,
   ) {
-    this.#pools = { holders: poolOf(url, MOST.holders), others: poolOf(url, MOST.others) };
+    const poolOf = (max: number) => newPool(url, max, statements.isPooled);
+    this.#pools = { holders: poolOf(MOST.holders), others: poolOf(MOST.others) };
   }
 
   async acquire(purpose: Purpose): Promise<Connection> {
@@ -107,8 +145,9 @@ export class Connections {
   }
 
   /**
-   * Runs statements in one transaction, in one round trip, and gives the rows of each. Tries again once, and then until `patienceMs` have
-   * passed, where the connection was lost or the server undid the transaction for another one.
+   * Runs statements in one transaction, in one round trip, and gives the rows of each. One statement to a server of our own is a transaction
+   * by itself. Tries again once, and then until `patienceMs` have passed, where the connection was lost or the server undid the transaction
+   * for another one.
    */
   async transact(statements: readonly Statement[], patienceMs = 0): Promise<object[][]> {
     const startedAt = performance.now();
@@ -138,9 +177,10 @@ export class Connections {
 
   async #transactOnce(statements: readonly Statement[]): Promise<object[][]> {
     const connection = await this.acquire("others");
-    const begun = connection.begin();
+    const isAlone = statements.length === 1 && !this.statements.isPooled;
+    const begun = isAlone ? [] : [connection.begin()];
     const asked = statements.map((statement) => connection.ask(statement));
-    const sent = [begun, ...asked, connection.commit()];
+    const sent = [...begun, ...asked, ...(isAlone ? [] : [connection.commit()])];
     let isLost = false;
     try {
       await Promise.all(sent);
@@ -155,9 +195,10 @@ export class Connections {
   }
 }
 
-function poolOf(url: string, max: number): pg.Pool {
+function newPool(url: string, max: number, isPooled: boolean): pg.Pool {
   const pool = new pg.Pool({
     ...clientConfig(url),
+    ...(isPooled ? {} : { options: AT_CONNECT }),
     max,
     idleTimeoutMillis: IDLE_MS,
     query_timeout: SILENCE_MS,

@@ -27,14 +27,14 @@ const OLDEST_SERVER = 130_000;
  */
 export async function openPostgres(url: string): Promise<Database> {
   try {
-    const isDirect = await prepareServer(url);
-    return new PostgresDatabase(new Connections(url, new Statements(isDirect)));
+    const isPooled = await prepareServer(url);
+    return new PostgresDatabase(new Connections(url, new Statements(isPooled)));
   } catch (error) {
     throw new DatabaseOpenError(placeOf(url), reasonOf(error), { cause: error });
   }
 }
 
-/** Checks and migrates. Resolves with whether statements can be prepared. */
+/** Checks and migrates. Resolves with whether a pooler is in between. */
 async function prepareServer(url: string): Promise<boolean> {
   const client = new pg.Client(clientConfig(url));
   // The statement under way rejects, too.
@@ -43,7 +43,7 @@ async function prepareServer(url: string): Promise<boolean> {
     await client.connect();
     await checkServer(client);
     await migrate(client);
-    return await isDirect(client);
+    return await isPooled(client);
   } finally {
     await client.end();
   }
@@ -60,10 +60,10 @@ async function checkServer(client: pg.Client): Promise<void> {
   if (readOnly === "on") throw new StoreUnavailableError("read-only");
 }
 
-/** Whether no pooler is in between: a pooler makes up the process number that it greets with. */
-async function isDirect(client: pg.Client): Promise<boolean> {
+/** A pooler makes up the process number that it greets with. */
+async function isPooled(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ id: number }>("select pg_backend_pid() as id");
-  return "processID" in client && client.processID === rows[0]?.id;
+  return !("processID" in client) || client.processID !== rows[0]?.id;
 }
 
 /** Does what drizzle's `migrate` does, in one transaction with the lock, as a pooler needs it. */

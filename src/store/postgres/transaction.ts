@@ -3,6 +3,7 @@ import type { ReadRows, Statement, UserTransaction } from "../database.js";
 import type { User } from "../store.js";
 import type { Connection, Connections } from "./connections.js";
 import { isConnectionLost } from "./faults.js";
+import { joined } from "./statements.js";
 
 /** The user's locked row, and the transaction's id, which identifies its outcome later. */
 interface LockedRow {
@@ -55,7 +56,8 @@ export class PostgresTransaction implements UserTransaction {
     return this.#answer(this.connection.ask<R>({ text, values }));
   };
 
-  async commit(statements: readonly Statement[]): Promise<void> {
+  async commit(given: readonly Statement[], how: "apart" | "in order" = "in order"): Promise<void> {
+    const statements = how === "apart" ? joined(given) : given;
     const locked = await this.#locked;
     if (locked === undefined) throw new Error("a user without rows cannot be held: begin the scope first");
     this.#refuseEnded();
