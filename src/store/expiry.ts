@@ -7,8 +7,8 @@ import { unusedHeads } from "./turns.js";
 import { removeScopes, unusedUser } from "./users.js";
 
 /** See `Store.expire`. One transaction for each user. */
-export function expire(database: Database, user: User, before: number): Promise<number> {
-  return database.hold(user, async (transaction) => {
+export async function expire(database: Database, user: User, before: number): Promise<number> {
+  const expired = await database.hold(user, async (transaction) => {
     const { read } = transaction;
     let count = 0;
     const statements: (readonly Statement[])[] = [];
@@ -21,6 +21,9 @@ export function expire(database: Database, user: User, before: number): Promise<
     if (statements.length > 0) await transaction.commit([...statements.flat(), unusedUser(user)]);
     return count;
   });
+  // Out of the log, too; the file's free space is not searched.
+  if (expired > 0) await database.erase([]);
+  return expired;
 }
 
 interface ExpiredInScope {

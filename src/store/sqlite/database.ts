@@ -153,7 +153,6 @@ export class SqliteDatabase implements Database {
   }
 
   async erase(texts: readonly string[]): Promise<"erased" | "pending"> {
-    await this.idle();
     return (await this.#writing.erase(texts)) ? "erased" : "pending";
   }
 

@@ -124,6 +124,7 @@ function sleep(ms: number): void {
 
 /** Whether a file has one of some texts, plain or escaped in JSON. */
 function isIn(file: string, texts: readonly string[]): boolean {
+  if (texts.length === 0) return false;
   const longest = [...texts].sort((a, b) => b.length - a.length).slice(0, MOST_TEXTS);
   const forms = new Set(
     longest.flatMap((text) => [text, JSON.stringify(text).slice(1, -1)]).filter((text) => text !== ""),
