@@ -18,6 +18,8 @@ export const DATABASE_FILE = "memprefix.db";
 
 // Equally deep in `src` and `dist`.
 const MIGRATIONS = fileURLToPath(new URL("../../../migrations", import.meta.url));
+/** Page size of new files: most rows have about as many bytes, and a compose changes a few bytes on some ten pages. */
+const PAGE_BYTES = 2_048;
 /** Milliseconds that opening waits for another process's lock. */
 const OPEN_WAIT_MS = 5_000;
 /** Milliseconds between retries for locks that SQLite itself does not wait for. */
@@ -136,6 +138,7 @@ function openOnce(file: string, prepare: (connection: Connection) => void): Conn
   }
   const sqlite = new Database(file, { timeout: OPEN_WAIT_MS });
   try {
+    sqlite.pragma(`page_size = ${PAGE_BYTES}`);
     sqlite.pragma("journal_mode = WAL");
     sqlite.pragma(`synchronous = ${SYNCHRONOUS}`);
     // A checkpoint waits for the disk; the writer makes them. 16 MB at most until then.
