@@ -33,8 +33,12 @@ function retrieve(k: number, random: () => number) {
     .map(({ memory }) => memory);
 }
 
-async function measure(file: string, k: number, layout: "single" | "conversation"): Promise<number[]> {
-  const memprefix = openService({ file, countTokens: countO200k, now: Date.now });
+async function measure(directory: string | null, k: number, layout: "single" | "conversation"): Promise<number[]> {
+  const memprefix = openService({
+    ...(directory !== null && { directory }),
+    countTokens: countO200k,
+    now: Date.now,
+  });
   const random = seeded(k);
   const times: number[] = [];
   for (let user = 0; user < USERS; user++) {
@@ -66,11 +70,11 @@ try {
   console.log(`compose in-process, ms; users with ${EARLIER} earlier requests; ${USERS * MEASURED} composes per row`);
   console.log("| layout       |   k | store     |  p50 |  p99 |");
   console.log("| ------------ | --: | --------- | ---: | ---: |");
-  await measure(":memory:", 20, "single");
+  await measure(null, 20, "single");
   for (const layout of ["single", "conversation"] as const) {
     for (const k of [20, 100]) {
       for (const store of ["file", "in memory"]) {
-        const times = await measure(store === "file" ? join(directory, `${layout}-${k}.db`) : ":memory:", k, layout);
+        const times = await measure(store === "file" ? join(directory, `${layout}-${k}`) : null, k, layout);
         console.log(
           `| ${layout.padEnd(12)} | ${k.toString().padStart(3)} | ${store.padEnd(9)} | ${quantile(times, 0.5)} | ${quantile(times, 0.99)} |`,
         );

@@ -1,8 +1,7 @@
 /**
  * `npm run bench -- load-pairs VARIANT VARIANT…`: what `npm run bench -- load` measures at full load, of several services in one run, in turn. All of them
  * run, and one at a time is sent composes, for some seconds; so a machine whose speed changes from minute to minute changes it for all.
- * A variant is `sqlite` or `postgres` (a server of its own), and `sqlite:FILE` or `postgres:FILE` with the `cli/main.js` of another build; `bare`
- * is a floor: PostgreSQL with commits that are one insert each (`bare-postgres.ts`).
+ * A variant is `sqlite` or `postgres` (a server of its own), and `sqlite:FILE` or `postgres:FILE` with the `cli/main.js` of another build.
  * In the environment: `WARM_UP` composes first, `ROUNDS` of `COMPOSES` each, `ACTIVE`, `CONNECTIONS`, `K`, and `POSTGRES_FLAGS`.
  * Takes `--data FOLDER` (`recorded-data.ts`).
  *
@@ -13,7 +12,6 @@
  * neighbours slow the cores it is as noisy.
  */
 import { setTimeout } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { LoadConnection } from "./load-client.js";
 import { LoadDatabase } from "./load-database.js";
@@ -40,8 +38,6 @@ const LEAD = 60;
 const data = neededData();
 const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 
-const BARE = fileURLToPath(new URL("bare-postgres.ts", import.meta.url));
-
 /** What one round of a variant gave. */
 interface Round {
   readonly perSecond: number;
@@ -64,12 +60,11 @@ class Variant {
   ) {}
 
   static async start(name: string): Promise<Variant> {
-    const [, kind, file] = /^(sqlite|postgres|bare)(?::(.+))?$/.exec(name) ?? [];
-    if (kind === undefined) throw new Error(`${name}: begin with sqlite, postgres or bare`);
+    const [, kind, file] = /^(sqlite|postgres)(?::(.+))?$/.exec(name) ?? [];
+    if (kind === undefined) throw new Error(`${name}: begin with sqlite or postgres`);
     const flags = (process.env["POSTGRES_FLAGS"] ?? "").split(" ").filter(Boolean);
     const database = kind === "sqlite" ? null : await LoadDatabase.start(flags);
-    const program = kind === "bare" ? ["--import", "tsx", BARE] : file === undefined ? undefined : [file];
-    const services = new LoadServices(1, database, false, program);
+    const services = new LoadServices(1, database, file === undefined ? undefined : [file]);
     await services.start();
     return new Variant(name, services);
   }

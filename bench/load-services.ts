@@ -74,24 +74,22 @@ export function controlProcesses(count: number): LoadProcesses {
   return new LoadProcesses(Array.from({ length: count }, () => ({ args: ["--import", "tsx", CONTROL], env: {} })));
 }
 
-/** Services, each with a data directory of its own, or all on one; or all on one PostgreSQL database. */
+/** Services, each with a data directory of its own, or all on one PostgreSQL database. */
 export class LoadServices extends LoadProcesses {
   readonly #directories: readonly string[];
 
   /**
    * @param database null: SQLite files
-   * @param sharesFile whether all use one data directory
    * @param program what Node runs in place of the command line that is measured
    */
   constructor(
     count: number,
     readonly database: LoadDatabase | null,
-    sharesFile = false,
     program: readonly string[] = [MAIN],
   ) {
-    const made = Array.from({ length: sharesFile ? 1 : count }, () => mkdtempSync(join(tmpdir(), "memprefix-load-")));
+    const made = Array.from({ length: count }, () => mkdtempSync(join(tmpdir(), "memprefix-load-")));
     super(
-      Array.from({ length: count }, (_, at) => made[at % made.length] as string).map((directory) => ({
+      made.map((directory) => ({
         args: [...program, "serve"],
         env: {
           MEMPREFIX_PORT: "0",

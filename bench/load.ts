@@ -2,9 +2,9 @@
  * `npm run bench -- load`: composes of many users over HTTP on loopback, k = 20, from recorded real Mem0 searches. The service is a process of
  * its own. Throughput and waiting over time, memory, bytes written and on disk; then the same at a steady rate, up to twice what was
  * sustained, and users who come back when they are no longer in memory; then a start on the database that was made. In the environment:
- * `USERS`, `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K`; `SERVICES`, among which users are shared out, each with a data directory of its own, with
- * `ONE_DIRECTORY=1` all on one; `DATABASE=postgres`, where they are instances on one database of a PostgreSQL server of the bench's own
- * (`POSTGRES_FLAGS`, such as `-c shared_buffers=1GB`); with `AFFINITY=none` any of those that share is sent any request; `SHARES` and
+ * `USERS`, `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K`; `SERVICES`, among which users are shared out, each with a data directory of its own;
+ * `DATABASE=postgres`, where they are instances on one database of a PostgreSQL server of the bench's own (`POSTGRES_FLAGS`, such as
+ * `-c shared_buffers=1GB`), and with `AFFINITY=none` any of them is sent any request; `SHARES` and
  * `RETURNING` of what was sustained, or of `SUSTAINED`, for `SECONDS` each, on at most `MOST_CONNECTIONS`; `CONTROL=1` for the same beside
  * servers that only compute for `CONTROL_MS`, as far as those can; `NODE_FLAGS` in place of those of `npm start`, `MAIN` for another build's
  * `cli/main.js`. Takes `--data FOLDER` (`recorded-data.ts`).
@@ -34,10 +34,9 @@ const hasAffinity = process.env["AFFINITY"] !== "none";
 const data = neededData();
 const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 const database = process.env["DATABASE"] === "postgres" ? await LoadDatabase.start(words("POSTGRES_FLAGS")) : null;
-const sharesFile = process.env["ONE_DIRECTORY"] === "1";
-if (!hasAffinity && database === null && !sharesFile)
-  throw new Error("AFFINITY=none is for DATABASE=postgres and ONE_DIRECTORY=1: else each has its own file");
-const services = new LoadServices(number("SERVICES", 1), database, sharesFile);
+if (!hasAffinity && database === null)
+  throw new Error("AFFINITY=none is for DATABASE=postgres: else each has its own file");
+const services = new LoadServices(number("SERVICES", 1), database);
 /** Users are shared out among processes, or all of them are everybody's. */
 function lanesOf(ports: readonly number[], questions: number): readonly Lane[] {
   const shape = { each: questions, k, active };
@@ -56,7 +55,7 @@ const open = Array.from({ length: connections }, (_, at) => {
   return { bodies, connection: new LoadConnection(port, "/compose") };
 });
 console.log(
-  `${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}, services: ${lanes.length}, ${database === null ? "SQLite" : "PostgreSQL"}${sharesFile ? " in one directory" : ""}${hasAffinity ? "" : ", without affinity"}`,
+  `${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}, services: ${lanes.length}, ${database === null ? "SQLite" : "PostgreSQL"}${hasAffinity ? "" : ", without affinity"}`,
 );
 const columns = ["composes", "per s", "CPU ms each", "database server's", "the client's", "all cores' at most, per s"];
 console.log(`| ${[...columns, "KB written each", "p50, ms", "p99, ms", "RSS, MiB", "database, MB"].join(" | ")} |`);

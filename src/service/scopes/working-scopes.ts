@@ -35,7 +35,7 @@ export interface WorkingConversation {
   readonly turns: Conversation;
   /** Whether it lost its end since its newest prompt, because a memory was forgotten. */
   readonly isCut: boolean;
-  /** Whether it was read for this, and not in memory. */
+  /** Whether it was not in memory. */
   readonly isRead: boolean;
 }
 
@@ -100,7 +100,7 @@ export class WorkingScope {
   async conversation(id: ConversationId): Promise<WorkingConversation> {
     const loaded = this.state.loadedConversation(id);
     if (loaded !== undefined) return { turns: loaded, isCut: this.#cut.has(id), isRead: false };
-    if (!this.isStored) return { turns: new Conversation([]), isCut: false, isRead: false };
+    if (!this.isStored) return { turns: new Conversation([]), isCut: false, isRead: true };
     const { turns, isCut } = await this.store.loadConversation(this.scopeId, id);
     return { turns: new Conversation(turns), isCut, isRead: true };
   }

@@ -1,209 +1,119 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
-import {
-  DEFAULT_SCOPE_BOUNDS,
-  type MemoryId,
-  type RequestId,
-  type Scope,
-  type UserId,
-} from "../../../src/core/index.js";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { DEFAULT_SCOPE_BOUNDS, type RequestId } from "../../../src/core/index.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
-import { WorkingScopes } from "../../../src/service/scopes/working-scopes.js";
-import { StaleScopeError } from "../../../src/store/api/store.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
-import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
-import { composeInto, deltaOf, recordFor, stateOf } from "../../store/api/stored-compose.js";
+import { deltaOf, WorkingScopes } from "../../../src/service/scopes/working-scopes.js";
+import { SqlStore } from "../../../src/store/sql-store.js";
+import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
+import { openFile, openInMemory } from "../../../src/store/sqlite/open.js";
+import type { Store } from "../../../src/store/store.js";
+import { ComposedUsers, scopeOf } from "../../store/composed-users.js";
 import { ana, composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memprefix-scopes-"));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const user = (n: number) => scopeOf(`user-${n}`);
 
-const scopeOf = (n: number): Scope => ({ tenant: "default", userId: `user-${n}` as UserId, agentId: null });
+function openScopes(maxBytes: number): { readonly store: Store; readonly scopes: WorkingScopes } {
+  const store = new SqlStore(openInMemory());
+  onTestFinished(() => store.close());
+  return { store, scopes: new WorkingScopes(store, (text) => text.length, maxBytes, DEFAULT_SCOPE_BOUNDS) };
+}
 
-/** An object that tells of each call of a method. */
-function countingCalls<T extends object>(of: T, called: (name: string) => void): T {
-  return new Proxy(of, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== "function") return value;
-      return (...args: unknown[]) => {
-        called(String(name));
-        return Reflect.apply(value, target, args);
-      };
-    },
-  });
+/** A service in memory, and the queries that it sends, except for figures of prompts. */
+function openCounted(options: Parameters<typeof openService>[0]): { service: Memprefix; queries: string[] } {
+  const connection = openFile(":memory:");
+  const queries: string[] = [];
+  const read = connection.read.bind(connection);
+  connection.read = (text, values) => {
+    if (!text.includes("from prompts")) queries.push(text);
+    return read(text, values);
+  };
+  const store = new SqlStore(new SqliteDatabase(connection, () => false, null));
+  return { service: openService({ ...options, store }), queries };
 }
 
 describe("working scopes", () => {
   it("weigh no more than their bound, whoever asks, and drop the least recently used first", async () => {
-    const store = new JournalStore(journalIn(openDatabase(":memory:")));
-    const scopes = new WorkingScopes(store, (text) => text.length, 50_000, DEFAULT_SCOPE_BOUNDS);
+    const { scopes } = openScopes(50_000);
     for (let n = 0; n < 200; n++) {
-      await scopes.use(scopeOf(n), () => {});
-      await scopes.use(scopeOf(0), () => {});
+      for (const one of [n, 0]) {
+        await scopes.begin(user(one), NOON);
+        await scopes.use(user(one), () => {});
+      }
       expect(scopes.weight).toBeLessThanOrEqual(50_000);
     }
     expect(scopes.size).toBeLessThan(30);
-    const [hot, cold] = await Promise.all([0, 1].map((n) => scopes.use(scopeOf(n), ({ state }) => state)));
-    await scopes.use(scopeOf(0), ({ state }) => expect(state).toBe(hot));
-    await scopes.use(scopeOf(1), ({ state }) => expect(state).toBe(cold));
-    await store.close();
+    const [hot, cold] = await Promise.all([0, 1].map((n) => scopes.use(user(n), ({ state }) => state)));
+    await scopes.use(user(0), ({ state }) => expect(state).toBe(hot));
+    await scopes.use(user(1), ({ state }) => expect(state).toBe(cold));
   });
 
-  it("are loaded again after work on them threw, and work is repeated when another process was faster", async () => {
-    const store = new JournalStore(journalIn(openDatabase(":memory:")));
-    const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
-    const seen = new Set<unknown>();
-    await expect(
-      scopes.use(scopeOf(0), ({ state }) => {
-        seen.add(state);
-        throw new Error("broken");
-      }),
-    ).rejects.toThrow("broken");
-    let attempts = 0;
-    await scopes.use(scopeOf(0), ({ state }) => {
-      seen.add(state);
-      if (++attempts < 3) throw new StaleScopeError();
+  it("are loaded again after work on them threw, and weigh nothing where they were dropped meanwhile", async () => {
+    const { scopes } = openScopes(1_000_000);
+    await scopes.begin(user(0), NOON);
+    const before = await scopes.use(user(0), ({ state }) => state);
+    const throwing = scopes.use(user(0), ({ state }) => {
+      expect(state).toBe(before);
+      throw new Error("broken");
     });
-    expect(attempts).toBe(3);
-    expect(seen.size).toBe(4);
-    const alwaysLate = scopes.use(scopeOf(0), () => {
-      throw new StaleScopeError();
-    });
-    await expect(alwaysLate).rejects.toMatchObject({ name: "StoreUnavailableError", fault: "busy" });
-    await store.close();
-  });
-
-  it("that were let go of while they were worked on weigh nothing afterwards", async () => {
-    const store = new JournalStore(journalIn(openDatabase(":memory:")));
-    const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
-    await scopes.use(scopeOf(0), async () => {
-      await Promise.resolve();
-      scopes.drop(scopeOf(0));
+    await expect(throwing).rejects.toThrow("broken");
+    expect([scopes.size, scopes.weight]).toEqual([0, 0]);
+    await scopes.use(user(0), ({ state }) => {
+      expect(state).not.toBe(before);
+      scopes.drop(user(0));
     });
     expect([scopes.size, scopes.weight]).toEqual([0, 0]);
-    await store.close();
-  });
-
-  it("are used without a read of the store; a commit finds out that another process was first, and so does a check", async () => {
-    const file = join(directory, "first.db");
-    const [store, other] = [
-      new JournalStore(journalIn(openDatabase(file))),
-      new JournalStore(journalIn(openDatabase(file))),
-    ];
-    const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
-    await composeInto(other, scopeOf(0), { requestId: "r1", question: "Tea?", memories: { m1: "Green tea." } });
-    const before = await scopes.use(scopeOf(0), ({ state }) => state);
-    await composeInto(other, scopeOf(0), { requestId: "r2", question: "Tea?", memories: { m2: "Black tea." } });
-    expect(await scopes.use(scopeOf(0), ({ state }) => state)).toBe(before);
-    const sizes: number[] = [];
-    await scopes.use(scopeOf(0), async (working) => {
-      sizes.push(working.state.register.size);
-      working.state.rememberWorker("north", []);
-      await working.commit((base) => store.commitChanges(scopeOf(0), base, deltaOf(working.state)));
-    });
-    expect(sizes).toEqual([1, 2]);
-    await composeInto(other, scopeOf(0), { requestId: "r3", question: "Tea?", memories: { m3: "No tea." } });
-    expect(await scopes.read(scopeOf(0), ({ state }) => state.register.size)).toBe(3);
-    await other.deleteUser("default", scopeOf(0).userId, false);
-    const checked = scopes.use(scopeOf(0), async (working) => {
-      await working.check();
-      return working.state.register.size;
-    });
-    expect(await checked).toBe(0);
-    await Promise.all([store.close(), other.close()]);
   });
 
   it("know the requests under way as the store does, and ask it for those of before only", async () => {
-    const store = new JournalStore(journalIn(openDatabase(":memory:")));
-    const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
-    const asked: number[] = [];
+    const { store, scopes } = openScopes(1_000_000);
+    const users = new ComposedUsers(store);
+    const scope = user(0);
+    let queries = 0;
     const underWay = store.underWaySince.bind(store);
-    store.underWaySince = (scope, since) => {
-      asked.push(since);
-      return underWay(scope, since);
+    store.underWaySince = (...of) => {
+      queries++;
+      return underWay(...of);
     };
-    const scope = scopeOf(0);
-    for (const requestId of ["a", "b"]) await composeInto(store, scope, { requestId, question: "?", memories: {} });
-    await scopes.use(scope, async (working) => {
-      const at = NOON;
-      const compare = async (since: number) =>
-        expect(await working.requests.since(since)).toBe(await underWay(scope, since));
-      await compare(at - 1);
-      for (let n = 0; n < 40; n++) {
-        const { record } = await recordFor(store, scope, { requestId: `r${n}`, question: "?", memories: {} });
-        await working.commit((base) => store.commitCompose(scope, base, { ...record, at: at + n }));
-        working.requests.composed(`r${n}` as RequestId, at + n);
-        if (n % 3 === 0) {
-          const ids = [`r${n}` as RequestId];
-          const { state } = await stateOf(store, scope);
-          await working.commit((base) => store.commitEviction(scope, base, deltaOf(state), ids));
-          working.requests.ended(ids);
-        }
-        // Of more the store does not look which are open.
-        for (const since of n < 28 ? [at - 1, at, at + n - 5, at + n] : [at + 15, at + n]) await compare(since);
-      }
-      expect(await working.requests.since(at - 1)).toBe(at - 1);
-    });
-    expect(asked.length).toBeLessThan(4);
-    await store.close();
+    const said = (id: string, at: number) => ({ requestId: id, question: "?", memories: {}, at });
+    for (const id of ["a", "b"]) await users.compose(scope, said(id, NOON));
+    for (let n = 0; n < 40; n++) {
+      const [id, at] = [`r${n}` as RequestId, NOON + n];
+      await scopes.use(scope, async (working) => {
+        await working.commit(async (held) => held.commitCompose(await users.record(held, working.state, said(id, at))));
+        working.requests.composed(id, at);
+      });
+      if (n % 3 === 0)
+        await scopes.use(scope, async (working) => {
+          await working.commit((held) => held.commitEviction(deltaOf(working.state), [id]));
+          working.requests.ended([id]);
+        });
+      // Among more than 32 the store does not look which are open.
+      for (const since of n < 28 ? [NOON - 1, NOON, at - 5, at] : [NOON + 15, at])
+        await scopes.use(scope, async ({ requests, scopeId }) =>
+          expect(await requests.since(since)).toBe(await underWay(scopeId, since)),
+        );
+    }
+    await scopes.use(scope, async ({ requests }) => expect(await requests.since(NOON - 1)).toBe(NOON - 1));
+    expect(queries).toBeLessThan(4);
   });
 
-  it("that are not in memory are asked for once, with the conversation", async () => {
-    const store = new JournalStore(journalIn(openDatabase(":memory:")));
-    const asked: string[] = [];
-    const counted = countingCalls(store, (name) => asked.push(name));
+  it("are read once, and then nothing is read of them", async () => {
     let now = NOON;
-    const service = openService({ store: counted, maxWorkingBytes: 1, now: () => now });
+    const { service, queries } = openCounted({ now: () => now });
     const history: { role: string; content: string }[] = [];
     for (let turn = 0; turn < 3; turn++) {
+      // Nothing is under way any more.
+      now += 3_600_000;
       const messages = [...history, { role: "user", content: `Question ${turn}` }];
-      const options = { memories: memories({ m1: "Ana likes tea.", m2: `Fact ${turn}` }), messages };
-      for (const conversationId of ["c", null]) {
-        // Nothing is under way any more.
-        now += 3_600_000;
-        await composeWith(service, { ...options, userId: "ana", conversationId });
-        // Another user takes its place.
-        await composeWith(service, { ...options, userId: "bo", conversationId: null });
-      }
+      const options = { memories: memories({ m1: "Ana likes tea.", m2: `Fact ${turn}` }), messages, userId: "ana" };
+      for (const conversationId of ["c", null]) await composeWith(service, { ...options, conversationId });
+      if (turn === 0) expect(queries.splice(0)).not.toEqual([]);
       history.push(...messages.slice(-1), { role: "assistant", content: "I see." });
     }
-    // What first tokens take is asked for by time, and belongs to no user.
-    const ofScopes = asked.filter((name) => name !== "countFirstTokenTimes");
-    expect(ofScopes).toEqual(Array.from({ length: 12 }, () => ["loadScope", "commitCompose"]).flat());
+    expect(queries).toEqual([]);
     await service.close();
-  });
-
-  it("of a client that sends windows are asked what was said once after they are loaded, and then nothing", async () => {
-    const asked: string[] = [];
-    const database = journalIn(openDatabase(":memory:"));
-    const serviceOn = () =>
-      openService({ store: new JournalStore(countingCalls(database, (name) => asked.push(name))), now: () => now });
-    let now = NOON;
-    const [one, two] = [serviceOn(), serviceOn()];
-    const say = async (service: Memprefix, turn: number) => {
-      now += 3_600_000;
-      asked.length = 0;
-      const said = turn === 0 ? ["Question 0"] : [`Question ${turn - 1}`, "I see.", `Question ${turn}`];
-      const messages = said.map((content, at) => ({ role: at % 2 === 0 ? "user" : "assistant", content }));
-      const options = { userId: "ana", conversationId: "c", memories: memories({ m1: "Ana likes tea." }), messages };
-      await composeWith(service, options);
-      return asked.filter((name) => name !== "countFirstTokenTimes");
-    };
-    expect(await say(one, 0)).toEqual(["load", "write"]);
-    // The whole history.
-    expect(await say(one, 1)).toEqual(["write"]);
-    await say(one, 2);
-    expect(await say(one, 3)).toEqual(["write"]);
-    // The newest turn; those of its epoch before it, together; and the instructions.
-    const ofHistory = ["list", "read", "list", "read", "shared"];
-    const loading = ["deletionsOf", "load", "versionOf", "versionOf", "write"];
-    expect((await say(two, 4)).sort()).toEqual([...loading, ...ofHistory].sort());
-    expect(await say(two, 5)).toEqual(["write"]);
-    await one.close();
   });
 
   it("change no byte of an answer: a service that keeps none in memory answers as one that keeps all", async () => {
@@ -226,44 +136,21 @@ describe("working scopes", () => {
     await Promise.all([keeps.close(), drops.close()]);
   });
 
-  it("agree between two processes on one file: each continues what the other composed", async () => {
-    const file = join(directory, "two.db");
-    const [one, two, alone] = [openService({ file }), openService({ file }), openService({})];
-    const history: { role: string; content: string }[] = [];
-    for (let turn = 0; turn < 8; turn++) {
-      const asked = { role: "user", content: `Question ${turn}` };
-      const options = {
-        userId: ana,
-        conversationId: "c",
-        requestId: `r${turn}`,
-        messages: [...history, asked],
-        memories: memories({ [`m${turn}`]: `Fact ${turn}`, m0: "Fact 0" }),
-      };
-      expect(await composeWith(turn % 2 === 0 ? one : two, options)).toEqual(await composeWith(alone, options));
-      history.push(asked, { role: "assistant", content: "Yes." });
-    }
-    await Promise.all([one.close(), two.close(), alone.close()]);
-  });
-
-  it("forget a memory that another process told together with one that this one has not heard of", async () => {
-    const file = join(directory, "forgetting.db");
-    const [one, two] = [0, 1].map(() => {
-      const database = openDatabase(file);
-      return openService({ database, store: new JournalStore(journalIn(database)) });
-    }) as [Memprefix, Memprefix];
-    const asked = (requestId: string, texts: Readonly<Record<string, string>>) => ({
+  it("are as they are stored once a second service on their directory has ended", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "memprefix-scopes-"));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const [one, other, alone] = [openService({ directory }), openService({ directory }), openService()];
+    const asked = (n: number) => ({
       userId: ana,
       conversationId: "c",
-      requestId,
-      messages: [{ role: "user", content: "Tea?" }],
-      memories: memories(texts),
+      requestId: `r${n}`,
+      query: `Question ${n}`,
+      memories: memories({ [`m${n}`]: `Fact ${n}` }),
     });
-    await composeWith(one, asked("r1", { m1: "Green tea." }));
-    await composeWith(two, asked("r2", { m1: "Green tea.", m2: "Black tea." }));
-    await one.forgetMemory(ana, "m1" as MemoryId);
-    const again = await composeWith(two, asked("r2", {}));
-    expect(JSON.stringify(again.messages)).toContain("Black tea.");
-    expect(JSON.stringify(again.messages)).not.toContain("Green tea.");
-    await Promise.all([one.close(), two.close()]);
+    for (const [n, service] of [one, other].entries())
+      expect(await composeWith(service, asked(n))).toEqual(await composeWith(alone, asked(n)));
+    await other.close();
+    expect(await composeWith(one, asked(2))).toEqual(await composeWith(alone, asked(2)));
+    await Promise.all([one.close(), alone.close()]);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { MemoryId, UserId } from "../../../src/core/index.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { Gate } from "../../hostile/owned-memories.js";
-import { composeWith, found, searchingSource } from "../compose/service-fixture.js";
+import { composeWith, found, memories, openService, searchingSource } from "../compose/service-fixture.js";
 import { beforeComposes, SHARED, sharedDatabase } from "../shared-database.js";
 
 const ANA = "ana" as UserId;
@@ -21,6 +21,24 @@ describe.each(SHARED)("two services on one database in $name", ({ name, skip }) 
       memories: [{ id: SAFE, memory: OLD }],
     });
   const stored = async (service: Memprefix) => JSON.stringify(await service.exportUser(ANA));
+
+  it.skipIf(skip)("each continue what the other one composed, in the bytes of one alone", async () => {
+    const [one, other, alone] = [await database.start(), await database.start(), openService()];
+    const history: { role: string; content: string }[] = [];
+    for (let turn = 0; turn < 8; turn++) {
+      const question = { role: "user", content: `Question ${turn}` };
+      const options = {
+        userId: "ana",
+        conversationId: "c",
+        requestId: `r${turn}`,
+        messages: [...history, question],
+        memories: memories({ [`m${turn}`]: `Fact ${turn}`, m0: "Fact 0" }),
+      };
+      expect(await composeWith(turn % 2 === 0 ? one : other, options)).toEqual(await composeWith(alone, options));
+      history.push(question, { role: "assistant", content: "Yes." });
+    }
+    await alone.close();
+  });
 
   it.skipIf(skip)("give no memory that the other one has forgotten, with any agent", async () => {
     const [one, other] = [await database.start(), await database.start()];
@@ -48,9 +66,9 @@ describe.each(SHARED)("two services on one database in $name", ({ name, skip }) 
     const gate = new Gate();
     let texts = { [SAFE]: OLD } as Readonly<Record<string, string>>;
     const source = searchingSource(async () => {
-      const memories = found(texts);
+      const results = found(texts);
       await gate.pass();
-      return memories;
+      return results;
     });
     const [one, other] = [await database.start(), await database.start(undefined, source)];
     const asking = composeWith(other, { userId: "ana", query: "What opens it?" });
