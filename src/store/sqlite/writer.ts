@@ -1,4 +1,5 @@
-import { closeSync, openSync, readSync } from "node:fs";
+import { openSync, readSync, statSync } from "node:fs";
+import { keptIn } from "../../core/text/collections.js";
 import { messageOf } from "../../core/text/thrown.js";
 import type { SqlValue, Statement } from "../database.js";
 import { type StoreFault, StoreUnavailableError } from "../store.js";
@@ -27,8 +28,9 @@ const BETWEEN_CHECKPOINTS = 512;
 /** Milliseconds for which an erasure waits for readers. */
 const READERS_MS = 1_000;
 const AGAIN_MS = 20;
-/** Texts that a file is searched for, the longest ones; bytes that are read at once. */
+/** Texts that a file is searched for, the longest ones; bytes of each, as a page may have no more of it; and bytes that are read at once. */
 const MOST_TEXTS = 16;
+const BEGINNING = 64;
 const READ_AT_ONCE = 1 << 20;
 
 /** Writes to a file: all transactions that it is told together are one in the file. */
@@ -122,26 +124,30 @@ function sleep(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-/** Whether a file has one of some texts, plain or escaped in JSON. */
+/**
+ * Descriptors of files that were searched, by device and inode. They stay open: closing one would release the locks of every connection of
+ * this process (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
+ */
+const descriptors = new Map<string, number>();
+
+function descriptorOf(file: string): number {
+  const { dev, ino } = statSync(file);
+  return keptIn(descriptors, `${dev}:${ino}`, () => openSync(file, "r"));
+}
+
+/** Whether a file has the beginning of one of some texts, plain or escaped in JSON. */
 function isIn(file: string, texts: readonly string[]): boolean {
-  if (texts.length === 0) return false;
   const longest = [...texts].sort((a, b) => b.length - a.length).slice(0, MOST_TEXTS);
-  const forms = new Set(
-    longest.flatMap((text) => [text, JSON.stringify(text).slice(1, -1)]).filter((text) => text !== ""),
-  );
-  const needles = [...forms].map((text) => Buffer.from(text));
-  const overlap = needles.reduce((most, { length }) => Math.max(most, length - 1), 0);
-  const bytes = Buffer.alloc(READ_AT_ONCE + overlap);
-  const descriptor = openSync(file, "r");
-  try {
-    for (let at = 0; ; at += READ_AT_ONCE) {
-      const read = readSync(descriptor, bytes, 0, bytes.length, at);
-      const piece = bytes.subarray(0, read);
-      if (needles.some((needle) => piece.includes(needle))) return true;
-      if (read < bytes.length) return false;
-    }
-  } finally {
-    closeSync(descriptor);
+  const forms = new Set(longest.flatMap((text) => [text, JSON.stringify(text).slice(1, -1)]));
+  const needles = [...forms].filter((form) => form !== "").map((form) => Buffer.from(form).subarray(0, BEGINNING));
+  if (needles.length === 0) return false;
+  const descriptor = descriptorOf(file);
+  const bytes = Buffer.alloc(READ_AT_ONCE + BEGINNING);
+  for (let at = 0; ; at += READ_AT_ONCE) {
+    const read = readSync(descriptor, bytes, 0, bytes.length, at);
+    const piece = bytes.subarray(0, read);
+    if (needles.some((needle) => piece.includes(needle))) return true;
+    if (read < bytes.length) return false;
   }
 }
 

@@ -13,6 +13,8 @@ import { type TransferListItem, Worker, type WorkerOptions } from "node:worker_t
 export const STORE_THREAD = {
   resourceLimits: { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 8, stackSizeMb: 1 },
   execArgv: [],
+  // A file that SQLite has open is never closed beside it.
+  trackUnmanagedFds: false,
 } as const satisfies WorkerOptions;
 
 interface Waiting<Answer> {

@@ -1,9 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, expect, it } from "vitest";
 import { DATABASE_FILE, openBeside, openOwned } from "../../../src/store/sqlite/open.js";
+import { builtModule, startScript } from "./built-store.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memprefix-erasing-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -35,3 +36,26 @@ it("an erasure that a reader kept from its end is finished with the next one, by
   expect([isInFiles("the blue safe"), isInFiles("the red one")]).toEqual([false, false]);
   await database.close();
 });
+
+/** Opens a directory, erases, and stays. */
+const OWNER = `
+  import { openOwned } from ${JSON.stringify(builtModule("sqlite/open"))};
+  const { database } = openOwned(process.argv[1]);
+  console.log(await database.erase(["nothing that is there"]));
+  process.stdin.resume();
+`;
+
+const hasLocks = existsSync("/proc/locks");
+it.skipIf(!hasLocks)(
+  `leaves the owner's locks on the file${hasLocks ? "" : " (skipped: no /proc/locks)"}`,
+  async () => {
+    const own = mkdtempSync(join(directory, "own-"));
+    const { child, line, ended } = startScript(OWNER, own);
+    expect(await line()).toBe("erased");
+    const { ino } = statSync(join(own, DATABASE_FILE));
+    const locks = readFileSync("/proc/locks", "utf8").split("\n");
+    expect(locks.filter((lock) => lock.includes(` ${child.pid} `) && lock.includes(`:${ino} `))).toHaveLength(1);
+    child.kill("SIGKILL");
+    await ended;
+  },
+);

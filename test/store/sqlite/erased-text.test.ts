@@ -1,0 +1,136 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { SqlStore } from "../../../src/store/sql-store.js";
+import { DATABASE_FILE, openOwned } from "../../../src/store/sqlite/open.js";
+import { IS_WHOLE } from "../../run-length.js";
+import { ComposedUsers, scopeOf } from "../composed-users.js";
+
+const root = mkdtempSync(join(tmpdir(), "memprefix-erased-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const ana = scopeOf("ana");
+const SECRET = "Ana hides the key under the third flower pot, behind the garden shed";
+
+/** Numbers that look random, the same each time. */
+function randomly(seed: number): (most: number) => number {
+  let state = seed;
+  return (most) => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+    return Math.floor((state / 2 ** 31) * most);
+  };
+}
+
+describe("text that was deleted", () => {
+  let directory: string;
+  let users: ComposedUsers;
+  beforeEach(() => {
+    directory = mkdtempSync(join(root, "data-"));
+    users = new ComposedUsers(new SqlStore(openOwned(directory).database));
+  });
+  const bytes = () => readdirSync(directory).map((name) => readFileSync(join(directory, name)));
+  /** How many files have a text, as `grep -a` finds it. */
+  const inFiles = (text: string) => bytes().filter((file) => file.includes(text)).length;
+  /** Pieces of a text that are in the files. */
+  const pieces = (text: string, length = 32) => {
+    const files = bytes();
+    const all = Array.from({ length: Math.max(1, text.length - length + 1) }, (_, at) => text.slice(at, at + length));
+    return all.filter((piece) => files.some((file) => file.includes(piece)));
+  };
+
+  it.each([
+    ["a sentence", SECRET],
+    ["longer than a page", Array.from({ length: 400 }, (_, n) => `${SECRET}, step ${n}`).join("; ")],
+    ["with characters that JSON escapes", `${SECRET}: "left\\right",\nthen café`],
+  ])("of a memory in the middle of a long conversation is in no file: %s", async (_name, secret) => {
+    for (let n = 0; n < (IS_WHOLE ? 1_000 : 200); n++)
+      await users.compose(scopeOf(`user-${n % 20}`), {
+        requestId: `r${n}`,
+        question: `Question ${n}? ${"It is long. ".repeat(n % 30)}`,
+        memories: { [`m${n % 50}`]: `Fact ${n % 50} of user ${n % 20}. ${"And more. ".repeat(n % 40)}` },
+        conversation: `c${n % 3}`,
+      });
+    for (let n = 0; n < 30; n++) {
+      const memories: Record<string, string> = { [`m${n % 7}`]: `Fact ${n % 7} of Ana. ${"And more. ".repeat(n)}` };
+      if (n % 5 === 3) memories["secret"] = secret;
+      const question = n === 20 ? `Is it so? ${secret}` : `And ${n}?`;
+      await users.compose(ana, { requestId: `r${n}`, question, memories, conversation: "c" });
+    }
+    expect(inFiles(SECRET)).toBeGreaterThan(0);
+    const receipt = await users.forget(ana, "secret");
+    expect(receipt).toMatchObject({ files: "erased", prompts: 27, conversations: [{ conversationId: "c" }] });
+    expect([inFiles(secret), inFiles(SECRET), pieces(SECRET)]).toEqual([0, 0, []]);
+    await users.compose(ana, { requestId: "next", question: "And then?", memories: {}, conversation: "c" });
+    expect(inFiles(SECRET)).toBe(0);
+    await users.store.close();
+    expect(inFiles(SECRET)).toBe(0);
+  });
+
+  it("of a user is in no file, though nobody names it", async () => {
+    for (let n = 0; n < 60; n++) {
+      const text = n % 2 === 0 ? `${SECRET} ${n} ${"more ".repeat(n)}` : "Bob drinks tea. ".repeat(n);
+      await users.compose(n % 2 === 0 ? ana : scopeOf("bob"), {
+        requestId: `r${n}`,
+        question: n % 2 === 0 ? `${SECRET}, asked ${n} times.` : "Well?",
+        memories: { [`m${n}`]: text },
+        ...(n % 4 < 2 ? { conversation: "c" } : {}),
+      });
+    }
+    await users.deleteUser(ana);
+    expect([inFiles(SECRET), pieces(SECRET)]).toEqual([0, []]);
+    expect((await users.store.counts(await users.numberOf(scopeOf("bob")))).requests).toBe(30);
+    await users.store.close();
+  });
+
+  it("stays while another connection reads an older state, is said to, and goes at the next opening", async () => {
+    await users.compose(ana, { requestId: "r", question: "Well?", memories: { m: SECRET } });
+    const reader = new Database(join(directory, DATABASE_FILE), { readonly: true });
+    reader.exec("begin");
+    reader.prepare("select count(*) from scopes").get();
+    expect((await users.forget(ana, "m")).files).toBe("pending");
+    expect(inFiles(SECRET)).toBeGreaterThan(0);
+    reader.exec("commit");
+    await users.store.close();
+    reader.close();
+    const { database } = openOwned(directory);
+    expect([inFiles(SECRET), pieces(SECRET)]).toEqual([0, []]);
+    await database.close();
+  });
+
+  it("is in no file, whoever and whatever is deleted, as rows move", async () => {
+    const pick = randomly(7);
+    const known = new Map<string, Map<string, string>>();
+    const left: string[] = [];
+    let added = 0;
+    for (let step = 0; step < (IS_WHOLE ? 1_500 : 400); step++) {
+      const user = `user-${pick(30)}`;
+      const own = known.get(user) ?? new Map<string, string>();
+      known.set(user, own);
+      if (step % 10 === 9 && own.size > 0) {
+        const isUser = step % 20 === 19;
+        const gone = isUser ? [...own.keys()] : [...own.keys()].slice(0, 1);
+        if (isUser) await users.deleteUser(scopeOf(user));
+        else for (const memory of gone) await users.forget(scopeOf(user), memory);
+        const files = bytes();
+        for (const memory of gone) {
+          const mark = own.get(memory) ?? "none";
+          if (files.some((file) => file.includes(mark))) left.push(`${mark} at ${step}`);
+          own.delete(memory);
+        }
+        continue;
+      }
+      const memories = Object.fromEntries(
+        Array.from({ length: 3 }, () => {
+          const mark = `mark ${added++}x of ${user}`;
+          own.set(`m-${added}`, mark);
+          return [`m-${added}`, `${mark} ${"and more words ".repeat(1 + pick(60))}`];
+        }),
+      );
+      await users.compose(scopeOf(user), { requestId: `r-${step}`, question: "Well?", memories });
+    }
+    expect(left).toEqual([]);
+    await users.store.close();
+  });
+});
