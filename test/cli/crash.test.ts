@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { surviveKills } from "../crash/survive-kills.js";
 
 const KILLS = 4;
-const KILLS_OF_TWO = 3;
+const KILLS_OF_CHATS = 3;
 const SEED = 20_260_101;
 
 describe("memprefix serve, killed at any moment", () => {
@@ -24,9 +24,9 @@ describe("memprefix serve, killed at any moment", () => {
       expect(deed).toBeGreaterThan(0);
   }, 180_000);
 
-  it("holds to the same with two services on one directory that chat and keep exchanges, whichever is asked", async () => {
-    const own = mkdtempSync(join(directory, "two-"));
-    const survival = await surviveKills({ directory: own, kills: KILLS_OF_TWO, seed: SEED, services: 2 });
+  it("holds to the same while users chat, have exchanges kept, and are forgotten before the engine has answered", async () => {
+    const own = mkdtempSync(join(directory, "chats-"));
+    const survival = await surviveKills({ directory: own, kills: KILLS_OF_CHATS, seed: SEED, chats: true });
     expect(survival.answered).toBeGreaterThan(50);
     const { turns, chats, forgottenMemories, forgottenUsers } = survival;
     for (const deed of [turns, chats, forgottenMemories, forgottenUsers]) expect(deed).toBeGreaterThan(0);

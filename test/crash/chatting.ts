@@ -37,6 +37,8 @@ export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngin
       JSON.stringify({ object: "chat.completion", choices: [{ index: 0, message, finish_reason: "stop" }] }),
     );
   });
+  // A connection that it closes just as the next chat is sent would be a failure of the engine.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,

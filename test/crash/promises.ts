@@ -1,11 +1,14 @@
 import type { Ended } from "../cli/launch.js";
 import { type Choices, type Forgotten, isForgetful, marksIn } from "./actors.js";
-import { type Answered, type Answers, ask, GONE, type Services } from "./answers.js";
+import { type Answered, type Answers, ask, type Body, GONE, type Services } from "./answers.js";
 import { BATCHED, TALKERS } from "./cast.js";
 
 /** Older answers that are asked for again after each kill, beside those since the one before. */
 const SAMPLE = 150;
 const ASKED_AT_ONCE = 12;
+/** Milliseconds for which an answer is asked for again: a busy server may hold the locks of a killed instance until its session ends. */
+const PATIENCE_MS = 10_000;
+const AGAIN_MS = 100;
 
 /**
  * Asks for answers again, after the last kill for all, and before it for the new ones and some others: each has to come back as it was;
@@ -28,12 +31,19 @@ export async function repeatAnswers(
 }
 
 async function repeat(services: Services, { body, text }: Answered, { gone, going }: Forgotten): Promise<void> {
-  const again = await ask(services, "POST", "/compose", body);
-  if (again === GONE) throw new Error("the service died by itself");
+  const again = await answered(services, body);
   const isTouched = isForgetful(body.user_id) && [...marksIn(text)].some((name) => going.has(name));
   const told = [...marksIn(again)].filter((name) => gone.has(name));
   if (told.length > 0) throw new Error(`${body.request_id} tells ${told}, which was forgotten`);
   if (!isTouched && again !== text) throw new Error(`${body.request_id} came back changed:\n${text}\n${again}`);
+}
+
+async function answered(services: Services, body: Body): Promise<string> {
+  for (const began = performance.now(); ; await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))) {
+    const text = await ask(services, "POST", "/compose", body);
+    if (text !== GONE) return text;
+    if (performance.now() - began > PATIENCE_MS) throw new Error("the service died by itself, or answers nobody");
+  }
 }
 
 /** One text for a label, one label for a text, whatever was killed in between. Throws where that is not so. */

@@ -1,8 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openDatabase } from "../../src/store/database/open-database.js";
-import { JournalStore } from "../../src/store/journal/journal-store.js";
-import { journalIn } from "../../src/store/sqlite/sqlite-journal.js";
 import { launch, listening } from "../cli/launch.js";
 import { checkDatabase } from "../store/checked-database.js";
 import { Choices, type Deeds, type Forgotten, isEachDone, marksIn } from "./actors.js";
@@ -17,8 +14,8 @@ export interface Ordeal {
   readonly directory: string;
   readonly kills: number;
   readonly seed: number;
-  /** Services that run side by side on the directory; two also chat, with an engine, and keep exchanges as memories. Default: 1. */
-  readonly services?: 1 | 2;
+  /** Whether users also chat, with an engine, and have exchanges kept as memories. Default: no. */
+  readonly chats?: boolean;
   readonly print?: (line: string) => void;
 }
 
@@ -37,9 +34,9 @@ export interface Survival extends Deeds {
 }
 
 /**
- * Runs the built service, or two on one directory, under many users at once, kills with SIGKILL at random moments, and looks after each:
- * whether the database holds to its promises, whether what was forgotten is out of the files, whether every answer comes back with the same bytes. Rejects
- * with the first promise that was broken.
+ * Runs the built service under many users at once, kills it with SIGKILL at random moments, and checks after each: everything in the
+ * database loads, nothing in its files was forgotten, every answer comes back with the same bytes. Rejects with the first promise that was
+ * broken.
  */
 export async function surviveKills(ordeal: Ordeal): Promise<Survival> {
   const forgotten: Forgotten = { gone: new Set(), going: new Set() };
@@ -54,11 +51,11 @@ export async function surviveKills(ordeal: Ordeal): Promise<Survival> {
 async function surviveWith(
   chatEngine: WatchingEngine,
   forgotten: Forgotten,
-  { directory, kills, seed, services: count = 1, print = () => {} }: Ordeal,
+  { directory, kills, seed, chats = false, print = () => {} }: Ordeal,
 ): Promise<Survival> {
   const choices = new Choices(seed);
   const { actors: asking, answers, deeds } = castOf(seed, new Answers(), forgotten);
-  const chatters = ["w0", "w1"].slice(0, 2 * (count - 1));
+  const chatters = chats ? ["w0", "w1"] : [];
   const actors = [
     ...asking,
     ...chatters.map((user, n) => chatter(chatEngine, deeds, forgotten, user, choicesOf(seed, 60 + n))),
@@ -70,7 +67,7 @@ async function surviveWith(
       HOME: directory,
       MEMPREFIX_DATA_DIR: data,
       MEMPREFIX_PORT: "0",
-      MEMPREFIX_SOURCE: count === 1 ? "none" : "embedded",
+      MEMPREFIX_SOURCE: chats ? "embedded" : "none",
       MEMPREFIX_UPSTREAM_URL: chatEngine.url,
       // A service that forgot by its end what is cached may start a conversation afresh; what is kept is what is looked at.
       MEMPREFIX_RETENTION: "keep",
@@ -80,62 +77,48 @@ async function surviveWith(
   let killedAtStart = 0;
   let last = { users: 0, requests: 0 };
   for (let kill = 0; ; kill++) {
-    last = (await checkFiles(data, forgotten, count)) ?? last;
-    const services = Array.from({ length: count }, start);
+    last = (await checkFiles(data, forgotten)) ?? last;
+    const service = start();
     try {
       if (kill < kills - 1 && choices.pick(12) === 0) {
         const pause = new Promise((resolve) => setTimeout(resolve, choices.pick(600)));
-        await Promise.race([pause, ...services.map(listening)]);
+        await Promise.race([pause, listening(service)]);
         killedAtStart++;
       } else {
-        const addresses = await Promise.all(services.map(listening));
-        const asked = servicesAt(() => addresses[choices.pick(count)] ?? "");
+        const address = await listening(service);
+        const asked = servicesAt(() => address);
         repeated += await repeatAnswers(asked, answers, forgotten, kill === kills ? null : choices);
         if (kill === kills) break;
         const acting = Promise.all(actors.map((actor) => actor(asked)));
         const enough = answers.arrived + 20 + choices.pick(180);
         // Chats begin once Mem0 has started.
-        const enoughChats = deeds.chats + 2 * (count - 1);
+        const enoughChats = deeds.chats + chatters.length;
         // That it held is worth nothing where little was done, as on a slow machine: the last kill waits for a bit of everything.
-        const isDone = () => kill < kills - 1 || isEachDone(deeds, count > 1);
+        const isDone = () => kill < kills - 1 || isEachDone(deeds, chats);
         const isEnough = () => answers.arrived >= enough && deeds.chats >= enoughChats && isDone();
         let isOver = false;
         await Promise.race([until(() => isOver || isEnough()), acting]).finally(() => {
           isOver = true;
         });
-        for (const { child } of services) {
-          await new Promise((resolve) => setTimeout(resolve, choices.pick(15)));
-          child.kill("SIGKILL");
-        }
+        service.child.kill("SIGKILL");
         await acting;
       }
     } finally {
-      for (const { child } of services) child.kill("SIGKILL");
-      for (const ended of await Promise.all(services.map((service) => service.ended))) checkKilled(ended);
+      service.child.kill("SIGKILL");
+      checkKilled(await service.ended);
     }
     if (chatEngine.told.length > 0) throw new Error(`the engine is told ${chatEngine.told}, which was forgotten`);
     if ((kill + 1) % 10 === 0) print(`${kill + 1} kills, ${answers.size} answers kept`);
   }
-  last = (await checkFiles(data, forgotten, count)) ?? last;
+  last = (await checkFiles(data, forgotten)) ?? last;
   checkLabels(answers);
   return { kills, killedAtStart, answered: answers.size, repeated, ...deeds, ...last };
 }
 
 /** What a dead service left: a database that holds to its promises, and nothing of what it said is forgotten. */
-async function checkFiles(
-  data: string,
-  { gone }: Forgotten,
-  services: number,
-): Promise<{ users: number; requests: number } | null> {
+async function checkFiles(data: string, { gone }: Forgotten): Promise<{ users: number; requests: number } | null> {
   const file = join(data, "memprefix.db");
   if (!existsSync(file)) return null;
-  if (services > 1) {
-    // What one deletes while another reads stays in the log until the next process finishes it.
-    const store = new JournalStore(journalIn(openDatabase(file)));
-    await store.emptyLog();
-    await store.erased();
-    await store.close();
-  }
   // Before it is opened: opening may write the log back.
   for (const path of [file, `${file}-wal`]) {
     if (!existsSync(path)) continue;

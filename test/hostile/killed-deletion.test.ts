@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import type { MemoryId, UserId } from "../../src/core/index.js";
 import { finishingDeletions } from "../../src/service/records/wrapped-sources.js";
-import type { PendingSourceDeletions } from "../../src/store/api/store.js";
+import type { PendingSourceDeletions, User } from "../../src/store/store.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { Gate, gone, ownedMemories } from "./owned-memories.js";
 import { twoServices } from "./two-services.js";
@@ -73,7 +73,7 @@ describe("a single memory's deletion that is finished while the user is deleted 
         if (source.kept.length === 2) pending = { everything: true, memoryIds };
         return read;
       },
-      async deletedFromSource(_tenant: string, _userId: UserId, memoryId: MemoryId | null) {
+      async deletedFromSource(_user: User, memoryId: MemoryId | null) {
         const { everything, memoryIds } = pending;
         pending =
           memoryId === null
