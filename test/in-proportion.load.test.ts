@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { withoutProviderMemories } from "../src/core/blocks/provider-memories.js";
-import { QuoteSearch } from "../src/core/index.js";
 import { withoutFilePaths } from "../src/core/text/file-paths.js";
 import { sentencesOf } from "../src/core/text/memory-text.js";
 import { eventsOf } from "../src/engines/upstream/answer-body.js";
@@ -43,13 +42,6 @@ const on =
     return () => work(text);
   };
 
-const almostQuoted: Work = (length) => {
-  const half = "a".repeat(length / 2);
-  const search = new QuoteSearch([`${half}b${half.slice(1)}`]);
-  const said = `b${"a".repeat(2 * length)}`;
-  return () => search.isIn(said);
-};
-
 /** Memories that are not safe to parse, each of which is left out. */
 const unsafeMemories: Work = (length) => {
   const item = '{"id":"1","memory":"x","metadata":{"__proto__":[]}}';
@@ -87,7 +79,6 @@ const WORK: readonly (readonly [what: string, work: Work, length: number])[] = [
   ["a provider's memories among introductions", on("\n\n\n\nMemory: ", provided(ownMessage)), 200_000],
   ["a provider's memories among line breaks", on("\n", provided(ownMessage)), 200_000],
   ["a provider's memories in one memory", on("Memory: ", provided(retrieved)), 200_000],
-  ["quotes in what is almost quoted", almostQuoted, 80_000],
   ["memories that are not safe to parse", unsafeMemories, 100_000],
   ["a long event in small pieces", longEvent, 250_000],
 ];

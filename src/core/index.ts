@@ -62,7 +62,6 @@ export * from "./cost/engine-model.js";
 export * from "./cost/engine-work.js";
 export * from "./cost/time-law-fit.js";
 export { escapeText, unescapeText } from "./escaping/escaping.js";
-export { comparableText, QuoteSearch } from "./escaping/quote-search.js";
 export { carryOver, MAX_MEMORY_BUDGET_RATIO } from "./ordering/carry-over.js";
 export {
   alignTo,

@@ -65,8 +65,7 @@ export class RequestReading {
     const path = own && (await reading.pathTo(own));
     const [said, head] = await Promise.all([path && reading.said(path), own && reading.head(own)]);
     if (!said || !head) return null;
-    const turns = said.map(({ turn, given }) => ({ turn, given: given ?? [] }));
-    return { body: row.digest, answer: decodeAnswer(row.answer), head, turns };
+    return { body: row.digest, answer: decodeAnswer(row.answer), head, turns: said };
   }
 
   /** See `Store.findServed`. */

@@ -126,12 +126,12 @@ export class TurnReading {
   }
 
   /** The turns of a path with the messages that each added; null where a message is gone. */
-  async said(path: readonly Turn[]): Promise<readonly Required<SpokenTurn>[] | null> {
+  async said(path: readonly Turn[]): Promise<readonly SpokenTurn[] | null> {
     const keys = path.map(({ id }) => this.#turns.get(id)?.keys ?? []);
     const conversation = path.at(-1)?.conversationId ?? NO_CONVERSATION;
     const known = await this.#messages(conversation, [...new Set(keys.flat())]);
     const said = path.map((turn, at) => ({ turn, given: (keys[at] ?? []).map((key) => known.get(key)) }));
-    return said.some(({ given }) => given.includes(undefined)) ? null : (said as Required<SpokenTurn>[]);
+    return said.some(({ given }) => given.includes(undefined)) ? null : (said as SpokenTurn[]);
   }
 
   /** The instructions of a prompt. */
@@ -196,9 +196,9 @@ export async function findHistory(
   const sent = turns.filter(({ turn }) => turn.promptTokens > 0);
   return {
     head,
-    newest: turns.at(-1)?.given?.length ?? 0,
-    hasOwnHead: turns[0]?.given?.length === 0,
-    messages: turns.flatMap(({ given }) => given ?? []),
+    newest: turns.at(-1)?.given.length ?? 0,
+    hasOwnHead: turns[0]?.given.length === 0,
+    messages: turns.flatMap(({ given }) => given),
     prompts: sent.map(({ turn }) => ({ total: turn.promptTokens, computed: turn.computedTokens })),
     behind: turns.findLast(({ turn }) => turn.behind !== null)?.turn.behind ?? null,
   };

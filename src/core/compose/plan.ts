@@ -70,24 +70,22 @@ export interface Plan extends Pick<RetentionChoice, "retention" | "freshStart"> 
   readonly depth?: PlanDepth;
 }
 
-/** A turn with the plain messages that it added; null if they were erased because they quoted a forgotten memory. */
+/** A turn with the plain messages that it added. */
 export interface SpokenTurn {
   readonly turn: Turn;
-  readonly given: readonly ChatMessage[] | null;
+  readonly given: readonly ChatMessage[];
 }
 
 /** An earlier prompt, as far as it can be rebuilt from stored rows. */
 export interface StoredPrompt {
-  /** Null if the request's id was reassigned to a later one. */
-  readonly requestId: RequestId | null;
+  readonly requestId: RequestId;
   /** The turns of its path, first to last; the last one is its own. */
   readonly turns: readonly SpokenTurn[];
-  /** The instructions at its head; null if they were erased. */
-  readonly head: readonly ChatMessage[] | null;
+  /** The instructions at its head. */
+  readonly head: readonly ChatMessage[];
   /** When it was composed, in milliseconds since the epoch. */
   readonly at: number;
-  /** The plan's figures; null if the request's id was reassigned to a later one. */
-  readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens" | "miss"> | null;
+  readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens" | "miss">;
   /** Tokens that the engine counts besides it. */
   readonly besideTokens: number;
   /** Whether the engine reported its eviction. */

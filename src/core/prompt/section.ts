@@ -68,22 +68,6 @@ export function labelsIn(injection: Injection): ReadonlySet<Label> {
   return labels;
 }
 
-/** The injection without some labels: without their blocks, references to them, and annotations that would be empty. */
-export function withoutLabels(injection: Injection, forgotten: ReadonlySet<Label>): Injection {
-  const keep = (labels: readonly Label[]) => labels.filter((label) => !forgotten.has(label));
-  const blocks = injection.blocks
-    .filter((block) => !forgotten.has(block.label))
-    .map((block) => ({ ...block, replaces: keep(block.replaces) }));
-  const annotations = injection.annotations.flatMap((annotation): Annotation[] => {
-    if (annotation.kind === "restored") {
-      return forgotten.has(annotation.label) ? [] : [{ ...annotation, replaces: keep(annotation.replaces) }];
-    }
-    const labels = keep(annotation.labels);
-    return labels.length === 0 ? [] : [{ ...annotation, labels }];
-  });
-  return { blocks, annotations };
-}
-
 /**
  * Where a turn's section goes: before its question's text; after its tool result, in a user message of its own whose content is a text, or
  * a list of parts if the client's is; or inside the tool result's message, after its text, for engines and chat templates that accept no

@@ -24,10 +24,10 @@ export const miss = z.object({ cause: field.missCause, tokens: z.int() }).nullab
 });
 
 const prompt = {
-  request_id: z.string().nullable().describe("Null: the id was used again by a later request."),
+  request_id: z.string(),
   at: z.int().describe("When it was composed, in milliseconds since the epoch."),
   total_tokens: z.int(),
-  expected_cached_tokens: z.int().nullable().describe("What memprefix expected to hit."),
+  expected_cached_tokens: z.int().describe("What memprefix expected to hit."),
   reported_cached_tokens: z.int().nullable().describe("By the engine, in memprefix's count; null: not reported."),
   is_evicted: z.boolean().describe("Whether the engine reported its eviction."),
 };

@@ -91,36 +91,33 @@ function stableOf(
   return differs < 0 ? stable.length : differs;
 }
 
-/** Rebuilds a stored answer: its messages byte for byte from the turns, without memories forgotten since. */
+/** Rebuilds a stored answer: its messages byte for byte from the turns. */
 export function answerAgain(
   { requestId, scope }: Pick<ComposedPromptParts, "requestId" | "scope">,
   request: AnsweredRequest,
   textOf: TextOf,
   form: AnswerForm,
 ): ComposeAnswer {
-  const messages = storedMessages(request, textOf) ?? [];
+  const messages = storedMessages(request, textOf);
   const injection = request.turns.at(-1)?.turn.injection ?? NOTHING_INJECTED;
   const annotations = injection.annotations.map((annotation) => renderAnnotation(annotation, textOf));
   const parts = { requestId, scope, messages, head: request.head.length, injection, annotations };
   return composeAnswer(parts, request.answer, form);
 }
 
-/** A stored prompt's messages, byte for byte, without memories forgotten since; null: what was said was erased. */
+/** A stored prompt's messages, byte for byte. */
 export function storedMessages(
   { head, turns: spoken }: Pick<StoredPrompt, "head" | "turns">,
   textOf: TextOf,
-): readonly ChatMessage[] | null {
-  if (head === null) return null;
+): readonly ChatMessage[] {
   const turns = spoken.map(({ turn }) => turn);
   const last = turns.at(-1);
   const standing = standingInjections(turns.slice(0, -1), last ?? DROPS_NOTHING);
   if (last !== undefined) standing.push(last.injection);
-  const said = spoken.map(({ turn, given }, at) =>
-    given === null
-      ? null
-      : turnMessages(given, turn.placement, renderSection(standing[at] ?? NOTHING_INJECTED, textOf)),
+  const said = spoken.flatMap(({ turn, given }, at) =>
+    turnMessages(given, turn.placement, renderSection(standing[at] ?? NOTHING_INJECTED, textOf)),
   );
-  return said.includes(null) ? null : [...head, ...said.flatMap((messages) => messages ?? [])];
+  return [...head, ...said];
 }
 
 /** What of a plan says where later prompts will diverge. */

@@ -15,13 +15,11 @@ import type { WorkingScope } from "../scopes/working-scopes.js";
 
 /** A stored prompt's figures. */
 export interface ShownFigures {
-  /** Null: its id was used again by a later request. */
-  readonly requestId: RequestId | null;
+  readonly requestId: RequestId;
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly totalTokens: number;
-  /** Null: not known any more. */
-  readonly expectedCachedTokens: number | null;
+  readonly expectedCachedTokens: number;
   /** By memprefix's count of the prompt; null: the engine did not report. */
   readonly reportedCachedTokens: number | null;
   readonly isEvicted: boolean;
@@ -47,10 +45,11 @@ export interface ShownMessage {
   readonly text: string | null;
 }
 
-/** An explanation with the messages of both prompts; null: text of it was forgotten. */
+/** An explanation with the messages of both prompts. */
 export interface ShownPrompt {
   readonly explanation: Explanation;
-  readonly messages: readonly ShownMessage[] | null;
+  readonly messages: readonly ShownMessage[];
+  /** Null: it continued none. */
   readonly continuedMessages: readonly ShownMessage[] | null;
 }
 
@@ -72,18 +71,18 @@ export async function showIn(
   const { prompt, continued } = await continuedPrompt(store, scopeId, requestId);
   const here = storedMessages(prompt, register.textOf);
   const there = continued && storedMessages(continued, register.textOf);
-  const texts = (messages: readonly ChatMessage[] | null) => (messages ?? []).map((message) => JSON.stringify(message));
-  const [own, other] = [texts(here), texts(there)];
+  const texts = (messages: readonly ChatMessage[]) => messages.map((message) => JSON.stringify(message));
+  const [own, other] = [texts(here), texts(there ?? [])];
   const differs = own.findIndex((text, at) => text !== other[at]);
   const shared = differs < 0 ? own.length : differs;
-  const shown = (messages: readonly ChatMessage[] | null) =>
-    messages?.map((message, at): ShownMessage => {
+  const shown = (messages: readonly ChatMessage[]) =>
+    messages.map((message, at): ShownMessage => {
       const { role, content } = message;
       const text = typeof content === "string" ? content : JSON.stringify(content ?? message);
       return { role, tokens: countTokens(text), isShared: at < shared, text: hasText ? text : null };
-    }) ?? null;
+    });
   const explanation = explanationOf(prompt, continued, []);
-  return { explanation, messages: shown(here), continuedMessages: shown(there) };
+  return { explanation, messages: shown(here), continuedMessages: there && shown(there) };
 }
 
 async function continuedPrompt(store: Store, scopeId: number, requestId: RequestId) {
@@ -100,8 +99,7 @@ function explanationOf(
   const { plan, evicted } = prompt;
   const report = reportOf(prompt);
   const because = continued?.evicted === true ? "evicted" : "unknown";
-  const planned = plan?.miss ?? null;
-  const miss = plan === null || report === null ? planned : reportedMiss(plan, report, because);
+  const miss = report === null ? plan.miss : reportedMiss(plan, report, because);
   const own = { ...figuresOf(prompt), isEvicted: evicted };
   const explained = { ...own, miss, continued: continued && figuresOf(continued) };
   return {
@@ -122,7 +120,7 @@ function figuresOf(prompt: StoredPrompt): ShownFigures {
     requestId,
     at,
     totalTokens,
-    expectedCachedTokens: plan?.expectedCachedTokens ?? null,
+    expectedCachedTokens: plan.expectedCachedTokens,
     reportedCachedTokens: report && Math.min(totalTokens, cachedOf(report, totalTokens)),
     isEvicted: evicted,
   };
@@ -139,13 +137,13 @@ function wordsOf(of: Omit<Explanation, "words">): string[] {
   } = of;
   const age = continued && Math.round((of.at - continued.at) / 1_000);
   return [
-    `Request ${requestId} has ${totalTokens} tokens. memprefix expected ${expected ?? "an unknown number"} of them to be cached.`,
+    `Request ${requestId} has ${totalTokens} tokens. memprefix expected ${expected} of them to be cached.`,
     reported === null
       ? "The engine's cached tokens were not reported. Post its usage to /feedback."
       : `The engine reported ${reported} cached tokens.`,
     continued === null
       ? "It continues no earlier prompt."
-      : `It continues request ${continued.requestId ?? "(its id was used again)"}, composed ${age} s before, of ${continued.totalTokens} tokens.`,
+      : `It continues request ${continued.requestId}, composed ${age} s before, of ${continued.totalTokens} tokens.`,
     miss === null
       ? "Nothing was missed: only the new turn's own text is computed."
       : `Missed: ${miss.tokens} tokens, cause: ${miss.cause.replaceAll("_", " ")}.`,

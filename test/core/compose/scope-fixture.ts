@@ -18,7 +18,7 @@ import type { Annotations } from "../../../src/core/conversation/injecting.js";
 import type { DedupeName } from "../../../src/core/conversation/repeats.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import { prefixExact } from "../../../src/core/ordering/ordering.js";
-import { labelsIn, withoutLabels } from "../../../src/core/prompt/section.js";
+import { labelsIn } from "../../../src/core/prompt/section.js";
 import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";
 import type { ChatMessage, TokenCounter } from "../../../src/core/text/message.js";
@@ -171,10 +171,10 @@ export class UserScope {
     const gone = this.#state.register.forget(id as MemoryId);
     this.#state.forget(gone);
     for (const turns of this.#turns.values()) {
-      for (const [at, turn] of turns.entries()) {
-        const requested = turn.requested.filter((label) => !gone.has(label));
-        turns[at] = { ...turn, injection: withoutLabels(turn.injection, gone), requested };
-      }
+      const first = turns.findIndex(({ injection }) => [...labelsIn(injection)].some((label) => gone.has(label)));
+      if (first >= 0) turns.splice(first);
+      for (const [at, turn] of turns.entries())
+        turns[at] = { ...turn, requested: turn.requested.filter((label) => !gone.has(label)) };
     }
     this.#state.unloadConversations();
     this.store();

@@ -2,13 +2,7 @@ import { describe, expect, it } from "vitest";
 import { WITHDRAWN } from "../../../src/core/blocks/context-block.js";
 import { retained, standingOf } from "../../../src/core/conversation/conversation.js";
 import { bestAgain, paperAnnotations, sectionsHaveLabels } from "../../../src/core/conversation/injecting.js";
-import {
-  type Injection,
-  isEmptyInjection,
-  labelsIn,
-  NOTHING_INJECTED,
-  withoutLabels,
-} from "../../../src/core/prompt/section.js";
+import { type Injection, isEmptyInjection, labelsIn, NOTHING_INJECTED } from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { label, labels } from "../context-index/served-sequences.js";
 
@@ -66,16 +60,8 @@ describe("lines that quote", () => {
     ],
   };
 
-  it("are named by the labels of their texts, and leave with them", () => {
+  it("are named by the labels of their texts", () => {
     expect(labelsIn(quoting)).toEqual(new Set([1, 2, 3, 4, 5, 6]));
-    expect(withoutLabels(quoting, new Set(labels(2, 3, 6)))).toEqual({
-      blocks: [{ label: 5, replaces: [1] }],
-      annotations: [
-        { kind: "outdated", labels: [1] },
-        { kind: "best", labels: [5] },
-      ],
-    });
-    expect(withoutLabels(quoting, labelsIn(quoting))).toEqual(NOTHING_INJECTED);
   });
 
   it("stay under every retention where they correct, with the blocks that replace", () => {
@@ -92,11 +78,6 @@ describe("lines that quote", () => {
         [6, WITHDRAWN],
       ]),
     );
-  });
-
-  it("say that a text is over also where the block that replaced it was forgotten", () => {
-    const { replaced } = standingOf([withoutLabels(quoting, new Set(labels(5)))]);
-    expect([replaced.get(label(1)), replaced.get(label(2))]).toEqual([WITHDRAWN, WITHDRAWN]);
   });
 });
 
@@ -115,23 +96,6 @@ describe("an injection", () => {
 
   it("names every label that occurs in it in any role", () => {
     expect(labelsIn(injection)).toEqual(new Set([1, 2, 3, 4, 5, 6]));
-  });
-
-  it("loses blocks and every reference to them when labels are forgotten, and lines left with nothing to say", () => {
-    expect(withoutLabels(injection, new Set(labels(2, 3, 6)))).toEqual({
-      blocks: [{ label: 5, replaces: [1] }],
-      annotations: [{ kind: "order", labels: [5] }],
-    });
-    expect(withoutLabels(injection, new Set(labels(4))).annotations[0]).toEqual({
-      kind: "restored",
-      label: 3,
-      replaces: [],
-    });
-    expect(withoutLabels(injection, new Set([...labelsIn(injection)]))).toEqual(NOTHING_INJECTED);
-  });
-
-  it("stays as it is where it holds none of the forgotten labels", () => {
-    expect(withoutLabels(injection, new Set(labels(77)))).toEqual(injection);
   });
 
   it("is empty only without blocks and annotations", () => {
