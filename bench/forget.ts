@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- forget`: 1,000 random memories (`FORGET_MEMORIES`), quoted in random encodings, places, agents and processes to two built services
- * on one directory, then forgotten. Looks through all files, both logs and what the engine was sent afterwards; ends with 1 where anything of
- * them is left. `SEED` says which. The same as in `test/hostile/forgetting.test.ts`, only longer.
+ * `npm run bench -- forget`: 1,000 random memories (`FORGET_MEMORIES`), quoted word for word in random places by several agents to a built
+ * service, then forgotten. Searches all files, its log and what the engine was sent afterwards; ends with 1 where anything of them is left.
+ * `SEED` says which. The same as in `test/hostile/forgetting.test.ts`, only longer.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

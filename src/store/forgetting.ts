@@ -1,6 +1,7 @@
 import { setImmediate as pause } from "node:timers/promises";
 import {
   type ConversationId,
+  CUT_MARK,
   type Label,
   labelsIn,
   type MemoryId,
@@ -52,7 +53,9 @@ export async function forget(
   } = await database.hold(user, async (transaction) => {
     const scopes = await loadScopes(transaction.read, user);
     const gone = scopes.map((one) => forgetIn(one, memoryId));
-    const words = [...new Set([...texts, ...gone.flatMap((one) => one.words)])].filter((text) => text !== "");
+    const words = [...new Set([...texts, ...gone.flatMap((one) => one.words)].map(withoutCut))].filter(
+      (text) => text !== "",
+    );
     const found: ForgottenInScope[] = [];
     for (const one of gone) found.push(await cutsIn(transaction.read, one, words, at));
     const receipt = await receiptOf(transaction.read, found);
@@ -61,6 +64,11 @@ export async function forget(
     return { ...receipt, words, files: "erased" as const };
   });
   return { ...receipt, files: await database.erase(words) };
+}
+
+/** A memory that was too long is quoted without the mark of its cut. */
+function withoutCut(text: string): string {
+  return text.endsWith(CUT_MARK) ? text.slice(0, -CUT_MARK.length) : text;
 }
 
 /** A scope as it is stored, in memory. */
@@ -161,8 +169,12 @@ function formsOf(text: string): readonly string[] {
   const escaped = (one: string) => JSON.stringify(one).slice(1, -1);
   const ascii = (one: string) =>
     one.replace(/[\u007f-\uffff]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  const once = escaped(text);
-  return [...new Set([once, escaped(once), ascii(once), escaped(ascii(once))])];
+  // Line breaks of a memory are stored as one kind.
+  const whole = [...new Set([text, text.replaceAll("\n", "\r\n")])];
+  return whole.flatMap((one) => {
+    const once = escaped(one);
+    return [...new Set([one, once, escaped(once), ascii(once), escaped(ascii(once))])];
+  });
 }
 
 /** Whether a column has a parameter in it, in SQL of both databases. */

@@ -2,10 +2,9 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import { launch, listening } from "../cli/launch.js";
 import { seededNumbers } from "../cli/seeded-numbers.js";
-import { ENCODINGS, filesIn, type Message, PLACES } from "./quotes.js";
+import { filesIn, type Message, PLACES, VERBATIM } from "./quotes.js";
 
 /** How much is to be forgotten. */
 export interface Oblivion {
@@ -40,8 +39,6 @@ interface Kept {
 const MEMORIES_OF_A_USER = 8;
 const USERS_AT_ONCE = 6;
 const AGENTS = [null, "planner", "coach"] as const;
-/** The longest that the files may take to be clean: where one process reads the log, another empties it a second later. */
-const PATIENCE_MS = 30_000;
 const MARK = /zqx[a-z]{9}/g;
 
 /** What memories are made of, beside their marks. */
@@ -83,9 +80,9 @@ const PIECES = [
 ] as const;
 
 /**
- * Has two built services on one directory, with an engine behind them, told random memories and random quotes of them: in encodings within
- * encodings, anywhere in a prompt, by several agents, at either process. Then most are forgotten, alone or with their user, at either
- * process. Looks for what is left of them: in every file, in what the services printed, in what the engine was sent afterwards.
+ * Has a built service, with an engine behind it, told random memories and word-for-word quotes of them, anywhere in a prompt, by several
+ * agents. Then most are forgotten, alone or with their user. Looks for what is left of them: in every file, in what the service printed, in
+ * what the engine was sent afterwards.
  */
 export async function forgetQuotes({ directory, memories, seed, print = () => {} }: Oblivion): Promise<Found> {
   const random = seededNumbers(seed);
@@ -93,27 +90,23 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
   const oneOf = <T>(all: readonly T[]): T => all[pick(all.length)] as T;
   const engine = await recordingEngine();
   const data = join(directory, "data");
-  const start = () =>
-    launch(["serve"], {
-      PATH: process.env["PATH"] ?? "",
-      HOME: directory,
-      MEMPREFIX_DATA_DIR: data,
-      MEMPREFIX_PORT: "0",
-      MEMPREFIX_SOURCE: "none",
-      MEMPREFIX_UPSTREAM_URL: engine.url,
-      MEMPREFIX_LOG_LEVEL: "debug",
-    });
-  const services = [start()];
-  const addresses = [await listening(services[0] as ReturnType<typeof start>)];
-  services.push(start());
-  addresses.push(await listening(services[1] as ReturnType<typeof start>));
+  const service = launch(["serve"], {
+    PATH: process.env["PATH"] ?? "",
+    HOME: directory,
+    MEMPREFIX_DATA_DIR: data,
+    MEMPREFIX_PORT: "0",
+    MEMPREFIX_SOURCE: "none",
+    MEMPREFIX_UPSTREAM_URL: engine.url,
+    MEMPREFIX_LOG_LEVEL: "debug",
+  });
+  const address = await listening(service);
 
   const forgottenAt = new Map<string, number>();
   const remaining = new Set<string>();
   let quotes = 0;
   let requests = 0;
 
-  async function ask(address: string, method: string, path: string, body?: object): Promise<void> {
+  async function ask(method: string, path: string, body?: object): Promise<void> {
     const answer = await fetch(address + path, {
       method,
       ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
@@ -123,11 +116,11 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
   }
 
   /** By `/compose` or as a chat; a chat reaches the engine. */
-  async function say(address: string, settings: object, said: readonly Message[], isChat: boolean): Promise<void> {
+  async function say(settings: object, said: readonly Message[], isChat: boolean): Promise<void> {
     const request_id = `r-${++requests}`;
-    if (!isChat) return ask(address, "POST", "/compose", { ...settings, request_id, messages: said });
+    if (!isChat) return ask("POST", "/compose", { ...settings, request_id, messages: said });
     const memprefix = { ...settings, request_id };
-    return ask(address, "POST", "/v1/chat/completions", { model: "m", messages: said, memprefix });
+    return ask("POST", "/v1/chat/completions", { model: "m", messages: said, memprefix });
   }
 
   async function liveAndBeForgotten(user: string, own: readonly Kept[]): Promise<void> {
@@ -139,36 +132,35 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
       const talk = talks.get(`${agent_id} ${conversation_id}`) ?? { settings, history: [] };
       talks.set(`${agent_id} ${conversation_id}`, talk);
       talk.history.push({ role: "user", content: `Question ${talk.history.length}?` });
-      await say(oneOf(addresses), { ...settings, memories: [{ id, memory: text }] }, talk.history, pick(2) === 0);
+      await say({ ...settings, memories: [{ id, memory: text }] }, talk.history, pick(2) === 0);
       talk.history.push({ role: "assistant", content: "So it is." });
     }
     for (const { text } of own) {
       for (let count = 1 + pick(3); count > 0; count--) {
         quotes++;
-        const nested = Array.from({ length: 1 + pick(3) }, () => oneOf(Object.values(ENCODINGS)));
-        const quote = nested.reduce((inner, encode) => encode(inner), text);
+        const quote = oneOf(Object.values(VERBATIM))(text);
         const said = oneOf(Object.values(PLACES))(`${oneOf(["", "x ", "\\", "\n"])}${quote}`);
         const settings = { user_id: user, agent_id: oneOf(AGENTS), memories: [] };
-        await say(oneOf(addresses), settings, said, pick(3) === 0);
+        await say(settings, said, pick(3) === 0);
       }
     }
     // Something stays, however few there are: what is looked for can be found.
     const staysFirst = user === "user-0";
     if (!staysFirst && pick(4) === 0) {
-      await ask(oneOf(addresses), "DELETE", `/users/${user}`);
+      await ask("DELETE", `/users/${user}`);
       for (const { mark } of own) forgottenAt.set(mark, engine.received.length);
     } else {
       for (const [at, { id, mark }] of own.entries()) {
         if ((staysFirst && at === 0) || pick(8) === 0) remaining.add(mark);
         else {
-          await ask(oneOf(addresses), "DELETE", `/users/${user}/memories/${id}`);
+          await ask("DELETE", `/users/${user}/memories/${id}`);
           forgottenAt.set(mark, engine.received.length);
         }
       }
     }
     for (const { settings, history } of talks.values()) {
       history.push({ role: "user", content: "And now?" });
-      await say(oneOf(addresses), { ...settings, memories: [] }, history, true);
+      await say({ ...settings, memories: [] }, history, true);
     }
   }
 
@@ -188,30 +180,23 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
     const left: string[] = [];
     for (const [at, body] of engine.received.entries())
       for (const mark of marksIn(body)) if ((forgottenAt.get(mark) ?? Infinity) <= at) left.push(`${mark}: engine`);
-    let inFiles: string[] = [];
-    let kept = new Set<string>();
-    for (const began = performance.now(); ; await wait(500)) {
-      const standing = filesIn(directory).map((file) => ({ file, marks: marksIn(readFileSync(file, "latin1")) }));
-      inFiles = standing.flatMap(({ file, marks }) =>
-        [...marks].filter((mark) => forgottenAt.has(mark)).map((mark) => `${mark}: ${file}`),
-      );
-      kept = new Set(standing.flatMap(({ marks }) => [...marks]).filter((mark) => remaining.has(mark)));
-      if (inFiles.length === 0 || performance.now() - began > PATIENCE_MS) break;
-    }
-    left.push(...inFiles);
+    const standing = filesIn(directory).map((file) => ({ file, marks: marksIn(readFileSync(file, "latin1")) }));
+    for (const { file, marks } of standing)
+      for (const mark of marks) if (forgottenAt.has(mark)) left.push(`${mark}: ${file}`);
+    const kept = new Set(standing.flatMap(({ marks }) => [...marks]).filter((mark) => remaining.has(mark)));
     const first = Math.min(...forgottenAt.values());
     const sentBefore = engine.received.slice(0, first).filter((body) => marksIn(body).size > 0).length;
-    for (const { child } of services) child.kill("SIGTERM");
-    for (const { stdout, stderr } of await Promise.all(services.map(({ ended }) => ended)))
-      for (const mark of marksIn(stdout + stderr)) left.push(`${mark}: log`);
+    service.child.kill("SIGTERM");
+    const { stdout, stderr } = await service.ended;
+    for (const mark of marksIn(stdout + stderr)) left.push(`${mark}: log`);
     const sentAfter = engine.received.length - first;
     return { memories, forgotten: forgottenAt.size, quotes, sentBefore, sentAfter, kept: kept.size, left };
   } catch (error) {
-    print(services.map(({ stderr }) => stderr()).join(""));
+    print(service.stderr());
     throw error;
   } finally {
-    for (const { child } of services) child.kill("SIGKILL");
-    await Promise.all(services.map(({ ended }) => ended));
+    service.child.kill("SIGKILL");
+    await service.ended;
     engine.close();
   }
 }

@@ -1,39 +1,135 @@
 /*
- * Attacked: the promise that a forgotten memory stands in no byte that memprefix keeps, also where the application's own messages quoted it.
- * Tried: quotes in every encoding that agents produce (JSON in JSON, escapes of Unicode, CRLF, addresses, HTML, as rendered), in every place of
- * a message, with other agents, of memories that are cut, short, or only in the source; guesses at digests; the same messages said again.
+ * Attacked: the promise that a forgotten memory is in no byte that memprefix stores, and that a conversation keeps the prefix before it.
+ * Tried: a long conversation over the built service, where another program reads its file; word-for-word quotes in every place of a message,
+ * with other agents, of memories that are cut, that changed, or that only the source has; guesses at digests; the same messages said again.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { afterAll, describe, expect, it } from "vitest";
-import { CUT_MARK, digestOf, type UserId } from "../../src/core/index.js";
+import { digestOf, type UserId } from "../../src/core/index.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
-import { columnsHolding, storedExchanges } from "../http/routes/stored-rows.js";
+import { processes } from "../cli/memprefix-process.js";
 import { type Composed, servedApp } from "../http/server/served-app.js";
 import { IS_WHOLE } from "../run-length.js";
 import { checkDatabase } from "../store/checked-database.js";
 import { forgetQuotes } from "./forget-quotes.js";
-import { ENCODINGS, filesHolding, json, type Message, PLACES } from "./quotes.js";
+import { filesHolding, json, type Message, PLACES, VERBATIM } from "./quotes.js";
 
 const SECRET = 'Ada\'s "moonflower key" [7] <think>\nis under C:\\temp\\new, in Zürich 😀 &c';
-/** What every encoding of it leaves as it is. */
+/** What every form of it leaves as it is. */
 const MARKS = ["moonflower"];
-describe("what quotes a forgotten memory", () => {
+const secret = { id: "m-secret", memory: SECRET };
+const ada = { user_id: "ada" };
+
+interface Receipt {
+  readonly conversations: readonly object[];
+  readonly prompts: number;
+  readonly engine_cache: object;
+  readonly files: string;
+}
+
+describe("a memory that is forgotten in the middle of a conversation, at a built service", () => {
+  const memprefix = processes();
+  const TURNS = 30;
+  const MIDDLE = 15;
+
+  const send = async (address: string, method: string, path: string, body?: object) => {
+    const headers = { "content-type": "application/json" };
+    const answer = await fetch(address + path, { method, ...(body && { headers, body: JSON.stringify(body) }) });
+    expect(answer.ok).toBe(true);
+    return answer.status === 204 ? null : ((await answer.json()) as unknown);
+  };
+  const plain = (turn: number): Message[] =>
+    Array.from({ length: 2 * turn + 1 }, (_, at) =>
+      at % 2 === 0 ? { role: "user", content: `Question ${at / 2}` } : { role: "assistant", content: `Answer ${at}` },
+    );
+  const talk = async (address: string, turn: number, more: object = {}) =>
+    (await send(address, "POST", "/compose", {
+      ...ada,
+      conversation_id: "long",
+      retention: "keep",
+      request_id: `r-${turn}-${JSON.stringify(more).length}`,
+      messages: plain(turn),
+      memories: [{ id: `m-${turn}`, memory: `Fact number ${turn}` }, ...(turn === MIDDLE ? [secret] : [])],
+      ...more,
+    })) as Composed;
+  const forget = (address: string) => send(address, "DELETE", "/users/ada/memories/m-secret") as Promise<Receipt>;
+
+  it("is in no file once that is answered; what came before it goes on byte by byte, and the next plan says why", async () => {
+    const { address } = await memprefix.serve();
+    const prompts: Composed[] = [];
+    for (let turn = 0; turn < TURNS; turn++) prompts.push(await talk(address, turn));
+    await talk(address, 0, { conversation_id: "other" });
+    await talk(address, 0, { agent_id: "coach", conversation_id: "coached", memories: [secret] });
+    await talk(address, 0, { user_id: "bob", memories: [{ ...secret, memory: "Bob's own" }] });
+    expect(filesHolding(memprefix.dataDir, MARKS)).not.toEqual([]);
+
+    const receipt = await forget(address);
+    expect(filesHolding(memprefix.dataDir, MARKS)).toEqual([]);
+    expect(receipt).toMatchObject({
+      conversations: [
+        { agent_id: null, conversation_id: "long" },
+        { agent_id: "coach", conversation_id: "coached" },
+      ],
+      prompts: TURNS - MIDDLE + 1,
+      engine_cache: { may_hold: true },
+      files: "erased",
+    });
+
+    const next = await talk(address, TURNS);
+    expect(next.plan).toMatchObject({ fresh_start_reason: "memory_forgotten" });
+    const before = prompts[MIDDLE - 1]?.messages ?? [];
+    expect(before).toHaveLength(2 * MIDDLE - 1);
+    expect(next.messages.slice(0, before.length)).toEqual(before);
+    expect(next.messages.map(({ content }) => content)).toContain(`Answer ${2 * TURNS - 1}`);
+    expect(json(next)).not.toContain("moonflower");
+    const after = await talk(address, TURNS + 1);
+    expect(after.messages.slice(0, next.messages.length)).toEqual(next.messages);
+    expect(after.plan).not.toHaveProperty("fresh_start_reason");
+    expect((await talk(address, 1, { conversation_id: "other" })).plan).not.toHaveProperty("fresh_start_reason");
+    expect(json(await send(address, "GET", "/users/bob/export"))).toContain("Bob's own");
+  });
+
+  it("is said to be pending while another program reads the file, and is out of it when the service starts again", async () => {
+    const { address, kill, ended } = await memprefix.serve();
+    await talk(address, MIDDLE);
+    const reader = new Database(join(memprefix.dataDir, "memprefix.db"), { readonly: true });
+    reader.exec("begin");
+    expect(reader.prepare("select count(*) from messages").pluck().get()).toBeGreaterThan(0);
+    expect(await forget(address)).toMatchObject({ files: "pending", prompts: 1 });
+    expect(json(await talk(address, MIDDLE, { request_id: "again" }))).not.toContain("moonflower");
+    reader.close();
+    kill("SIGKILL");
+    await ended;
+    await memprefix.serve();
+    expect(filesHolding(memprefix.dataDir, MARKS)).toEqual([]);
+  });
+
+  it("goes the same way where its owner tells that it was deleted in Mem0", async () => {
+    const { address } = await memprefix.serve({ MEMPREFIX_WEBHOOK_TOKEN: "a-token-of-the-test" });
+    for (const turn of [MIDDLE - 1, MIDDLE]) await talk(address, turn);
+    const event = { event: "memory_delete", event_details: { id: "m-secret", event: "DELETE" } };
+    await send(address, "POST", "/webhooks/mem0?token=a-token-of-the-test", event);
+    expect(filesHolding(memprefix.dataDir, MARKS)).toEqual([]);
+    expect((await talk(address, MIDDLE + 1)).plan).toMatchObject({ fresh_start_reason: "memory_forgotten" });
+  });
+});
+
+describe("what quotes a forgotten memory word for word", () => {
   const app = servedApp({ environment: { MEMPREFIX_RETENTION: "keep" } });
-  const secret = { id: "m-secret", memory: SECRET };
-  const ada = { user_id: "ada" };
   const forget = async (id = "m-secret") => {
     const { status } = await app.send("DELETE", `/users/ada/memories/${id}`);
     expect(status).toBe(200);
   };
   const holding = (marks: readonly string[]) => filesHolding(app.dataDir, marks);
 
-  it.each(Object.keys(ENCODINGS))("leaves every file when it is quoted %s, wherever it is said", async (name) => {
+  it.each(Object.keys(VERBATIM))("leaves every file when it is quoted %s, wherever it is said", async (name) => {
     await app.compose({ ...ada, query: "Where?", memories: [secret] });
     for (const [place, messagesWith] of Object.entries(PLACES)) {
-      const messages = messagesWith(ENCODINGS[name]?.(SECRET) ?? "");
+      const messages = messagesWith(VERBATIM[name]?.(SECRET) ?? "");
       await app.compose({ ...ada, request_id: place, messages, memories: [] });
     }
     expect(holding(MARKS)).not.toEqual([]);
@@ -54,67 +150,17 @@ describe("what quotes a forgotten memory", () => {
     expect(holding(MARKS)).not.toEqual([]);
   });
 
-  it("leaves every file where the memory was cut: the whole of it, what was kept, and what was cut away", async () => {
+  it("leaves every file where the memory was cut or changed since: of every version of it", async () => {
     const sentence = (n: number) => `Sentence ${n} of Ada's confession. `;
     const long = Array.from({ length: 4_000 }, (_, n) => sentence(n)).join("");
-    await app.compose({ ...ada, query: "What?", memories: [{ id: "m-long", memory: long }] });
-    const quotes = [long, long.slice(0, 2_000), long.slice(40_000, 41_000), long.slice(-1_000)];
-    for (const [at, quote] of quotes.entries())
-      await app.compose({
-        ...ada,
-        request_id: `q-${at}`,
-        messages: PLACES["a tool's result"]?.(json({ quote })),
-        memories: [],
-      });
-    expect(columnsHolding(app.database, CUT_MARK)).toContain("journal.changes");
-    await forget("m-long");
-    expect(holding(["Ada's confession"])).toEqual([]);
-  });
-
-  it("leaves every file where the memory changed since: of every version of it", async () => {
     const old = "Ada hid it in the third drawer";
-    await app.compose({ ...ada, query: "Where?", memories: [{ ...secret, memory: old }] });
-    await app.compose({ ...ada, query: "Where?", memories: [secret] });
-    await app.compose({
-      ...ada,
-      agent_id: "other",
-      messages: PLACES["a tool's argument"]?.(json({ old })),
-      memories: [],
-    });
+    for (const memory of [old, long]) await app.compose({ ...ada, query: "What?", memories: [{ ...secret, memory }] });
+    for (const [at, quote] of [long, old].entries()) {
+      const messages = PLACES["a tool's result"]?.(json({ quote }));
+      await app.compose({ ...ada, agent_id: "other", request_id: `q-${at}`, messages, memories: [] });
+    }
     await forget();
-    expect(holding([...MARKS, "third drawer"])).toEqual([]);
-  });
-
-  it("is found by whole words where the memory is short", async () => {
-    await app.compose({ ...ada, query: "Code?", memories: [{ id: "m-pin", memory: "4711" }] });
-    const says = (request_id: string, content: string) =>
-      app.compose({ ...ada, request_id, messages: [{ role: "user", content }], memories: [] });
-    await says("r-1", "My code is 4711.");
-    await says("r-2", json({ code: json({ code: "4711" }) }));
-    await says("r-3", "Order 1471123 is late.");
-    await forget("m-pin");
-    const messages = storedExchanges(app.database).turns.flatMap(({ given }) => given);
-    expect(messages.filter((message) => message !== null)).toEqual([
-      { role: "user", content: "Code?" },
-      { role: "user", content: "Order 1471123 is late." },
-    ]);
-  });
-
-  it("goes, and what did not quote it stays: the conversation goes on from what remains, byte by byte", async () => {
-    const talk = { ...ada, conversation_id: "c", memories: [{ id: "m-tea", memory: "Ada drinks tea" }, secret] };
-    const history: Message[] = [{ role: "user", content: "Hello." }];
-    await app.compose({ ...talk, messages: history });
-    history.push({ role: "assistant", content: json({ found: SECRET }) }, { role: "user", content: "And now?" });
-    await app.compose({ ...talk, messages: history });
-    await forget();
-    history.push({ role: "assistant", content: "So." }, { role: "user", content: "Go on." });
-    const next = { ...talk, request_id: "r-next", messages: history };
-    const answer = await app.compose(next);
-    expect(answer.plan.expected_cached_tokens).toBeGreaterThan(0);
-    expect(answer.blocks.map(({ memory_id }) => memory_id)).toEqual(["m-tea"]);
-    // The application says it still; what is not new is not stored again.
-    expect(holding(MARKS)).toEqual([]);
-    expect(await app.compose(next)).toMatchObject({ messages: answer.messages });
+    expect(holding(["Ada's confession", "third drawer"])).toEqual([]);
   });
 
   it("may be said again, and then the answer is repeated as any other", async () => {
@@ -123,24 +169,23 @@ describe("what quotes a forgotten memory", () => {
     await forget();
     expect(holding(MARKS)).toEqual([]);
     const again = { ...ada, ...system, request_id: "again", query: "Where?", memories: [] };
-    const before: Composed = await app.compose(again);
-    expect(await app.compose(again)).toEqual(before);
+    expect(await app.compose(again)).toEqual(await app.compose(again));
     expect((await checkDatabase(app.database)).findings).toEqual([]);
   });
 
-  it("is not to be guessed by a digest of it, from the files or an export", async () => {
-    await app.compose({ ...ada, conversation_id: "c", query: "Code?", memories: [{ id: "m-pin", memory: "4711" }] });
+  it("is not to be guessed by a digest of it: not from an export, and once it is forgotten from no file", async () => {
+    const talk = { ...ada, conversation_id: "c", query: "Code?", memories: [{ id: "m-pin", memory: "4711" }] };
+    await app.compose(talk);
     const { status, text } = await app.send("GET", "/users/ada/export");
     expect(status).toBe(200);
     const guesses = ["4711", "<memories>\n- 4711\n</memories>"].map(digestOf);
-    guesses.push(digestOf('{"content":"Code?","role":"user"}'));
-    const hex = guesses.map((digest) => Buffer.from(digest, "base64url").toString("hex"));
-    expect([...guesses, ...hex].filter((digest) => text.includes(digest))).toEqual([]);
-    expect(filesHolding(app.dataDir, [...guesses, ...hex])).toEqual([]);
+    expect(guesses.filter((digest) => text.includes(digest))).toEqual([]);
+    await forget("m-pin");
+    expect(holding(guesses)).toEqual([]);
   });
 });
 
-describe("a memory that stands in memprefix's own Mem0 alone", () => {
+describe("a memory that only memprefix's own Mem0 has", () => {
   let mem0: MemorySource | undefined;
   const app = servedApp({
     source: (dataDir) => {
@@ -154,15 +199,14 @@ describe("a memory that stands in memprefix's own Mem0 alone", () => {
     const scope = { tenant: "default", userId: "ada" as UserId, agentId: null };
     const [memory] = (await mem0?.add?.(scope, [{ text }], new AbortController().signal)) ?? [];
     expect(memory?.id).toBeDefined();
-    const messages = [{ role: "user", content: json({ note: json(text) }) }];
-    await app.compose({ user_id: "ada", messages, memories: [] });
+    const messages = [{ role: "user", content: json({ note: text }) }];
+    await app.compose({ ...ada, messages, memories: [] });
     await app.send("DELETE", `/users/ada/memories/${memory?.id}`);
     expect(filesHolding(app.dataDir, ["spare key with"])).toEqual([]);
-    expect(storedExchanges(app.database).turns.map(({ given }) => given)).toEqual([[null]]);
   }, 60_000);
 });
 
-describe("random memories, quoted at random to two services on one directory, then forgotten", () => {
+describe("random memories, quoted at random to a built service, then forgotten", () => {
   const directory = mkdtempSync(join(tmpdir(), "memprefix-forget-"));
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 

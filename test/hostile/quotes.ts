@@ -1,32 +1,18 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { escapeText } from "../../src/core/index.js";
 
 export const json = (value: unknown) => JSON.stringify(value);
 const asciiOnly = (text: string) =>
   text.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** Ways in which applications quote a text. */
-export const ENCODINGS: Readonly<Record<string, (text: string) => string>> = {
+/** Ways in which applications quote a text word for word. */
+export const VERBATIM: Readonly<Record<string, (text: string) => string>> = {
   "as it is": (text) => text,
   "in JSON": (text) => json({ found: text }),
-  "in JSON in JSON": (text) => json({ result: json({ found: text }) }),
-  "in JSON in JSON in JSON": (text) => json({ result: json({ found: json([text]) }) }),
   "in JSON of ASCII alone, as Python writes it": (text) => asciiOnly(json({ found: text })),
-  "in JSON of ASCII alone, in JSON": (text) => json({ result: asciiOnly(json({ found: text })) }),
-  "in JSON with escaped slashes": (text) => json({ found: `</p>${text}` }).replaceAll("/", "\\/"),
   "with CRLF": (text) => text.replaceAll("\n", "\r\n"),
   "with CRLF, in JSON": (text) => json({ found: text.replaceAll("\n", "\r\n") }),
-  "as rendered": (text) => `[3] ${escapeText(text)}`,
-  "as rendered, in JSON": (text) => json({ prompt: escapeText(text) }),
-  "as a Markdown quotation": (text) => `> ${text.replaceAll("\n", "\n> ")}`,
-  decomposed: (text) => text.normalize("NFD"),
-  "in an address": (text) => `https://example.org/?q=${encodeURIComponent(text)}`,
-  "in an address in an address": (text) => encodeURIComponent(`https://example.org/?q=${encodeURIComponent(text)}`),
-  "in HTML": (text) =>
-    text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;").replaceAll("'", "&#39;"),
-  "with its first letter small": (text) => `She says ${text.charAt(0).toLowerCase()}${text.slice(1)}`,
-  "behind a backslash": (text) => `\\${text}`,
+  "after a backslash": (text) => `\\${text}`,
 };
 
 export type Message = Readonly<Record<string, unknown>>;
