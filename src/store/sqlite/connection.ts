@@ -3,7 +3,7 @@ import { keptIn } from "../../core/text/collections.js";
 import type { SqlValue, Statement } from "../database.js";
 import { namedFault } from "./faults.js";
 
-/** Milliseconds that a statement waits for another process's lock. It blocks the thread, so callers wait longer between their own retries. */
+/** Milliseconds that a statement waits for another process's lock. It blocks the thread. */
 const LOCK_MS = 20;
 
 /**

@@ -88,7 +88,10 @@ function owned(name: string, connection: Connection, ownership: Ownership): Owne
 
 /** Opens the database of a data directory beside its owner: to read it, and for keys. Throws {@link DatabaseOpenError}. */
 export function openBeside(directory: string): SqliteDatabase {
-  return new SqliteDatabase(openFile(join(directory, DATABASE_FILE)), () => true, null);
+  const connection = openFile(join(directory, DATABASE_FILE));
+  // The owner may be writing a large group, or rewriting the file; a command can wait.
+  connection.sqlite.pragma(`busy_timeout = ${OPEN_WAIT_MS}`);
+  return new SqliteDatabase(connection, () => true, null);
 }
 
 /** A database in memory. */

@@ -81,10 +81,10 @@ describe("a service with an API key", () => {
     expect((await app.send("POST", "/compose", compose)).status).toBe(401);
     expect((await first.send("POST", "/compose", compose)).status).toBe(200);
     const second = callerOf(app, "acme");
-    revoke(app, first.id);
+    await revoke(app, first.id);
     expect((await first.send("POST", "/compose", compose)).status).toBe(401);
     expect((await second.send("POST", "/compose", compose)).status).toBe(200);
-    revoke(app, second.id);
+    await revoke(app, second.id);
     expect((await second.send("POST", "/compose", compose)).status).toBe(401);
     expect((await app.send("POST", "/compose", compose)).status).toBe(401);
   });

@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { newApiKey, newSecret } from "../../../src/service/base/tenant.js";
-import { keysInFile, type StoredApiKeys } from "../../../src/store/database/api-keys.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
+import { StoredApiKeys } from "../../../src/store/keys.js";
+import { Connection } from "../../../src/store/sqlite/connection.js";
 import type { Exchange, ServedApp } from "../server/served-app.js";
 
 /** An exchange with the headers that came back. */
@@ -19,7 +19,7 @@ export interface Caller {
 /** Makes a key as another process would, and gives the one who holds it. */
 export function callerOf(app: Pick<ServedApp, "base" | "database">, tenant: string): Caller {
   const { id, key, secretDigest } = newApiKey();
-  inKeysOf(app, (keys) => keys.add({ id, tenant, secretDigest, label: null, createdAt: Date.now() }, newSecret()));
+  void inKeysOf(app, (keys) => keys.add({ id, tenant, secretDigest, label: null, createdAt: Date.now() }, newSecret()));
   return {
     id,
     key,
@@ -29,15 +29,24 @@ export function callerOf(app: Pick<ServedApp, "base" | "database">, tenant: stri
 }
 
 /** Revokes a key as another process would. */
-export function revoke(app: Pick<ServedApp, "database">, id: string): void {
-  inKeysOf(app, (keys) => keys.revoke(id, Date.now()));
+export async function revoke(app: Pick<ServedApp, "database">, id: string): Promise<void> {
+  await inKeysOf(app, (keys) => keys.revoke(id, Date.now()));
 }
 
-/** A file is written before the call returns. */
-function inKeysOf(app: Pick<ServedApp, "database">, work: (keys: StoredApiKeys) => void): void {
-  const database = openDatabase(app.database);
-  work(keysInFile(database));
-  database.sqlite.close();
+/** A key is added before the call returns. */
+function inKeysOf<T>({ database }: Pick<ServedApp, "database">, work: (keys: StoredApiKeys) => Promise<T>): Promise<T> {
+  const connection = Connection.to(database);
+  const keys = new StoredApiKeys(
+    {
+      read: async (text, values) => connection.read(text, values),
+      write: async (statements) =>
+        connection.transaction(() => {
+          for (const one of statements) connection.run(one);
+        }),
+    },
+    0,
+  );
+  return work(keys).finally(() => connection.close());
 }
 
 /** Sends a request with these headers; JSON, unless the body is text. */

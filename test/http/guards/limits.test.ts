@@ -152,10 +152,10 @@ describe("requests in flight", () => {
       }),
     );
     await source().came(2);
-    expect((await send("GET", "/users/ada/index")).status).toBe(503);
+    expect((await send("GET", "/users/cy/index")).status).toBe(503);
     gone.abort();
     await Promise.allSettled(held);
-    await expect.poll(async () => (await send("GET", "/users/ada/index")).status).toBe(200);
+    await expect.poll(async () => (await send("GET", "/users/cy/index")).status).toBe(200);
     source().letGo();
   });
 });

@@ -365,7 +365,7 @@ describe("a service whose parts fail", () => {
     expect((await compose("ada")).status).toBe(200);
     await service.stop();
     const database = new Database(join(dataDir, "memprefix.db"));
-    database.exec("update journal set changes = '{'; delete from snapshots");
+    database.exec("update changes set changes = '{'; update scopes set snapshot = '{' where snapshot is not null");
     database.close();
     await start({});
     for (let n = 0; n < 2; n++) {

@@ -1,6 +1,5 @@
 import type OpenAI from "openai";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { StoredAnswer } from "../../../src/store/api/store.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { clientOf } from "./chat-client.js";
@@ -19,7 +18,7 @@ const QUESTIONS = ["Where does she live?", "Which street was it?", "How many hou
 /** What the engine reported of each request, in order, beside what was expected. */
 function reports(database: string) {
   return storedExchanges(database).requests.map(({ observed, answer }) => {
-    const { expectedCachedTokens: expected, totalTokens: total } = (answer as StoredAnswer).plan;
+    const { expectedCachedTokens: expected, totalTokens: total } = answer.plan;
     return { expected, total, ...(observed as { cachedTokens: number; promptTokens: number; ttftMs: number } | null) };
   });
 }

@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
-import { filesHolding } from "../../hostile/quotes.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
+import { filesHolding } from "./stored-rows.js";
 
 const fixture = (name: string): unknown =>
   JSON.parse(readFileSync(join(import.meta.dirname, "../../memory/fixtures", name), "utf8"));
@@ -64,13 +64,13 @@ describe("dates", () => {
     expect(bare.warnings.map(({ code }) => code)).toEqual(["request_id_reused"]);
   });
 
-  it("hide no quote from forgetting", async () => {
+  it("hide no message that says a memory from forgetting", async () => {
     const secret = { ...tea, memory: "Ada hides the moonflower key." };
     await app.compose({ ...ada, memories: [secret], dates: true });
-    const quote = [{ role: "user", content: "So ada hides the MOONFLOWER key?" }];
-    await app.compose({ user_id: "ada", messages: quote, memories: [] });
-    expect(filesHolding(app.dataDir, ["MOONFLOWER", "moonflower"])).not.toEqual([]);
+    const messages = [{ role: "user", content: `So ${secret.memory} True?` }];
+    await app.compose({ user_id: "ada", messages, memories: [] });
+    expect(filesHolding(app.database, "moonflower")).not.toEqual([]);
     expect((await app.send("DELETE", "/users/ada/memories/m")).status).toBe(200);
-    expect(filesHolding(app.dataDir, ["MOONFLOWER", "moonflower"])).toEqual([]);
+    expect(filesHolding(app.database, "moonflower")).toEqual([]);
   });
 });

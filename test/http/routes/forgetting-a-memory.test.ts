@@ -30,11 +30,20 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     await app.compose({ ...ada, query: "Where?", memories: [secret] });
     await app.compose({ ...ada, agent_id: "planner", query: "Where?", memories: [secret] });
     expect(leftIn()).not.toEqual([]);
-    expect(await forget()).toEqual({ memory_id: "m-secret", labels: [2, 1], responses: [], deleted_from_source: null });
+    expect(await forget()).toEqual({
+      memory_id: "m-secret",
+      labels: [2, 1],
+      conversations: [{ agent_id: null, conversation_id: "c" }],
+      prompts: 3,
+      responses: [],
+      engine_cache: { may_hold: true, until: null },
+      files: "erased",
+      deleted_from_source: null,
+    });
     expect(leftIn()).toEqual([]);
   });
 
-  it("takes out what the application itself said that quotes it", async () => {
+  it("takes out what the application itself said with it in it", async () => {
     await app.compose({ ...first, system: `You know: ${SECRET}` });
     const quoting = [asked, { role: "assistant", content: `It says: ${SECRET}!` }, next];
     await app.compose({ ...ada, conversation_id: "c", messages: quoting, memories: [tea] });
@@ -42,7 +51,7 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     expect(leftIn()).toEqual([]);
   });
 
-  it("composes anew under an id whose answer quoted it, and leaves a sound database", async () => {
+  it("composes anew under an id whose answer held it, and leaves a sound database", async () => {
     const asking = { ...ada, request_id: "r", query: `Is it true? ${SECRET}`, memories: [tea, secret] };
     await app.compose(asking);
     await forget();
@@ -50,28 +59,22 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     expect((await checkDatabase(app.database)).findings).toEqual([]);
   });
 
-  it("no longer replays it in a conversation, and keeps the rest of what was given", async () => {
-    await app.compose(first);
-    await forget();
-    const answer = await app.compose({
-      ...ada,
-      conversation_id: "c",
-      messages: [asked, answered, next],
-      memories: [tea],
-    });
+  it("ends a conversation before it was given, which then starts afresh from what the client sends", async () => {
+    const talk = { ...ada, conversation_id: "c" };
+    const before = await app.compose({ ...talk, messages: [asked], memories: [tea] });
+    const second = [asked, answered, next];
+    await app.compose({ ...talk, messages: second, memories: [secret, paris] });
+    expect(await forget()).toMatchObject({ conversations: [{ conversation_id: "c" }], prompts: 1 });
+    const third = [...second, { role: "assistant", content: "Tea." }, { role: "user", content: "Where?" }];
+    const answer = await app.compose({ ...talk, messages: third, memories: [tea, paris] });
     expect(holds(answer)).toEqual([]);
-    expect(answer.messages[0]?.["content"]).toContain(tea.memory);
-    expect(answer.messages[0]?.["content"]).toContain(paris.memory);
-    expect(answer.blocks).toMatchObject([{ memory_id: "m-tea", placement: "earlier_turn" }]);
-  });
-
-  it("takes it out of a history that comes back with the injected text in it", async () => {
-    const { messages } = await app.compose(first);
-    await forget();
-    const history = [...messages, answered, next];
-    const answer = await app.compose({ ...ada, conversation_id: "c", messages: history, memories: [tea] });
-    expect(holds(answer)).toEqual([]);
-    expect(leftIn()).toEqual([]);
+    // What stands before the cut is still cached.
+    expect(answer.messages[0]).toEqual(before.messages[0]);
+    expect(answer.blocks).toMatchObject([
+      { memory_id: "m-paris", placement: "new" },
+      { memory_id: "m-tea", placement: "earlier_turn" },
+    ]);
+    expect(answer.plan).toMatchObject({ fresh_start: true, fresh_start_reason: "memory_forgotten" });
   });
 
   it("never sends it again, though the caller lists it, with its old text or a new one", async () => {
@@ -103,11 +106,11 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
   });
 
   it("repeats a request without it", async () => {
-    const before = await app.compose(first);
+    await app.compose(first);
     await forget();
     const again = await app.compose(first);
     expect(holds(again)).toEqual([]);
-    expect(again.blocks).toEqual(before.blocks.filter(({ memory_id }) => memory_id !== "m-secret"));
+    expect(again.blocks).toMatchObject([{ memory_id: "m-tea" }, { memory_id: "m-paris" }]);
     expect(await app.compose(first)).toEqual(again);
   });
 
@@ -137,7 +140,7 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     const before = await app.send("POST", "/compose", bob);
     await forget();
     expect(await app.send("POST", "/compose", bob)).toEqual(before);
-    expect(columnsHolding(app.database, SECRET)).toEqual(["journal.changes"]);
+    expect(columnsHolding(app.database, SECRET)).toEqual(["changes.changes"]);
   });
 
   it("gives no label of a forgotten text to another text", async () => {

@@ -21,7 +21,7 @@ describe("a request that names its user in a place of the operator's choice", ()
     },
   });
   const named = () => {
-    const [row] = storedRows(app.database).get("scopes") ?? [];
+    const row = storedRows(app.database).get("scopes")?.at(-1);
     const [said] = storedExchanges(app.database).turns;
     return [row?.["user_id"], row?.["agent_id"], said?.turn.conversationId];
   };

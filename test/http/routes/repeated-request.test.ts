@@ -50,23 +50,6 @@ describe("a repeated request_id", () => {
     expect(await app.send("POST", "/compose", first)).toEqual(answered);
   });
 
-  it("gives the same bytes, and stores nothing, behind a message that was erased as it quoted what was forgotten", async () => {
-    const at = { user_id: "ada", conversation_id: "c" };
-    const asked = [{ role: "user", content: "Is it true that Ada drinks green tea?" }];
-    await app.compose({ ...at, request_id: "r-1", messages: asked, memories: [tea, paris] });
-    expect((await app.send("DELETE", "/users/ada/memories/m-tea")).status).toBe(200);
-    const messages = [...asked, { role: "assistant", content: "It is." }, { role: "user", content: "Where?" }];
-    const second = { ...at, request_id: "r-2", messages, memories: [paris] };
-    const answered = await app.send("POST", "/compose", second);
-    expect(answered.status).toBe(200);
-    const stored = rowCounts(app.database);
-    expect(await app.send("POST", "/compose", second)).toEqual(answered);
-    expect(rowCounts(app.database)).toEqual(stored);
-    // Who does not say it again is not told what was erased.
-    const other = await app.send("POST", "/compose", { ...second, messages: messages.slice(-1) });
-    expect(JSON.stringify(other)).not.toContain("green tea");
-  });
-
   it("gives the stored answer with a warning where the request is another one", async () => {
     const first = composedOf(
       await app.send("POST", "/compose", { user_id: "ada", request_id: "r-1", query: "Tea?", memories: [tea] }),

@@ -68,7 +68,7 @@ describe("a conversation whose client sends only what is new", () => {
     expect(exact.warnings).toMatchObject([{ code: "answer_missing" }, { code: "request_id_reused" }]);
   });
 
-  it("begins behind what was erased, and says so", async () => {
+  it("begins after what was forgotten, and says so", async () => {
     await app.compose({
       ...stored,
       messages: [{ role: "user", content: "Why is Ada's fact 1. so?" }],
@@ -79,7 +79,7 @@ describe("a conversation whose client sends only what is new", () => {
     const { messages, warnings } = await app.compose({ ...stored, messages: added(2), memories: [] });
     expect(JSON.stringify(messages)).not.toContain("fact 1.");
     expect(messages.at(-1)).toEqual(question(2));
-    expect(warnings.map(({ code }) => code)).toContain("history_erased");
+    expect(warnings.map(({ code }) => code)).toContain("history_cut");
   });
 
   it("needs a conversation, and never reads another user's or agent's", async () => {

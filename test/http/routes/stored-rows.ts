@@ -1,10 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
-import type { EngineReport, StoredAnswer } from "../../../src/store/api/store.js";
-import { DigestSeal } from "../../../src/store/database/digest-seal.js";
-import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
-import type { SaidTurn } from "../../../src/store/journal/said-codec.js";
-import { SaidCodec } from "../../../src/store/journal/said-codec.js";
+import type { Turn } from "../../../src/core/index.js";
+import { decodeAnswer, decodeTurn, type TurnColumns } from "../../../src/store/rows.js";
+import type { EngineReport, StoredAnswer } from "../../../src/store/store.js";
 
 /** Every row of every table in a database file, by a second connection that can only read. */
 export function storedRows(file: string): ReadonlyMap<string, readonly Readonly<Record<string, unknown>>[]> {
@@ -12,53 +10,53 @@ export function storedRows(file: string): ReadonlyMap<string, readonly Readonly<
   try {
     const tables = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").pluck().all() as string[];
     return new Map(
-      tables.map((table) => [table, database.prepare(`SELECT * FROM "${table}"`).all() as Record<string, unknown>[]]),
+      tables.map((table) => [
+        table,
+        database.prepare(`SELECT * FROM "${table}" ORDER BY rowid`).all() as Record<string, unknown>[],
+      ]),
     );
   } finally {
     database.close();
   }
 }
 
-/** A request as the journal's records tell it. */
+/** A request as its row says it. */
 export interface StoredRequest {
   readonly id: string;
-  readonly answer: StoredAnswer | undefined;
+  readonly answer: StoredAnswer;
+  /** Null: the engine reported nothing. */
   readonly observed: EngineReport | null;
 }
 
-/** The requests and turns in a file's journal, in the order in which they were stored. */
-export function storedExchanges(file: string): { readonly requests: StoredRequest[]; readonly turns: SaidTurn[] } {
-  const sqlite = new Database(file, { readonly: true, fileMustExist: true });
-  try {
-    const said = new SaidCodec(DigestSeal.of(sqlite));
-    const reports = new Map<string, EngineReport>();
-    const requests: Omit<StoredRequest, "observed">[] = [];
-    const turns: SaidTurn[] = [];
-    const rows = sqlite.prepare("select scope_id, kind, request_id, said from journal order by seq").raw().all();
-    for (const [scopeId, number, id, text] of rows as [number, number, string | null, string | null][]) {
-      const kind = RECORD_KINDS[number];
-      if (kind === "reported" && text !== null) reports.set(`${scopeId} ${id}`, said.decodeReported(text));
-      if ((kind !== "composed" && kind !== "said") || text === null) continue;
-      const record = said.decodeComposed(text);
-      turns.push(...record.turns);
-      if (id !== null) requests.push({ id: `${scopeId} ${id}`, answer: record.request?.answer });
-    }
-    const named = requests.map(({ id, answer }) => ({
-      id: id.slice(id.indexOf(" ") + 1),
-      answer,
-      observed: reports.get(id) ?? null,
-    }));
-    return { requests: named, turns };
-  } finally {
-    sqlite.close();
-  }
+/** A turn, and the messages that were first sent with it. */
+export interface StoredTurn {
+  readonly turn: Turn;
+  readonly given: readonly unknown[];
 }
 
-/** How many rows each table has, and how many requests and turns stand in the journal's. */
+/** The requests and turns in a file, in the order in which they were stored. */
+export function storedExchanges(file: string): { readonly requests: StoredRequest[]; readonly turns: StoredTurn[] } {
+  const rows = storedRows(file);
+  const messages = (rows.get("messages") ?? []).filter(({ key }) => !String(key).startsWith("head "));
+  const requests = (rows.get("requests") ?? []).map(({ id, answer, report }) => ({
+    id: String(id),
+    answer: decodeAnswer(String(answer)),
+    observed: report === null ? null : (JSON.parse(String(report)) as EngineReport),
+  }));
+  const turns = (rows.get("turns") ?? []).map((row) => {
+    const { scope_id, id, conversation_id: conversationId, head, turn } = row;
+    const given = messages.filter((one) => one["scope_id"] === scope_id && one["turn_id"] === id);
+    return {
+      turn: decodeTurn({ id, conversationId, head, turn } as TurnColumns).turn,
+      given: given.map(({ message }) => JSON.parse(String(message)) as unknown),
+    };
+  });
+  return { requests, turns };
+}
+
+/** How many rows each table has. */
 export function rowCounts(file: string): Record<string, number> {
-  const { requests, turns } = storedExchanges(file);
-  const tables = [...storedRows(file)].map(([table, rows]) => [table, rows.length] as const);
-  return { ...Object.fromEntries(tables), requests: requests.length, turns: turns.length };
+  return Object.fromEntries([...storedRows(file)].map(([table, rows]) => [table, rows.length]));
 }
 
 /** The columns in which a text stands, as `table.column`. */

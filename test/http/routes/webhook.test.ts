@@ -135,7 +135,7 @@ describe("POST /webhooks/mem0", () => {
     for (const path of ["/webhooks/mem0", "/webhooks/mem0?token=", `${PATH}x`, `/webhooks/mem0?token=${apiKey}`])
       expect(await post(event("DELETE"), path)).toBe(401);
     expect((await send("POST", "/webhooks/mem0", event("DELETE"))).status).toBe(401);
-    expect(columnsHolding(app.database, OLD)).toEqual(["journal.changes"]);
+    expect(columnsHolding(app.database, OLD)).toEqual(["changes.changes", "turns.section"]);
     const bearer = { authorization: `Bearer ${TOKEN}` };
     for (const scheme of ["Bearer", "bearer", "BEARER ", "bEaReR"]) {
       const shown = await sendWith(

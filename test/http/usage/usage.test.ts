@@ -174,7 +174,7 @@ describe("GET /usage/…", () => {
     await turn("t1", first);
     await app.compose({ user_id: "ben", request_id: "b1", query: "Where?", memories: [] });
     const exported = async () => JSON.parse((await app.send("GET", "/users/ana/export")).text).scopes;
-    expect(await exported()).toMatchObject([{ tables: { prompts: [{ request_id: "t1", user_id: "ana" }] } }]);
+    expect(await exported()).toMatchObject([{ tables: { prompts: [{ request_id: "t1", conversation_id: "trip" }] } }]);
     await turn("t2", second);
     expect((await app.send("DELETE", "/users/ana")).status).toBe(200);
     expect(await exported()).toEqual([]);
