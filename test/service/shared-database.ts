@@ -21,45 +21,29 @@ export const SHARED = [
 
 /** A database that several services share, each with a store of its own as a process has; a fresh one for every test. */
 export interface SharedDatabase {
-  /** Where it is a file: its directory. */
-  readonly directory: string;
-  /** Where it is a server's. */
-  readonly url: string;
   /** @param wrap what stands between the service and its store */
   start(wrap?: (store: Store) => Store, source?: MemorySource | null): Promise<Memprefix>;
-  /** Closes all services. */
-  close(): Promise<void>;
 }
 
 export function sharedDatabase(name: (typeof SHARED)[number]["name"]): SharedDatabase {
   const services: Memprefix[] = [];
   let directory = "";
   let url = "";
-  const close = async () => {
-    await Promise.all(services.splice(0).map((service) => service.close()));
-  };
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), "memprefix-shared-"));
     if (name === "PostgreSQL" && server.url !== null) url = await newDatabase(server.url);
   });
   afterEach(async () => {
-    await close();
+    await Promise.all(services.splice(0).map((service) => service.close()));
     await rm(directory, { recursive: true });
   });
   return {
-    get directory() {
-      return directory;
-    },
-    get url() {
-      return url;
-    },
     async start(wrap = (store) => store, source = null) {
       const database = name === "a file" ? openOwned(directory).database : await openPostgres(url);
       const service = openService({ store: wrap(new SqlStore(database)), source });
       services.push(service);
       return service;
     },
-    close,
   };
 }
 
