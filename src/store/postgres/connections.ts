@@ -72,7 +72,7 @@ interface WithSocket {
  * A connection taken from its pool. It sends each statement without waiting for earlier answers, and all of one turn of the event loop in one
  * write.
  */
-export class Connection {
+export class PostgresConnection {
   #isCorked = false;
 
   /** @param release returns it to the pool, or closes it where it is lost */
@@ -130,13 +130,14 @@ export class Connections {
     this.#pools = { holders: poolOf(MOST.holders), others: poolOf(MOST.others) };
   }
 
-  async acquire(purpose: Purpose): Promise<Connection> {
+  async acquire(purpose: Purpose): Promise<PostgresConnection> {
     try {
       for (;;) {
         const client = await this.#pools[purpose].connect();
         if (!this.#generations.has(client)) this.#generations.set(client, this.#generation);
         const isOld = () => this.#generations.get(client) !== this.#generation;
-        if (!isOld()) return new Connection(client, this.statements, (isLost) => client.release(isLost || isOld()));
+        if (!isOld())
+          return new PostgresConnection(client, this.statements, (isLost) => client.release(isLost || isOld()));
         client.release(true);
       }
     } catch (error) {

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import type { ReadRows, Statement, UserTransaction } from "../database.js";
 import type { User } from "../store.js";
-import type { Connection, Connections } from "./connections.js";
+import type { Connections, PostgresConnection } from "./connections.js";
 import { isConnectionLost } from "./faults.js";
 import { joined } from "./statements.js";
 
@@ -42,7 +42,7 @@ export class PostgresTransaction implements UserTransaction {
   #ending: Promise<unknown> | null = null;
 
   constructor(
-    private readonly connection: Connection,
+    private readonly connection: PostgresConnection,
     private readonly connections: Connections,
     private readonly user: User,
   ) {
