@@ -48,7 +48,7 @@ describe("the client's routes", () => {
       forgottenMemories: [],
       source: { name: "answering", memories: null },
     });
-    expect(exported.scopes[0]?.tables["memory_versions"]?.[0]).toHaveProperty("memory_id", "m-in Paris");
+    expect(exported.scopes[0]?.tables["memories"]?.[0]).toHaveProperty("memory_id", "m-in Paris");
     expect(await client.health()).toEqual({ status: "ok", version: "1.2.3", source: "answering" });
     expect(await client.live()).toEqual({ status: "ok", version: "1.2.3", source: "answering" });
     expect(await client.metrics()).toContain("# TYPE memprefix_");
