@@ -467,8 +467,8 @@ describe("an engine that", () => {
       const sockets: Socket[] = [];
       engine.does((socket) => sockets.push(socket));
       const half = await client(head.replace("content-type", "connection: close\r\ncontent-type") + body);
-      half.end();
       await asked();
+      half.end();
       sockets[0]?.write(whole());
       expect(Buffer.concat(await half.toArray()).toString()).toMatch(/HTTP\/1.1 200|^$/);
       await nothingIsLeft();
