@@ -3,7 +3,7 @@ import type { Database, ReadRows, Statement } from "./database.js";
 import { type LoadedState, loadScopes, removeTurn, turnsOf } from "./forgetting.js";
 import { snapshotStatements } from "./scopes.js";
 import type { User } from "./store.js";
-import { unusedHeads } from "./turns.js";
+import { unusedMessages } from "./turns.js";
 import { removeScopes, unusedUser } from "./users.js";
 
 /** See `Store.expire`. One transaction for each user. */
@@ -72,7 +72,7 @@ async function expireIn(
   const statements = [
     ...[...gone.conversations].flatMap((id) => removeConversation(scopeId, id)),
     ...[...gone.singles].flatMap((turn) => removeTurn(scopeId, turn)),
-    unusedHeads(scopeId),
+    ...unusedMessages(scopeId),
     ...snapshotStatements(version, state.stored()).statements,
   ];
   return { count: removed.size, statements };

@@ -15,7 +15,7 @@ import type { Database, ReadRows, Statement, UserTransaction } from "./database.
 import { decodeTurn, encodeTurn, type TurnColumns } from "./rows.js";
 import { begin, deletionOf, forgottenIn, readScope, snapshotStatements } from "./scopes.js";
 import type { ForgottenMemory, PendingSourceDeletions, ScopeVersion, Store, User } from "./store.js";
-import { IS_HEAD, NO_HEAD, unusedHeads } from "./turns.js";
+import { IS_HEAD, NO_HEAD, unusedMessages } from "./turns.js";
 import { pendingIn, scopeRows } from "./users.js";
 
 /** Bounds are the service's to enforce. */
@@ -142,7 +142,7 @@ async function cutsIn(
       .map(({ turn, keys }) => withoutRequested(scopeId, turn, keys, labels)),
     ...[...cuts.conversations].flatMap(([id, turn]) => cutConversation(scopeId, id, turn, at)),
     ...[...cuts.singles].flatMap((turn) => removeTurn(scopeId, turn)),
-    unusedHeads(scopeId),
+    ...unusedMessages(scopeId),
     ...snapshotStatements(version, state.stored()).statements,
   ];
   return { ...cuts, scope, labels, statements };
@@ -224,9 +224,9 @@ function cutConversation(scopeId: number, id: ConversationId, turn: number, at: 
   ];
 }
 
-/** Removes a single prompt. */
+/** Removes a single prompt; its messages are `unusedMessages`. */
 export function removeTurn(scopeId: number, turn: number): Statement[] {
-  return (["requests", "messages", "turns"] as const).map((table) => deletionOf(table, scopeId, turn));
+  return (["requests", "turns"] as const).map((table) => deletionOf(table, scopeId, turn));
 }
 
 interface RemovedTurn {

@@ -22,18 +22,18 @@ const MOST_TURNS = 1_000;
 
 /** A condition: the row of `messages` is no prompt's instructions, which many turns may share. */
 export const NO_HEAD = "key not like 'head %'";
-/** The opposite, … */
+/** The opposite. */
 export const IS_HEAD = "key like 'head %'";
-/** … and: of which no turn is left. */
-const IS_UNUSED =
-  "not exists (select 1 from turns t where t.scope_id = messages.scope_id and messages.key = 'head ' || t.head)";
 
-/** Removes instructions that no turn begins with any more. */
-export function unusedHeads(scopeId: number): Statement {
-  return {
-    text: `delete from messages where scope_id = $1 and conversation_id = '' and ${IS_HEAD} and ${IS_UNUSED}`,
+/** Removes what no turn has any more: instructions, and messages of single prompts. */
+export function unusedMessages(scopeId: number): Statement[] {
+  const heads = "select 'head ' || t.head from turns t where t.scope_id = $1";
+  const turns = "select t.id from turns t where t.scope_id = $1";
+  const unused = [`${IS_HEAD} and key not in (${heads})`, `${NO_HEAD} and turn_id not in (${turns})`];
+  return unused.map((condition) => ({
+    text: `delete from messages where scope_id = $1 and conversation_id = '' and ${condition}`,
     values: [scopeId],
-  };
+  }));
 }
 
 /** The key of instructions in `messages`. */
