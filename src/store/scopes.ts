@@ -71,7 +71,9 @@ export async function readScope(read: ReadRows, scope: Scope, known: KnownScope 
   if (first === undefined || first.scopeId === null)
     return { version: null, userNumber, newer: withForgotten(EMPTY_SCOPE, forgotten) };
   const { scopeId, version, snapshotVersion, snapshot } = first;
-  if (known !== null && known.version.scopeId !== scopeId) return readScope(read, scope, null);
+  // A server may have lost the last commits, as a standby that took over.
+  if (known !== null && (known.version.scopeId !== scopeId || version < known.version.version))
+    return readScope(read, scope, null);
   const stored = { version: { scopeId, version, snapshotVersion }, userNumber };
   // Forgetting changes no version of a scope without a state.
   if (known?.version.version === version && version > 0) return { ...stored, newer: null };

@@ -76,7 +76,7 @@ describe("an installed memprefix", () => {
   });
 
   it("has no other doors than its exports", async () => {
-    memprefix.write("inside.js", 'await import("memprefix/dist/store/database/open-database.js");');
+    memprefix.write("inside.js", 'await import("memprefix/dist/store/sqlite/open.js");');
     expect((await memprefix.node(["inside.js"])).stderr).toContain("ERR_PACKAGE_PATH_NOT_EXPORTED");
     memprefix.write(
       "manifest.js",

@@ -33,7 +33,7 @@ const SETTINGS = {
   jit: "off",
 };
 
-/** In a session of our own they are set when it begins; behind a pooler, the next transaction runs in another session. */
+/** In a session of our own they are set when it begins; with a pooler, the next transaction runs in another session. */
 const AT_CONNECT = Object.entries(SETTINGS)
   .map(([name, value]) => `-c ${name}=${value}`)
   .join(" ");

@@ -52,7 +52,7 @@ const SOCKET_ERRORS = new Set([
 const DRIVER_ERRORS =
   /^(?:Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded|timeout expired|Query read timeout|The server does not support SSL)/;
 
-/** The fault behind an error of the server, the driver or a socket; null for other errors, such as bugs. */
+/** The fault that caused an error of the server, the driver or a socket; null for other errors, such as bugs. */
 export function faultOfPostgres(error: unknown): StoreFault | null {
   if (error instanceof StoreUnavailableError) return error.fault;
   if (error instanceof pg.DatabaseError) {

@@ -8,7 +8,7 @@ import type { Connection } from "./connection.js";
 /** How a transaction went, as it crosses threads: an error loses its class there. Null: it is stored. */
 export type Outcome = null | { readonly fault: StoreFault; readonly cause: string } | { readonly bug: Error };
 
-/** What the writer is told. */
+/** Calls of the writer. */
 export type WriterCall =
   | { readonly ask: "write"; readonly transactions: readonly (readonly Statement[])[] }
   | { readonly ask: "erase"; readonly texts: readonly string[] }
@@ -17,7 +17,7 @@ export type WriterCall =
 /** An outcome for each transaction; of an erasure, whether the text is out of the files. */
 export type WriterAnswer = { readonly outcomes: readonly Outcome[] } | { readonly isErased: boolean };
 
-/** What the reader is told, and what it answers. */
+/** Calls of the reader, and its answers. */
 export type ReaderCall =
   | { readonly ask: "read"; readonly text: string; readonly values: readonly SqlValue[] }
   | { readonly ask: "close" };
@@ -33,7 +33,7 @@ const MOST_TEXTS = 16;
 const BEGINNING = 64;
 const READ_AT_ONCE = 1 << 20;
 
-/** Writes to a file: all transactions that it is told together are one in the file. */
+/** Writes to a file: transactions that it is given together are one in the file. */
 export class Writer {
   #sinceCheckpoint = 0;
 
