@@ -14,6 +14,7 @@ import { forget } from "./forgetting.js";
 import type { PromptTable } from "./prompt-figures.js";
 import { SqlPrompts, sampleStatement } from "./prompts.js";
 import { findLiveRequests, RequestReading } from "./requests.js";
+import { decodedJson } from "./rows.js";
 import { begin, HAS_STATE, readScope, ScopeInTransaction, scopeName } from "./scopes.js";
 import type { HeldScope, KnownScope, ScopeCounts, Store, User } from "./store.js";
 import { findHistory, loadConversation } from "./turns.js";
@@ -126,10 +127,12 @@ export class SqlStore implements Store {
   }
 
   async knownSections(scopeId: number, sections: readonly Digest[]): Promise<readonly Digest[]> {
-    const text =
-      "select 1 as one from turns where scope_id = $1 and sections is not null and replace(sections, $2, '') <> sections limit 1";
-    const known = await Promise.all(sections.map((digest) => this.database.read(text, [scopeId, digest])));
-    return sections.filter((_, at) => (known[at]?.length ?? 0) > 0);
+    if (sections.length === 0) return [];
+    // All lists, once: an index would cost every turn more than this costs the few clients that send sections back.
+    const text = "select sections from turns where scope_id = $1 and sections is not null";
+    const rows = await this.database.read<{ sections: string }>(text, [scopeId]);
+    const known = new Set(rows.flatMap((row) => decodedJson<readonly Digest[]>("sections", row.sections)));
+    return sections.filter((digest) => known.has(digest));
   }
 
   async counts(scopeId: number): Promise<ScopeCounts> {
