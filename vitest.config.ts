@@ -23,7 +23,7 @@ const SLOW = [
   "test/bench/papers-benches.test.ts",
   "test/cli/{crash,disk-faults,instances,replaced-packages,server-crash}.test.ts",
   // Whole evaluations; `eval-refusals` has a small one.
-  "test/cli/eval-{engines,kills,likelihood,locomo,longmemeval,plan,planted}.test.ts",
+  "test/cli/eval-{engines,kills,likelihood,locomo,longmemeval,planted}.test.ts",
   "test/clients/**/*.test.ts",
   "test/eval/replay/retention.test.ts",
   "test/memory/python-mem0/*.test.ts",

@@ -179,24 +179,10 @@ const RUN_OPTIONS = {
   } as OptionRow<string | true | undefined>,
 } satisfies Readonly<Record<string, OptionRow<unknown>>>;
 
-/** What a planned run's time is taken from. */
-const RATE_OPTIONS = {
-  prefillRate: optional("<number>", "prompt tokens a second that the engine prefills", positiveNumber),
-  answerRate: optional("<number>", "answer tokens a second that the engine generates", positiveNumber),
-  ratesFrom: optional(
-    "<directory>",
-    "take both rates of a run that was measured, such as one of a few questions",
-    text,
-  ),
-};
-
 type Given<Rows> = { readonly [K in keyof Rows]: Rows[K] extends OptionRow<infer T> ? T : never };
 
 /** Options of a run as the command line gives them. */
 export type GivenRunOptions = Given<typeof RUN_OPTIONS>;
-
-/** What the time of a planned run is taken from: tokens a second, or the directory of a run. */
-export type PlanRates = Given<typeof RATE_OPTIONS>;
 
 /** Options of `memprefix eval locomo` and `memprefix eval longmemeval`, with what the data set makes of what is not given. */
 export type EvalLocomoOptions = Omit<GivenRunOptions, "ingest" | "categories" | "types"> & {
@@ -205,17 +191,9 @@ export type EvalLocomoOptions = Omit<GivenRunOptions, "ingest" | "categories" | 
   readonly categories: readonly number[];
 };
 
-/** Options of `memprefix eval plan`. */
-export type EvalPlanOptions = EvalLocomoOptions & PlanRates;
-
 /** Adds the options of a run. */
-export const withRunOptions = (command: Command) => withOptions(command, RUN_OPTIONS);
-
-/** Adds the rates that a run's time is planned with. */
-export const withRateOptions = (command: Command) => withOptions(command, RATE_OPTIONS);
-
-function withOptions(command: Command, rows: Readonly<Record<string, OptionRow<unknown>>>): Command {
-  for (const [name, row] of Object.entries(rows)) {
+export function withRunOptions(command: Command): Command {
+  for (const [name, row] of Object.entries<OptionRow<unknown>>(RUN_OPTIONS)) {
     const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     const isOff = row.standard === true;
     const option = new Option(`--${isOff ? "no-" : ""}${flag} ${row.argument}`.trimEnd(), row.help);
@@ -232,10 +210,7 @@ function withOptions(command: Command, rows: Readonly<Record<string, OptionRow<u
 const CATEGORIES = [1, 2, 3, 4];
 
 /** Options of a run on a data set. Throws {@link EvaluationError} for those that are the other data set's. */
-export function runOptions<G extends GivenRunOptions>(
-  dataset: Dataset,
-  given: G,
-): Omit<G, "ingest" | "categories"> & EvalLocomoOptions {
+export function runOptions(dataset: Dataset, given: GivenRunOptions): EvalLocomoOptions {
   const { ingest, categories, types } = given;
   if (dataset === "locomo") {
     if (types !== undefined) throw new EvaluationError("--types: are LongMemEval's; LoCoMo has --categories");

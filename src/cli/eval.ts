@@ -1,10 +1,6 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { type Command, Option } from "commander";
-import { messageOf } from "../core/text/thrown.js";
-import { EvaluationError, readRun, type WrittenRun } from "../eval/base/run-files.js";
-import { DATASETS, type Dataset } from "../eval/base/run-record.js";
-import { type GivenRunOptions, type PlanRates, runOptions, withRateOptions, withRunOptions } from "./eval-options.js";
+import type { Command } from "commander";
+import type { Dataset } from "../eval/base/run-record.js";
+import { type GivenRunOptions, runOptions, withRunOptions } from "./eval-options.js";
 import type { Invocation } from "./invocation.js";
 
 const KEYS = `
@@ -30,38 +26,5 @@ export function addEvalCommands(program: Command, call: Invocation): void {
         const { runEvalLocomo } = await import("./eval-locomo.js");
         call.exitCode = await runEvalLocomo(options, call);
       });
-  }
-
-  const plan = evaluate
-    .command("plan")
-    .description("what such a run will cost in tokens, time and money, before an engine or a judge is asked");
-  withRateOptions(
-    withRunOptions(plan).addOption(
-      new Option("--dataset <name>", "whose data it is").choices(DATASETS).default("locomo"),
-    ),
-  ).action(async ({ dataset, ...given }: GivenRunOptions & PlanRates & { readonly dataset: Dataset }) => {
-    const options = runOptions(dataset, given);
-    const { runEvalPlan } = await import("./eval-plan.js");
-    await runEvalPlan(options, call);
-  });
-
-  evaluate
-    .command("compare")
-    .description("compare two runs, arm by arm, question by question")
-    .argument("<run-a>", "the --out of one run")
-    .argument("<run-b>", "the --out of another")
-    .action(async (a: string, b: string) => {
-      const { compareRuns } = await import("../eval/report/compare-runs.js");
-      call.print(compareRuns(writtenRun(a), writtenRun(b)));
-    });
-}
-
-/** A run by what it wrote. Throws {@link EvaluationError} where it cannot be read. */
-function writtenRun(directory: string): WrittenRun {
-  const textOf = (name: string) => readFileSync(join(directory, name), "utf8");
-  try {
-    return readRun(textOf("run.json"), textOf("results.jsonl"));
-  } catch (error) {
-    throw new EvaluationError(error instanceof EvaluationError ? `${directory}: ${error.message}` : messageOf(error));
   }
 }

@@ -35,7 +35,7 @@ import { withProgress } from "./progress-bar.js";
 const ALL_FAILED = 3;
 
 /** What is asked, and what was recorded of it before. */
-export interface AskedRun extends Pick<ConversationRun, "searches" | "warmUpQuestions" | "onRecord"> {
+interface AskedRun extends Pick<ConversationRun, "searches" | "warmUpQuestions" | "onRecord"> {
   readonly conversations: readonly EvaluatedConversation[];
   /** By conversation. */
   readonly memories: ReadonlyMap<string, KeptMemories>;
@@ -43,7 +43,7 @@ export interface AskedRun extends Pick<ConversationRun, "searches" | "warmUpQues
 }
 
 /** Runs the remaining questions of all conversations, one after the other. Rejects with the signal's reason. */
-export async function askAll(parts: RunParts, run: AskedRun, signal: AbortSignal): Promise<void> {
+async function askAll(parts: RunParts, run: AskedRun, signal: AbortSignal): Promise<void> {
   const recorded = new Map(
     run.recorded.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
   );
@@ -191,7 +191,7 @@ const SEARCH_MS = 120_000;
 const WRITE_MS = 600_000;
 
 /** What an evaluation searches, and where it keeps what was found. */
-export interface SearchedRun {
+interface SearchedRun {
   readonly options: EvalLocomoOptions;
   readonly conversations: readonly EvaluatedConversation[];
   readonly searches: RecordedSearches;
@@ -202,7 +202,7 @@ export interface SearchedRun {
  * Adds to Mem0 the memories that are missing, makes the searches that are missing, and writes the traces. Resolves to each conversation's
  * memories as prompts give them, by its id; `onKept` gets them before the searches begin. Rejects with the signal's reason.
  */
-export async function searchConversations(
+async function searchConversations(
   { options, conversations, searches, call }: SearchedRun,
   signal: AbortSignal,
   onKept: (kept: ReadonlyMap<string, KeptMemories>) => void,

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readRun } from "../../src/eval/base/run-files.js";
-import type { QuestionRecord, RunRecord } from "../../src/eval/base/run-record.js";
+import { type QuestionRecord, questionRecord, type RunRecord, runRecord } from "../../src/eval/base/run-record.js";
 
 /** The sample that ships with memprefix: one conversation with 59 facts, and 27 questions of the categories that are asked. */
 export const SAMPLE = "examples/sample-locomo.json";
@@ -11,8 +10,8 @@ export function writtenRun(directory: string): {
   readonly run: RunRecord;
   readonly records: readonly QuestionRecord[];
 } {
-  const text = (name: string) => readFileSync(join(directory, name), "utf8");
-  return readRun(text("run.json"), text("results.jsonl"));
+  const records = linesOf(join(directory, "results.jsonl")).map((line) => questionRecord.parse(JSON.parse(line)));
+  return { run: runRecord.parse(JSON.parse(readFileSync(join(directory, "run.json"), "utf8"))), records };
 }
 
 /** Whole lines that a file has by now. */

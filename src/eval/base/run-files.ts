@@ -14,7 +14,7 @@ import { join } from "node:path";
 import type { z } from "zod";
 import { parsedJson } from "../../core/text/json.js";
 import { messageOf } from "../../core/text/thrown.js";
-import { leavesOf, type QuestionRecord, questionRecord, type RunRecord, recordKey, runRecord } from "./run-record.js";
+import { type RunRecord, runRecord } from "./run-record.js";
 
 /** An evaluation, or the replay of a trace, cannot be run as requested; the message says what to change. */
 export class EvaluationError extends Error {
@@ -88,39 +88,6 @@ export class JsonLines<S extends z.ZodType> {
   }
 }
 
-/** A run, read from its files. */
-export interface WrittenRun {
-  readonly run: RunRecord;
-  readonly records: readonly QuestionRecord[];
-}
-
-/**
- * Reads the texts of `run.json` and `results.jsonl`. A last line without a line end that is no JSON was torn by a crash and is left out;
- * anything else that is wrong throws {@link EvaluationError}: a line that is no record, one of an arm that the run does not have, and a question
- * that stands there twice in one arm.
- */
-export function readRun(runJson: string, resultsJsonl: string): WrittenRun {
-  const run = checked(runRecord, jsonIn(runJson, "run.json"), "run.json", "");
-  const arms = new Set(run.arms.map(({ id }) => id));
-  const lines = resultsJsonl.split("\n");
-  const records: QuestionRecord[] = [];
-  const seen = new Map<string, number>();
-  for (const [at, text] of lines.entries()) {
-    if (text.trim() === "" || (at + 1 === lines.length && parsedJson(text) === undefined)) continue;
-    const where = `results.jsonl, line ${at + 1}`;
-    const record = checked(questionRecord, jsonIn(text, where), where, "");
-    if (!arms.has(record.arm))
-      throw new EvaluationError(`${where}: arm: the run has no arm ${JSON.stringify(record.arm)}`);
-    const key = recordKey(record.arm, record.conversation, record.question);
-    const before = seen.get(key);
-    if (before !== undefined)
-      throw new EvaluationError(`${where}: question: it was answered in this arm before, on line ${before}`);
-    seen.set(key, at + 1);
-    records.push(record);
-  }
-  return { run, records };
-}
-
 const NAME = "run.json";
 
 export function writeRun(directory: string, run: RunRecord): void {
@@ -178,4 +145,16 @@ function differencesOf(begun: RunRecord, wanted: RunRecord): string[] {
   return [...new Set([...before.keys(), ...now.keys()])]
     .filter((name) => !PASSING.has(name) && before.get(name) !== now.get(name))
     .map((name) => `${name} was ${before.get(name) ?? "absent"} and is now ${now.get(name) ?? "absent"}`);
+}
+
+/** Every value of a record as JSON by its path, as in `engine.kind`; lists as one value each. */
+function leavesOf(value: object, path = ""): Map<string, string> {
+  const leaves = new Map<string, string>();
+  for (const [key, inner] of Object.entries(value)) {
+    const at = path === "" ? key : `${path}.${key}`;
+    if (typeof inner === "object" && inner !== null && !Array.isArray(inner)) {
+      for (const [leaf, text] of leavesOf(inner, at)) leaves.set(leaf, text);
+    } else leaves.set(at, JSON.stringify(inner));
+  }
+  return leaves;
 }

@@ -11,7 +11,7 @@ import { HISTORY_NAMES } from "../../core/conversation/epoch.js";
 import { DEPTH_OUTCOMES, POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
 
 /** Data sets that an evaluation reads. */
-export const DATASETS = ["locomo", "longmemeval"] as const;
+const DATASETS = ["locomo", "longmemeval"] as const;
 export type Dataset = (typeof DATASETS)[number];
 
 export const DATASET_NAMES: Readonly<Record<Dataset, string>> = { locomo: "LoCoMo", longmemeval: "LongMemEval" };
@@ -254,20 +254,4 @@ export function isAnswered(record: QuestionRecord): record is AnsweredQuestion {
 /** Records that count in figures: of questions that were answered, and not to warm up. */
 export function countedIn(records: readonly QuestionRecord[]): AnsweredQuestion[] {
   return records.filter(isAnswered).filter(({ isWarmUp }) => !isWarmUp);
-}
-
-/** Every value of a record by its path, as in `engine.kind`, written with `write`; lists as one value each. */
-export function leavesOf(
-  value: object,
-  write: (leaf: unknown) => string = JSON.stringify,
-  path = "",
-): Map<string, string> {
-  const leaves = new Map<string, string>();
-  for (const [key, inner] of Object.entries(value)) {
-    const at = path === "" ? key : `${path}.${key}`;
-    if (typeof inner === "object" && inner !== null && !Array.isArray(inner)) {
-      for (const [leaf, text] of leavesOf(inner, write, at)) leaves.set(leaf, text);
-    } else leaves.set(at, write(inner));
-  }
-  return leaves;
 }

@@ -1,27 +1,16 @@
 import type { ChatMessage } from "../../core/index.js";
-import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { BlockHashCache } from "../../simulator/block-hash-cache.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { EnginePrompt, MeasuredEngine } from "./measured-engine.js";
 
-/** Prompts as another engine would get them. */
-export interface SimulatedPrompts {
-  readonly family: EngineName;
-  /** The line at the head of an arm's prompts in a conversation; null for none. */
-  readonly markOf: (arm: string, conversation: string) => string | null;
-}
-
 /** Only an engine's cache, unlimited: what vLLM would find cached. It answers nothing and takes no time. */
-export function simulatedEngine(
-  encode: Encode,
-  { family, markOf }: SimulatedPrompts = { family: "generic", markOf: () => null },
-): MeasuredEngine {
+export function simulatedEngine(encode: Encode): MeasuredEngine {
   return {
     kind: "simulated",
     losesCache: false,
-    family,
+    family: "generic",
     check: async () => null,
-    open: async (arm, conversation) => {
+    open: async () => {
       const cache = new BlockHashCache();
       const tokenize = chatTokenizer(encode);
       const serve = ({ messages }: EnginePrompt, goesOn: ChatMessage | null) => {
@@ -34,7 +23,7 @@ export function simulatedEngine(
       return {
         promptTokens: null,
         chooseDepth: null,
-        mark: markOf(arm.id, conversation),
+        mark: null,
         ask: async (prompt, { goesOn }) => ({
           ...serve(prompt, goesOn),
           answerTokens: null,

@@ -148,7 +148,7 @@ function refusedOr(status: number, json: unknown): unknown {
 }
 
 /** What keeps an arm's prompts of one conversation apart from all others, in this run and in every other. */
-export function armSalt(salt: string, arm: string, conversation: string): string {
+function armSalt(salt: string, arm: string, conversation: string): string {
   return createHash("sha256")
     .update(JSON.stringify([salt, arm, conversation]))
     .digest("hex")
@@ -156,7 +156,7 @@ export function armSalt(salt: string, arm: string, conversation: string): string
 }
 
 /** The line at the head of every prompt, for engines that honour no salt. */
-export function markOf(own: string): string {
+function markOf(own: string): string {
   return `Session ${own}.`;
 }
 
