@@ -15,6 +15,7 @@ interface RoomRule {
 
 const ROOMS = [
   "core",
+  "threads",
   "store",
   "memory",
   "apis",
@@ -32,7 +33,8 @@ const ROOMS = [
 /** The table of docs/internals/architecture.md, "Rooms". */
 const RULES: Readonly<Record<string, RoomRule>> = {
   core: { rooms: [] },
-  store: { rooms: ["core"] },
+  threads: { rooms: [] },
+  store: { rooms: ["core", "threads"] },
   memory: { rooms: ["core"] },
   apis: { rooms: ["core"] },
   engines: { rooms: ["core", "apis"] },
@@ -78,7 +80,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   ],
   apis: ["api", "chat", "messages", "responses"],
   engines: ["upstream", "adapters"],
-  store: ["threads", "sqlite", "postgres"],
+  store: ["sqlite", "postgres"],
   service: ["base", "fields", "scopes", "usage", "learning", "compose", "records", "batch", "chat", "library"],
   http: ["requests", "problems", "guards", "contracts", "routes", "server"],
   eval: ["base", "locomo", "engine", "scores", "replay", "run", "measures", "report"],

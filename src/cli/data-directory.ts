@@ -1,5 +1,6 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { messageOf } from "../core/text/thrown.js";
 import { STORE_DATABASES } from "../memory/embedded-store.js";
 import { DatabaseOpenError } from "../store/open-error.js";
 import { DATABASE_FILE } from "../store/sqlite/open.js";
@@ -18,12 +19,20 @@ export function databasesIn(directory: string): string[] {
 
 type Place = Pick<Settings, "dataDir" | "databaseUrl">;
 
-/** The data directory. Throws `UsageError` where the database is a server's: then a file here is not the one that is meant. */
+/**
+ * The data directory, which is made where there is none. Throws `UsageError` where the database is a server's: then a file here is not the
+ * one that is meant. Throws `DatabaseOpenError` where it cannot be made.
+ */
 export function fileDirectory({ dataDir, databaseUrl }: Place): string {
-  if (databaseUrl === undefined) return dataDir;
   const message =
     "is for memprefix serve, doctor, keys, explain and export: this command reads the file in MEMPREFIX_DATA_DIR";
-  throw new UsageError([{ field: "MEMPREFIX_DATABASE_URL", message }]);
+  if (databaseUrl !== undefined) throw new UsageError([{ field: "MEMPREFIX_DATABASE_URL", message }]);
+  try {
+    makeDirectory(dataDir);
+    return dataDir;
+  } catch (error) {
+    throw new DatabaseOpenError(dataDir, messageOf(error), { cause: error });
+  }
 }
 
 /**
@@ -36,4 +45,23 @@ export function withDatabase<S extends Place>(settings: S): S {
   if (!existsSync(file))
     throw new DatabaseOpenError(file, "there is no such file; MEMPREFIX_DATA_DIR says which directory");
   return settings;
+}
+
+/**
+ * Makes a directory and its missing parents. Throws what `mkdir` throws. Node's own `recursive` loops forever on a file system that answers
+ * `ENOENT` to every new directory, as /proc does: it takes the parent for missing, finds it, and retries.
+ */
+export function makeDirectory(path: string): void {
+  const missing = [resolve(path)];
+  for (let above = dirname(resolve(path)); !existsSync(above); above = dirname(above)) missing.push(above);
+  for (const directory of missing.reverse()) makeOne(directory);
+}
+
+function makeOne(directory: string): void {
+  try {
+    mkdirSync(directory);
+  } catch (error) {
+    // It exists, or another process made it first.
+    if (!existsSync(directory) || !statSync(directory).isDirectory()) throw error;
+  }
 }

@@ -18,9 +18,8 @@ import { OWN_NAME, type Upstream, UpstreamError } from "../engines/upstream/upst
 import { MemorySourceError } from "../memory/memory-source.js";
 import { StoreUnavailableError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
-import { loadEveryUser } from "../store/load-users.js";
 import { DatabaseOpenError } from "../store/open-error.js";
-import { DATABASE_FILE, quickCheck } from "../store/sqlite/open.js";
+import { DATABASE_FILE } from "../store/sqlite/open.js";
 import { openChatEngine, openSource, openStoreBeside } from "./assemble.js";
 import { databasesIn } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
@@ -34,6 +33,7 @@ import {
   sharedCacheOf,
   sourceOf,
 } from "./settings.js";
+import { loadEveryUser, quickCheck } from "./stored-users.js";
 
 /** What `memprefix doctor` was asked for. */
 export interface DoctorOptions {

@@ -22,7 +22,15 @@ export function errorText(error: unknown): string {
 export async function unbuilt(error: unknown): Promise<string | null> {
   if (error instanceof InvalidRequestError || error instanceof NotFoundError || error instanceof DatabaseOpenError)
     return null;
-  const { missingNativeBuild } = await import("../store/sqlite/open.js");
-  const problem = missingNativeBuild();
-  return problem === null ? null : `memprefix: ${problem}\n`;
+  const [{ default: Database }, { nativeBuildProblem }] = await Promise.all([
+    import("better-sqlite3"),
+    import("../store/sqlite/open.js"),
+  ]);
+  try {
+    new Database(":memory:").close();
+    return null;
+  } catch (missing) {
+    const problem = nativeBuildProblem(missing);
+    return problem === null ? null : `memprefix: ${problem}\n`;
+  }
 }

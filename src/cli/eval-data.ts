@@ -13,7 +13,7 @@ import {
   readLocomo,
 } from "../eval/locomo/locomo-data.js";
 import { readLongMemEval } from "../eval/locomo/longmemeval-data.js";
-import { makeDirectory } from "../store/sqlite/open.js";
+import { makeDirectory } from "./data-directory.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 
 /** Where a data set's authors publish it, what the published file holds (a shorter one is not all of it), and how it is read. */

@@ -2,7 +2,7 @@ import { UpstreamError } from "../engines/upstream/upstream.js";
 import { beginRun, EvaluationError } from "../eval/base/run-files.js";
 import { EngineAnswerError } from "../eval/engine/upstream-engine.js";
 import { MemorySourceError } from "../memory/memory-source.js";
-import { makeDirectory } from "../store/sqlite/open.js";
+import { makeDirectory } from "./data-directory.js";
 import { pickedData } from "./eval-data.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { describeRun, openJudges, ownPrices } from "./eval-settings.js";

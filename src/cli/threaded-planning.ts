@@ -6,7 +6,7 @@ import {
   type PlannedRequest,
   planBatch,
 } from "../core/index.js";
-import { WorkerCalls } from "../store/threads/worker-calls.js";
+import { WorkerCalls } from "../threads/worker-calls.js";
 
 /** Blocks of a batch, and of what is cached for it, from which a thread pays: planning fewer takes a few milliseconds. */
 const BLOCKS_FOR_A_THREAD = 5_000;

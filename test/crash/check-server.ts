@@ -1,5 +1,5 @@
 import pg from "pg";
-import { loadEveryUser } from "../../src/store/load-users.js";
+import { loadEveryUser } from "../../src/cli/stored-users.js";
 import { clientConfig } from "../../src/store/postgres/connections.js";
 import { openPostgres } from "../../src/store/postgres/open.js";
 import { SCHEMA } from "../../src/store/postgres/schema-name.js";

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
-import { type LoadedUsers, loadEveryUser } from "../../src/store/load-users.js";
+import { type LoadedUsers, loadEveryUser, quickCheck } from "../../src/cli/stored-users.js";
 import { SqlStore } from "../../src/store/sql-store.js";
-import { DATABASE_FILE, openBeside, quickCheck } from "../../src/store/sqlite/open.js";
+import { DATABASE_FILE, openBeside } from "../../src/store/sqlite/open.js";
 
 /** Checks a file as `memprefix doctor` does, on a copy: a service may be writing to it, and what a killed one left must stay as it is. */
 export async function checkDatabase(file: string): Promise<LoadedUsers> {

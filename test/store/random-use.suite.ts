@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { loadEveryUser } from "../../src/cli/stored-users.js";
 import { type ChatMessage, type Label, labelsIn, type Scope, type Turn } from "../../src/core/index.js";
-import { loadEveryUser } from "../../src/store/load-users.js";
 import { type ComposedUsers, conversationId, NOW, requestId, type Said, scopeOf, storedOf } from "./composed-users.js";
 import { type OpenDatabase, SuiteStore } from "./suite-database.js";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { loadEveryUser } from "../../src/cli/stored-users.js";
 import { EMPTY_SCOPE, type NodeId, ORDERING_POLICIES, type Scope, type TurnId } from "../../src/core/index.js";
-import { loadEveryUser } from "../../src/store/load-users.js";
 import { conversationId, loaded, NOW, requestId, type Said, scopeOf, storedOf } from "./composed-users.js";
 import { describeConversations } from "./conversations.suite.js";
 import { describeForgetting } from "./forgetting.suite.js";

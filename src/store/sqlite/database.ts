@@ -1,15 +1,16 @@
+import type { WorkerOptions } from "node:worker_threads";
+import { WorkerCalls } from "../../threads/worker-calls.js";
 import type { Database, ReadRows, SqlValue, Statement, UserTransaction } from "../database.js";
 import { StoreUnavailableError, type User } from "../store.js";
-import { STORE_THREAD, WorkerCalls } from "../threads/worker-calls.js";
 import type { Connection } from "./connection.js";
 import {
+  type CloseCall,
+  type FileAnswer,
+  type FileCall,
   type Outcome,
-  type ReaderAnswer,
-  type ReaderCall,
+  type ThreadData,
   throwOutcome,
   Writer,
-  type WriterAnswer,
-  type WriterCall,
 } from "./writer.js";
 
 /** Groups that the writer has: one that it writes, and the next, so that it never waits for this thread. */
@@ -19,62 +20,40 @@ const MOST_TRANSACTIONS = 256;
 /** … and characters of what they write, from which no more are added: bounds the wait of the first. */
 const MOST_CHARACTERS = 4_000_000;
 
-/** What writes the file: a thread, or this one. */
-interface Writing {
-  write(transactions: readonly (readonly Statement[])[]): Promise<readonly Outcome[]>;
-  erase(texts: readonly string[]): Promise<boolean>;
-  close(): Promise<void>;
-}
+/**
+ * A store's thread. Megabytes of heap: a group of commits, or a large scope, with room to collect; young ones stay small, as they are never
+ * given back. What this process was started with, a larger heap for instance, is not for its threads.
+ */
+const STORE_THREAD = {
+  resourceLimits: { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 8, stackSizeMb: 1 },
+  execArgv: [],
+  // A file that SQLite has open is never closed beside it.
+  trackUnmanagedFds: false,
+} as const satisfies WorkerOptions;
 
-/** Writes in a thread. Where it dies, what is under way rejects as failing, though it may be stored. */
-function inThread(file: string, threads: URL): Writing {
-  const thread = threadFor<WriterCall, WriterAnswer>(new URL("writer-thread.js", threads), file);
-  thread.start();
-  return {
-    async write(transactions) {
-      const answer = await thread.ask({ ask: "write", transactions });
-      return "outcomes" in answer ? answer.outcomes : [];
-    },
-    async erase(texts) {
-      const answer = await thread.ask({ ask: "erase", texts });
-      return "isErased" in answer && answer.isErased;
-    },
-    close: () => thread.end({ ask: "close" }),
-  };
+/** A connection to the file, on a thread or on this one. */
+interface FileWork {
+  ask(call: FileCall): Promise<FileAnswer>;
+  close(): Promise<void>;
 }
 
 type Numbered<T> = T & { readonly id: number };
 
-function threadFor<Call, Answer>(code: URL, file: string): WorkerCalls<Numbered<Call>, Numbered<Answer>> {
-  return new WorkerCalls(
-    code,
-    { ...STORE_THREAD, workerData: { file } },
+/** Works in a thread, which starts with its first call. Where it dies, what is under way rejects as failing, though it may be stored. */
+function inThread(file: string, threads: URL, purpose: ThreadData["purpose"]): FileWork {
+  const thread = new WorkerCalls<Numbered<FileCall | CloseCall>, Numbered<FileAnswer>>(
+    new URL("thread.js", threads),
+    { ...STORE_THREAD, workerData: { file, purpose } satisfies ThreadData },
     (cause) => new StoreUnavailableError("failing", { cause: cause ?? new Error("a thread of the store ended") }),
   );
+  if (purpose === "write") thread.start();
+  return { ask: (call) => thread.ask(call), close: () => thread.end({ ask: "close" }) };
 }
 
-/** Reads in a thread, which starts with the first query. */
-function readingInThread(file: string, threads: URL): Pick<SqliteDatabase, "readAside" | "close"> {
-  const thread = threadFor<ReaderCall, ReaderAnswer>(new URL("reader-thread.js", threads), file);
-  return {
-    async readAside<R extends object>(text: string, values: readonly SqlValue[]) {
-      const answer = await thread.ask({ ask: "read", text, values });
-      if ("rows" in answer) return answer.rows as R[];
-      throwOutcome(answer.outcome);
-      return [];
-    },
-    close: () => thread.end({ ask: "close" }),
-  };
-}
-
-/** Writes on this thread, in a later turn of the event loop: who composes in a loop would let no timer and no other request in. */
-function onThisThread(connection: Connection): Writing {
+/** Works on this thread, in a later turn of the event loop: who composes in a loop would let no timer and no other request in. */
+function onThisThread(connection: Connection): FileWork {
   const writer = new Writer(connection);
-  return {
-    write: async (transactions) => writer.write(transactions),
-    erase: async (texts) => connection.sqlite.memory || writer.erase(texts),
-    close: async () => {},
-  };
+  return { ask: async (call) => writer.answer(call), close: async () => {} };
 }
 
 /** A transaction that waits for its group. */
@@ -88,8 +67,8 @@ interface Waiting {
  * A SQLite file. It is read on this thread and written by one writer: transactions of many users that come together are one in the file.
  */
 export class SqliteDatabase implements Database {
-  readonly #writing: Writing;
-  readonly #aside: Pick<SqliteDatabase, "readAside" | "close"> | null;
+  readonly #writing: FileWork;
+  readonly #aside: FileWork;
   readonly #waiting: Waiting[] = [];
   /** The last holder of each user. */
   readonly #holders = new Map<string, Promise<unknown>>();
@@ -108,8 +87,8 @@ export class SqliteDatabase implements Database {
     threads: URL | null,
   ) {
     const file = connection.sqlite.name;
-    this.#writing = threads === null ? onThisThread(connection) : inThread(file, threads);
-    this.#aside = threads === null ? null : readingInThread(file, threads);
+    this.#writing = threads === null ? onThisThread(connection) : inThread(file, threads, "write");
+    this.#aside = threads === null ? this.#writing : inThread(file, threads, "read");
   }
 
   get isShared(): boolean {
@@ -120,7 +99,11 @@ export class SqliteDatabase implements Database {
 
   readonly read: ReadRows = async (text, values) => this.connection.read(text, values);
 
-  readonly readAside: ReadRows = (text, values) => (this.#aside ?? { readAside: this.read }).readAside(text, values);
+  readonly readAside: ReadRows = async <R extends object>(text: string, values: readonly SqlValue[]) => {
+    const { rows = [], outcomes = [] } = await this.#aside.ask({ ask: "read", text, values });
+    throwOutcome(outcomes[0] ?? null);
+    return rows as R[];
+  };
 
   async write(statements: readonly Statement[]): Promise<void> {
     if (this.#isClosed) throw new Error("the store is closed");
@@ -153,7 +136,8 @@ export class SqliteDatabase implements Database {
   }
 
   async erase(texts: readonly string[]): Promise<"erased" | "pending"> {
-    return (await this.#writing.erase(texts)) ? "erased" : "pending";
+    const { isErased } = await this.#writing.ask({ ask: "erase", texts });
+    return isErased === true ? "erased" : "pending";
   }
 
   idle(): Promise<void> {
@@ -169,7 +153,7 @@ export class SqliteDatabase implements Database {
   async close(): Promise<void> {
     await this.idle();
     this.#isClosed = true;
-    await Promise.all([this.#writing.close(), this.#aside?.close()]);
+    await Promise.all([this.#writing.close(), this.#aside.close()]);
     this.connection.close();
   }
 
@@ -193,7 +177,8 @@ export class SqliteDatabase implements Database {
   async #send(group: readonly Waiting[]): Promise<void> {
     this.#underWay++;
     try {
-      const outcomes = await this.#writing.write(group.map(({ statements }) => statements));
+      const transactions = group.map(({ statements }) => statements);
+      const { outcomes = [] } = await this.#writing.ask({ ask: "write", transactions });
       for (const [at, { resolve }] of group.entries()) resolve(outcomes[at] ?? null);
     } catch (error) {
       for (const { reject } of group) reject(error);

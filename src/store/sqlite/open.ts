@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
@@ -48,10 +48,7 @@ const OWNED = new Map<string, Shared>();
  * gets an error that says what to do. Throws {@link DatabaseOpenError}.
  */
 export function openOwned(directory: string): OwnedDatabase {
-  const name = named(directory, () => {
-    makeDirectory(directory);
-    return realpathSync(directory);
-  });
+  const name = named(directory, () => realpathSync(directory));
   const known = OWNED.get(name);
   if (known !== undefined) {
     known.users++;
@@ -114,7 +111,7 @@ function named<T>(place: string, work: () => T): T {
     return work();
   } catch (error) {
     if (error instanceof DatabaseOpenError) throw error;
-    throw new DatabaseOpenError(place, reasonOf(error), { cause: error });
+    throw new DatabaseOpenError(place, openProblem(error), { cause: error });
   }
 }
 
@@ -135,10 +132,7 @@ function retriedWhileLocked<T>(work: () => T): T {
 }
 
 function openOnce(file: string, prepare: (connection: Connection) => void): Connection {
-  if (file !== ":memory:") {
-    makeDirectory(dirname(file));
-    refuseForeign(file);
-  }
+  if (file !== ":memory:") refuseForeign(file);
   const sqlite = new Database(file, { timeout: OPEN_WAIT_MS });
   try {
     sqlite.pragma(`page_size = ${PAGE_BYTES}`);
@@ -179,21 +173,6 @@ function refuseForeign(file: string): void {
   }
 }
 
-/** What SQLite's quick check finds wrong in a file, a line each. Another process may be writing to it. */
-export function quickCheck(file: string): string[] {
-  try {
-    const sqlite = new Database(file, { readonly: true, timeout: OPEN_WAIT_MS });
-    try {
-      const lines = sqlite.prepare<[], string>("pragma quick_check").pluck().all();
-      return lines.filter((line) => line !== "ok");
-    } finally {
-      sqlite.close();
-    }
-  } catch (error) {
-    return [reasonOf(error)];
-  }
-}
-
 /** The install script runs also where npm is configured to run none. */
 const REBUILD =
   "better-sqlite3 has no native build for this Node.js; make it with: npm rebuild better-sqlite3 --ignore-scripts=false";
@@ -202,43 +181,14 @@ const REBUILD =
  * What to do about an error that `better-sqlite3` throws without a native build which this Node.js can load: it was installed without its
  * script, or for another Node.js. Null for other errors.
  */
-function nativeBuildProblem(error: unknown): string | null {
+export function nativeBuildProblem(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const isUnloadable = "code" in error && error.code === "ERR_DLOPEN_FAILED";
   return isUnloadable || error.message.startsWith("Could not locate the bindings file") ? REBUILD : null;
 }
 
-/** Tries whether there is a native build; says what to do where there is none, else null. */
-export function missingNativeBuild(): string | null {
-  try {
-    new Database(":memory:").close();
-    return null;
-  } catch (error) {
-    return nativeBuildProblem(error);
-  }
-}
-
-/**
- * Makes a directory and its missing parents. Throws what `mkdir` throws. Node's own `recursive` loops forever on a file system that answers
- * `ENOENT` to every new directory, as /proc does: it takes the parent for missing, finds it, and retries.
- */
-export function makeDirectory(path: string): void {
-  const missing = [resolve(path)];
-  for (let above = dirname(resolve(path)); !existsSync(above); above = dirname(above)) missing.push(above);
-  for (const directory of missing.reverse()) makeOne(directory);
-}
-
-function makeOne(directory: string): void {
-  try {
-    mkdirSync(directory);
-  } catch (error) {
-    // It exists, or another process made it first.
-    if (!existsSync(directory) || !statSync(directory).isDirectory()) throw error;
-  }
-}
-
 /** Why a file could not be opened, as {@link DatabaseOpenError} says it. */
-function reasonOf(error: unknown): string {
+export function openProblem(error: unknown): string {
   const unbuilt = nativeBuildProblem(error);
   if (unbuilt !== null) return unbuilt;
   const code = error instanceof Database.SqliteError ? error.code : "";

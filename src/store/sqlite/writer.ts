@@ -8,20 +8,29 @@ import type { Connection } from "./connection.js";
 /** How a transaction went, as it crosses threads: an error loses its class there. Null: it is stored. */
 export type Outcome = null | { readonly fault: StoreFault; readonly cause: string } | { readonly bug: Error };
 
-/** Calls of the writer. */
-export type WriterCall =
+/** Calls of a connection to a file, on any thread. */
+export type FileCall =
   | { readonly ask: "write"; readonly transactions: readonly (readonly Statement[])[] }
   | { readonly ask: "erase"; readonly texts: readonly string[] }
-  | { readonly ask: "close" };
+  | { readonly ask: "read"; readonly text: string; readonly values: readonly SqlValue[] };
 
-/** An outcome for each transaction; of an erasure, whether the text is out of the files. */
-export type WriterAnswer = { readonly outcomes: readonly Outcome[] } | { readonly isErased: boolean };
+/** A thread's last call. */
+export interface CloseCall {
+  readonly ask: "close";
+}
 
-/** Calls of the reader, and its answers. */
-export type ReaderCall =
-  | { readonly ask: "read"; readonly text: string; readonly values: readonly SqlValue[] }
-  | { readonly ask: "close" };
-export type ReaderAnswer = { readonly rows: readonly object[] } | { readonly outcome: Outcome };
+/** What a thread is for: the one that writes, or one for queries over many rows, so that no compose waits for the dashboard's sums. */
+export interface ThreadData {
+  readonly file: string;
+  readonly purpose: "write" | "read";
+}
+
+/** An outcome for each transaction, or of the query; whether deleted text is out of the files; the query's rows. */
+export interface FileAnswer {
+  readonly outcomes?: readonly Outcome[];
+  readonly isErased?: boolean;
+  readonly rows?: readonly object[];
+}
 
 /** Transactions between two checkpoints: some 4 MB of log. */
 const BETWEEN_CHECKPOINTS = 512;
@@ -38,6 +47,16 @@ export class Writer {
   #sinceCheckpoint = 0;
 
   constructor(private readonly connection: Connection) {}
+
+  answer(call: FileCall): FileAnswer {
+    if (call.ask === "write") return { outcomes: this.write(call.transactions) };
+    if (call.ask === "erase") return { isErased: this.erase(call.texts) };
+    try {
+      return { rows: this.connection.read(call.text, call.values) };
+    } catch (error) {
+      return { outcomes: [outcomeOf(error)] };
+    }
+  }
 
   /** Durable when it returns. Where one fails, each gets a transaction of its own. */
   write(transactions: readonly (readonly Statement[])[]): Outcome[] {
@@ -58,6 +77,7 @@ export class Writer {
    */
   erase(texts: readonly string[]): boolean {
     const { connection } = this;
+    if (connection.sqlite.memory) return true;
     const isLeft = isErasureLeft(connection);
     connection.sqlite.pragma("user_version = 1");
     if (!this.#emptyLog()) return false;
@@ -69,10 +89,6 @@ export class Writer {
     } catch {
       return false;
     }
-  }
-
-  close(): void {
-    this.connection.close();
   }
 
   #run(statements: readonly Statement[]): void {
@@ -152,7 +168,7 @@ function isIn(file: string, texts: readonly string[]): boolean {
 }
 
 /** How a transaction or a query went that threw this. */
-export function outcomeOf(error: unknown): Outcome {
+function outcomeOf(error: unknown): Outcome {
   // SQLite's errors are no errors any more on another thread.
   if (!(error instanceof StoreUnavailableError)) return { bug: new Error(messageOf(error)) };
   return { fault: error.fault, cause: error.cause instanceof Error ? error.cause.message : "" };

@@ -12,7 +12,7 @@ import { builtModule } from "./built-store.js";
 
 const USERS = 8;
 const [file = "", run = ""] = process.argv.slice(2);
-const threads = new URL(".", builtModule("sqlite/writer-thread"));
+const threads = new URL(".", builtModule("sqlite/thread"));
 const database = new SqliteDatabase(openFile(file, finishErasure), () => false, threads);
 const users = new ComposedUsers(new SqlStore(database));
 

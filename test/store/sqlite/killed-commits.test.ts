@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { afterAll, expect, it } from "vitest";
-import { loadEveryUser } from "../../../src/store/load-users.js";
+import { loadEveryUser } from "../../../src/cli/stored-users.js";
 import { SqlStore } from "../../../src/store/sql-store.js";
 import { DATABASE_FILE, openOwned } from "../../../src/store/sqlite/open.js";
 import { ComposedUsers, requestId, scopeOf, storedOf } from "../composed-users.js";

@@ -15,9 +15,11 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { afterAll, describe, expect, it } from "vitest";
+import { fileDirectory } from "../../../src/cli/data-directory.js";
+import { quickCheck } from "../../../src/cli/stored-users.js";
 import { DatabaseOpenError } from "../../../src/store/open-error.js";
 import { SqlStore } from "../../../src/store/sql-store.js";
-import { DATABASE_FILE, openBeside, openOwned, quickCheck } from "../../../src/store/sqlite/open.js";
+import { DATABASE_FILE, openBeside, openOwned } from "../../../src/store/sqlite/open.js";
 import { checkDatabase } from "../checked-database.js";
 import { ComposedUsers, scopeOf, storedOf } from "../composed-users.js";
 
@@ -36,8 +38,11 @@ const HOLDS_A_NEW_FILE = `
 const newDirectory = () => mkdtempSync(join(root, "data-"));
 const fileIn = (directory: string) => join(directory, DATABASE_FILE);
 
+/** As the service opens its data directory. */
+const openService = (directory: string) => openOwned(fileDirectory({ dataDir: directory, databaseUrl: undefined }));
+
 function openUsers(directory: string): ComposedUsers {
-  return new ComposedUsers(new SqlStore(openOwned(directory).database));
+  return new ComposedUsers(new SqlStore(openService(directory).database));
 }
 
 /** A directory with the requests of some users; closed, so that all is in one file. */
@@ -82,7 +87,7 @@ const bytesOf = (directory: string) =>
 
 function refusal(directory: string): string {
   try {
-    void openOwned(directory).database.close();
+    void openService(directory).database.close();
     return "it was opened";
   } catch (error) {
     if (error instanceof DatabaseOpenError) return error.reason;

@@ -16,7 +16,7 @@ const root = mkdtempSync(join(tmpdir(), "memprefix-writing-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** Threads run what was built. */
-const THREADS = new URL(".", builtModule("sqlite/writer-thread"));
+const THREADS = new URL(".", builtModule("sqlite/thread"));
 const WAYS: readonly (readonly [name: string, threads: URL | null])[] = [
   ["on the thread that reads", null],
   ["on a thread of its own", THREADS],
@@ -44,8 +44,8 @@ function mortalThreads(word: string): URL {
      const { on } = parentPort;
      const isLast = (call) => JSON.stringify(call).includes(${JSON.stringify(word)});
      parentPort.on = (event, take) => on.call(parentPort, event, (call) => (isLast(call) ? process.exit(1) : take(call)));
-     await import(${JSON.stringify(new URL("writer-thread.js", THREADS).href)});`;
-  writeFileSync(join(folder, "writer-thread.js"), code);
+     await import(${JSON.stringify(new URL("thread.js", THREADS).href)});`;
+  writeFileSync(join(folder, "thread.js"), code);
   writeFileSync(join(folder, "package.json"), '{"type":"module"}');
   return pathToFileURL(`${folder}/`);
 }

@@ -6,17 +6,6 @@
 import { getPriority, setPriority } from "node:os";
 import { type TransferListItem, Worker, type WorkerOptions } from "node:worker_threads";
 
-/**
- * A store's thread. Megabytes of heap: a group of commits, or a large scope, with room to collect; young ones stay small, as they are never
- * given back. What this process was started with, a larger heap for instance, is not for its threads.
- */
-export const STORE_THREAD = {
-  resourceLimits: { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 8, stackSizeMb: 1 },
-  execArgv: [],
-  // A file that SQLite has open is never closed beside it.
-  trackUnmanagedFds: false,
-} as const satisfies WorkerOptions;
-
 interface Waiting<Answer> {
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: Error) => void;

@@ -1,6 +1,11 @@
+import Database from "better-sqlite3";
 import { messageOf } from "../core/text/thrown.js";
-import { stateOf } from "./forgetting.js";
-import { type Store, StoreUnavailableError, type User } from "./store.js";
+import { stateOf } from "../store/forgetting.js";
+import { openProblem } from "../store/sqlite/open.js";
+import { type Store, StoreUnavailableError, type User } from "../store/store.js";
+
+/** Milliseconds that a check waits for the lock of another process. */
+const WAIT_MS = 5_000;
 
 /** After so many damaged users the rest are not read. */
 const MAX_FINDINGS = 100;
@@ -50,4 +55,19 @@ async function loadUser(store: Store, user: User): Promise<number> {
 function reasonOf(error: unknown): string {
   // The store says that something is damaged; its cause says what.
   return messageOf(error instanceof StoreUnavailableError && error.cause instanceof Error ? error.cause : error);
+}
+
+/** What SQLite's quick check finds wrong in a file, a line each. Another process may be writing to it. */
+export function quickCheck(file: string): string[] {
+  try {
+    const sqlite = new Database(file, { readonly: true, timeout: WAIT_MS });
+    try {
+      const lines = sqlite.prepare<[], string>("pragma quick_check").pluck().all();
+      return lines.filter((line) => line !== "ok");
+    } finally {
+      sqlite.close();
+    }
+  } catch (error) {
+    return [openProblem(error)];
+  }
 }

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 
-const WORKER_CALLS = new URL("../../../src/store/threads/worker-calls.ts", import.meta.url).href;
+const WORKER_CALLS = new URL("../../src/threads/worker-calls.ts", import.meta.url).href;
 
 /** A thread that answers a call after it was told to end, and ends later than that. */
 const THREAD = `

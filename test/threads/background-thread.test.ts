@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 
-const BUILT = pathToFileURL(resolve(import.meta.dirname, "../../../dist/store/threads/worker-calls.js")).href;
+const BUILT = pathToFileURL(resolve(import.meta.dirname, "../../dist/threads/worker-calls.js")).href;
 
 /** The nice value in a line of proc(5)'s `stat`, its 19th field; the second may have spaces. */
 const niceOf = (stat: string) => Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]);

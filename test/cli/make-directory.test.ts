@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writ
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { makeDirectory } from "../../../src/store/sqlite/open.js";
+import { makeDirectory } from "../../src/cli/data-directory.js";
 
 const hasProc = existsSync("/proc/self/status");
 
