@@ -368,6 +368,9 @@ function describeTwoHandles(open: OpenDatabase): void {
       expect(await newer(stale)).toEqual(other.state(ana)?.stored());
       const current = { ...stale, version: known.version ?? neverHere() };
       expect(await newer(current)).toBeNull();
+      // A server that lost its last commits, as a standby that took over.
+      const lost = { ...current, version: { ...current.version, version: current.version.version + 1 } };
+      expect(await newer(lost)).toEqual(other.state(ana)?.stored());
     });
 
     it("each learn of a memory that the other has forgotten, and of a user who was deleted and came back", async () => {
