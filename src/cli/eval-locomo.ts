@@ -5,7 +5,7 @@ import { MemorySourceError } from "../memory/memory-source.js";
 import { makeDirectory } from "./data-directory.js";
 import { pickedData } from "./eval-data.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
-import { describeRun, openJudges, ownPrices } from "./eval-settings.js";
+import { describeRun, openJudges } from "./eval-settings.js";
 import { type Invocation, stopSignal } from "./invocation.js";
 import { needEmbeddedMem0 } from "./package.js";
 
@@ -20,12 +20,11 @@ export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation
     const { conversations } = picked;
     const wanted = describeRun(options, picked, call.env);
     const judges = openJudges(options, call.env);
-    const prices = ownPrices(options);
     makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);
     // After everything that can reject a run: loading it takes as long as all of that.
     const { LocomoEvaluation } = await import("./locomo-evaluation.js");
-    return await new LocomoEvaluation(options, run, conversations, { judges, prices }, stop.signal).run(call);
+    return await new LocomoEvaluation(options, run, conversations, judges, stop.signal).run(call);
   } catch (error) {
     throw sayable(error);
   } finally {

@@ -171,7 +171,6 @@ const RUN_OPTIONS = {
     wholeNumber(0, 4_294_967_295),
     1,
   ),
-  prices: optional("<file>", "list prices for the report (default: built in)", text),
   resume: { argument: "", help: "resume the run in --out" } as OptionRow<true | undefined>,
   download: {
     argument: "[address]",

@@ -4,7 +4,6 @@ import { createRequire } from "node:module";
 import { cpus, totalmem } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { DEFAULT_ENGINE_MODEL, type EngineModel } from "../core/index.js";
-import { messageOf } from "../core/text/thrown.js";
 import { openUpstream } from "../engines/upstream/upstream.js";
 import { EvaluationError } from "../eval/base/run-files.js";
 import type { RunRecord } from "../eval/base/run-record.js";
@@ -12,7 +11,6 @@ import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
 import { simulatedEngine } from "../eval/engine/simulated-engine.js";
 import { SALTED_FAMILIES, upstreamEngine } from "../eval/engine/upstream-engine.js";
 import { ingestSteps } from "../eval/locomo/ingesting.js";
-import { type Price, readPrices } from "../eval/measures/prices.js";
 import { type ArmChoices, armsOf } from "../eval/run/arms.js";
 import type { NamedJudge } from "../eval/run/run-conversation.js";
 import { openJudge } from "../eval/scores/judge.js";
@@ -213,16 +211,6 @@ export function extractionModel(options: EvalLocomoOptions, env: Environment): E
     );
   }
   return { ...named, apiKey: keyOf(env, "OPENAI_API_KEY") };
-}
-
-/** Prices of the user's own; undefined for those that come with memprefix. Throws {@link EvaluationError}. */
-export function ownPrices({ prices: path }: EvalLocomoOptions): readonly Price[] | undefined {
-  if (path === undefined) return undefined;
-  try {
-    return readPrices(JSON.parse(readFileSync(path, "utf8")));
-  } catch (error) {
-    throw new EvaluationError(`--prices ${path}: ${messageOf(error)}`);
-  }
 }
 
 /** The key for the engine, which the environment holds. */

@@ -20,7 +20,6 @@ import {
 } from "../eval/locomo/ingesting.js";
 import type { EvaluatedConversation } from "../eval/locomo/locomo-data.js";
 import { RecordedSearches, writeTraces } from "../eval/locomo/recorded-searches.js";
-import type { Price } from "../eval/measures/prices.js";
 import { renderReports } from "../eval/report/report.js";
 import { type ConversationRun, type NamedJudge, type RunParts, runConversation } from "../eval/run/run-conversation.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
@@ -71,7 +70,7 @@ export class LocomoEvaluation {
     private readonly options: EvalLocomoOptions,
     run: RunRecord,
     private readonly conversations: readonly EvaluatedConversation[],
-    private readonly own: { readonly judges: readonly NamedJudge[]; readonly prices: readonly Price[] | undefined },
+    private readonly judges: readonly NamedJudge[],
     private readonly signal: AbortSignal,
   ) {
     this.#run = run;
@@ -138,7 +137,7 @@ export class LocomoEvaluation {
     const parts: RunParts = {
       arms,
       engine,
-      judges: this.own.judges,
+      judges: this.judges,
       countTokens: countO200k,
       openMemprefix: (now) => openMeasuredMemprefix(cost, now),
     };
@@ -156,7 +155,7 @@ export class LocomoEvaluation {
 
   #report(print: (line: string) => void): number {
     const { out } = this.options;
-    const { html, markdown } = renderReports(this.#run, this.#records, this.own.prices);
+    const { html, markdown } = renderReports(this.#run, this.#records);
     writeWhole(join(out, "report.html"), html);
     writeWhole(join(out, "report.md"), markdown);
     // The main table; the rest is in the files.

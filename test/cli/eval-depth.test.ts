@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { messageText } from "../../src/core/text/message.js";
 import { isAnswered } from "../../src/eval/base/run-record.js";
-import { promptsOf, uncachedTokens } from "../../src/eval/measures/measured.js";
+import { uncachedTokens } from "../../src/eval/measures/measured.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
 import { commands } from "./memprefix-command.js";
@@ -55,10 +55,9 @@ describe("memprefix eval locomo --adaptive-depth", () => {
       body.messages.map(messageText).join("\n").match(/^- /gm)?.length ?? 0;
     expect(tries.map(memoriesIn)).toEqual([2, 2, 4, 2, 4, 2]);
     for (const one of adaptive ?? []) {
-      const prompts = promptsOf(one) ?? [];
-      expect(prompts.length).toBe((one.depth?.probes.length ?? 0) + 1);
+      const prompts = [...(one.depth?.probes ?? []), one];
       expect(uncachedTokens(one)).toBe(
-        prompts.reduce((sum, { promptTokens, cachedTokens }) => sum + promptTokens - cachedTokens, 0),
+        prompts.reduce((sum, { promptTokens, cachedTokens }) => sum + (promptTokens ?? 0) - (cachedTokens ?? 0), 0),
       );
     }
     // A try is a prefix of what is sent.

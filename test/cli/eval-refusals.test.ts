@@ -47,7 +47,6 @@ describe("memprefix eval locomo", () => {
       ["--extract-url", "http://h/v1", "--extract-model", "m"],
       /needs --ingest extract/,
     ],
-    ["prices that are none", ["--prices", "package.json"], /--prices package\.json: prices: the file: /],
     ["nothing to judge", ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"], /conflicts with --no-scores/],
     ["windows of nothing", ["--window", "8"], /--window: needs --layout conversation/],
     ["a history of no window", ["--history", "exact"], /--history: needs --window/],

@@ -2,11 +2,8 @@
  * Providers' limits on breakpoints (marks), read on 2026-11-21. Change them here when a page changes.
  *
  * Anthropic: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
- * Google:    https://ai.google.dev/gemini-api/docs/caching (no marks: what begins alike is cached)
  * OpenAI:    https://platform.openai.com/docs/guides/prompt-caching and `prompt_cache_options` of the API reference
  */
-
-import { largest } from "../../core/text/collections.js";
 
 /** How many marks a prompt may have, and where the provider looks for cached prefixes. */
 export interface BreakpointLimits {
@@ -26,9 +23,6 @@ const ANTHROPIC_MINIMUM: readonly (readonly [model: RegExp, tokens: number])[] =
   [/opus-4-[56]|haiku-4-5/, 4_096],
 ];
 
-/** The largest of {@link ANTHROPIC_MINIMUM}: a bound for models whose own is not known. */
-export const LONGEST_ANTHROPIC_MINIMUM = largest(ANTHROPIC_MINIMUM.map(([, tokens]) => tokens));
-
 /** "You can define up to 4 cache breakpoints"; "at most 20 positions per breakpoint, counting the breakpoint itself as the first". */
 export const ANTHROPIC_LIMITS: BreakpointLimits = {
   maxMarks: 4,
@@ -44,9 +38,4 @@ export const OPENAI_LIMITS: BreakpointLimits = {
   maxMarks: 4,
   lookBackBlocks: 1,
   minimumTokens: () => 1_024,
-};
-
-/** Gemini caches by itself: 2.5 from 2,048 tokens, 3.1 and later from 4,096. */
-export const GEMINI_MINIMUM: { readonly minimumTokens: (model: string) => number } = {
-  minimumTokens: (model) => (/gemini-2\.5(?!\d)/.test(model) ? 2_048 : 4_096),
 };

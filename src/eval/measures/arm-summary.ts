@@ -1,5 +1,5 @@
 /*
- * Figures from records: means, quantiles, ratios, paired differences with bootstrap intervals, costs at list prices.
+ * Figures from records: means, quantiles, ratios, paired differences with bootstrap intervals.
  *
  * Enters: the records of one run, or of two.
  * Leaves: figures, each with the number of questions that it is of; null where nothing was measured.
@@ -17,7 +17,6 @@ import {
 } from "../base/run-record.js";
 import { budgetLabel, depthLabel } from "../run/arms.js";
 import { judgedRight, logLikelihood, type Measure, meanOf, quantileOf, ratioOf, uncachedTokens } from "./measured.js";
-import { costAt, type Price } from "./prices.js";
 
 /**
  * Groups arms, or what belongs to arms, that differ in nothing but how prompts were built: those to compare with each other. Conversations
@@ -92,11 +91,7 @@ export interface ArmSummary {
 }
 
 /** Every arm of a run, in the run's order, also those without records. Records of other arms are ignored. */
-export function summariseArms(
-  run: RunRecord,
-  records: readonly QuestionRecord[],
-  prices: readonly Price[],
-): ArmSummary[] {
+export function summariseArms(run: RunRecord, records: readonly QuestionRecord[]): ArmSummary[] {
   const byArm = groupBy(records, ({ arm }) => arm);
   return run.arms.map((arm) => {
     const own = byArm.get(arm.id) ?? [];
@@ -105,8 +100,8 @@ export function summariseArms(
     return {
       arm,
       warmUps: own.length - measured.length,
-      overall: summariseQuestions(measured, prices),
-      categories: byCategory.map(([category, asked]) => ({ category, summary: summariseQuestions(asked, prices) })),
+      overall: summariseQuestions(measured),
+      categories: byCategory.map(([category, asked]) => ({ category, summary: summariseQuestions(asked) })),
     };
   });
 }
@@ -114,7 +109,7 @@ export function summariseArms(
 /** What a set of questions came to in one arm, without those asked to warm up. Null: not measured of any of them. */
 export type QuestionsSummary = ReturnType<typeof summariseQuestions>;
 
-function summariseQuestions(records: readonly QuestionRecord[], prices: readonly Price[]) {
+function summariseQuestions(records: readonly QuestionRecord[]) {
   const answered = records.filter(isAnswered);
   const mean = (measure: Measure<AnsweredQuestion>) => meanOf(answered, measure);
   const median = (measure: Measure<AnsweredQuestion>) => quantileOf(answered, 0.5, measure);
@@ -168,6 +163,5 @@ function summariseQuestions(records: readonly QuestionRecord[], prices: readonly
     /** Answers judged right ÷ answers with a readable verdict; and answers without one. */
     judge: mean(judgedRight),
     judgeUnread: answered.filter(({ judge }) => judge !== null && judge.isCorrect === null).length,
-    costs: prices.map((price) => costAt(price, answered)),
   };
 }

@@ -55,26 +55,14 @@ export function quantile(values: readonly number[], share: number): number | nul
   return below + (above - below) * (at - Math.floor(at));
 }
 
-/** Tokens of one prompt. */
-export interface PromptCounts {
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-}
-
-/** The prompts that a question took: its own, and before it those of adaptive depth; null where a count of one was not measured. */
-export function promptsOf(question: AnsweredQuestion): readonly PromptCounts[] | null {
-  const prompts: PromptCounts[] = [];
+/** Tokens of a question's prompts, those of adaptive depth included, that the cache did not hold; null where a count was not measured. */
+export function uncachedTokens(question: AnsweredQuestion): number | null {
+  let uncached = 0;
   for (const { promptTokens, cachedTokens } of [...(question.depth?.probes ?? []), question]) {
     if (promptTokens === null || cachedTokens === null) return null;
-    prompts.push({ promptTokens, cachedTokens });
+    uncached += promptTokens - cachedTokens;
   }
-  return prompts;
-}
-
-/** Tokens of a question's prompts that the cache did not hold; null where a count was not measured. */
-export function uncachedTokens(question: AnsweredQuestion): number | null {
-  const prompts = promptsOf(question);
-  return prompts && sum(prompts.map(({ promptTokens, cachedTokens }) => promptTokens - cachedTokens));
+  return uncached;
 }
 
 /** 1 where the judge says that the answer is right, 0 where it says that it is not; null without a readable verdict. */
@@ -122,9 +110,6 @@ export const points: Format = (value) => withMinus(grouped(100 * value, 1));
 
 /** `0.25×`. */
 export const times: Format = (value) => `${grouped(value, 2)}×`;
-
-/** `$1.68`; three decimals below a dollar. */
-export const dollars: Format = (value) => `$${grouped(value, value < 1 ? 3 : 2)}`;
 
 /** Written with its sign. */
 export function signed(format: Format): Format {

@@ -2,19 +2,17 @@ import { groupBy } from "../../core/text/collections.js";
 import type { EvalArm, FailedQuestion, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { summariseArms } from "../measures/arm-summary.js";
 import { baselineOf, compareRecords } from "../measures/paired-difference.js";
-import type { Price } from "../measures/prices.js";
 import { judgeAgreements, qualityChange } from "../measures/quality-change.js";
 
 /** What both reports are made of. */
 export type ReportContent = ReturnType<typeof reportContent>;
 
 /** Works out everything that a report shows. */
-export function reportContent(run: RunRecord, records: readonly QuestionRecord[], prices: readonly Price[]) {
+export function reportContent(run: RunRecord, records: readonly QuestionRecord[]) {
   return {
     run,
     records,
-    prices,
-    summaries: summariseArms(run, records, prices),
+    summaries: summariseArms(run, records),
     /** How far each arm is from the one that it is compared with. */
     comparisons: compareArms(run, records),
     /** Null: answers were not measured. */

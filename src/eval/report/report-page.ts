@@ -5,7 +5,7 @@ import { htmlTable, Markup, markup } from "./html.js";
 import { reportCharts } from "./report-charts.js";
 import { failureGroups, questionsText, type ReportContent } from "./report-content.js";
 import { answerTables, qualityLines } from "./report-quality.js";
-import { armTables, categoryTables, comparisonTable, costTable, priceTable } from "./report-tables.js";
+import { armTables, categoryTables, comparisonTable } from "./report-tables.js";
 import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
 /** `report.html`: one file that requests nothing else and runs nothing. */
@@ -36,7 +36,7 @@ ${banner}<ul class="quality">${qualityLines(content).map(
     (line, at) => markup`<li>${at === 0 ? firstStrong(line) : line}</li>
 `,
   )}</ul>
-${glance(content)}${section("Answers", answerTables(content).map(htmlTable))}${section("Charts", [reportCharts(content)])}${section("Figures", [...armTables(content).map(htmlTable), byCategory(content)])}${differences(content)}${cost(content)}${failures(content.failures)}<section>
+${glance(content)}${section("Answers", answerTables(content).map(htmlTable))}${section("Charts", [reportCharts(content)])}${section("Figures", [...armTables(content).map(htmlTable), byCategory(content)])}${differences(content)}${failures(content.failures)}<section>
 <h2>How to read this</h2>
 <ul class="notes">${reportNotes(content).map(
     (note) => markup`<li>${note}</li>
@@ -90,15 +90,6 @@ function differences(content: ReportContent): Markup | null {
   const about = markup`<p>Each way to build prompts against Mem0’s README with the same layout and k, or else against the first arm: mean difference, and median ratio, of the same question in both, with 95 % intervals.</p>
 `;
   return section("Differences", [about, htmlTable(table)]);
-}
-
-function cost(content: ReportContent): Markup | null {
-  const table = costTable(content);
-  if (table === null) return null;
-  const prices = markup`<details><summary>Prices</summary>
-${htmlTable(priceTable(content))}</details>
-`;
-  return section("Cost", [htmlTable(table), prices]);
 }
 
 /**

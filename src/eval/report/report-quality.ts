@@ -1,8 +1,7 @@
 import { largest, smallest } from "../../core/text/collections.js";
 import { categoryTitle } from "../base/run-record.js";
-import { type ArmSummary, armLabel, armTitle, isSameGroup } from "../measures/arm-summary.js";
-import type { Interval } from "../measures/bootstrap.js";
-import { dollars, milliseconds, percent, points, score, signed, tokens, withInterval } from "../measures/measured.js";
+import { armLabel, armTitle, isSameGroup } from "../measures/arm-summary.js";
+import { percent, points, score, signed, withInterval } from "../measures/measured.js";
 import type { PairedDifference } from "../measures/paired-difference.js";
 import {
   type ArmChange,
@@ -14,7 +13,7 @@ import {
   verdictOf,
 } from "../measures/quality-change.js";
 import type { ReportContent } from "./report-content.js";
-import { armGroups, type Cell, measuredOf, type ReportTable } from "./report-tables.js";
+import { armGroups, type Cell, type ReportTable } from "./report-tables.js";
 
 /** Arms that the first lines name. */
 const NAMED_ARMS = 3;
@@ -229,46 +228,8 @@ function agreementTable({ agreements }: Pick<ReportContent, "agreements">): Repo
   };
 }
 
-const TRADE_COLUMNS = ["Points against the baseline", "TTFT p50 ms", "Hit ratio", "Uncached"];
-
-/** Answers beside what they cost, one line per arm; null where answers were not measured. */
-function tradeTable(content: ReportContent): ReportTable | null {
-  if (content.quality === null) return null;
-  const groups = armGroups(content.summaries, (summary) => ({
-    title: armLabel(summary.arm),
-    cells: tradeCells(content, summary),
-  }));
-  const prices = content.prices.map(({ provider, model }) => `${provider} ${model}, 1,000 prompts`);
-  return measuredOf({
-    caption: "Answers beside what they cost",
-    rowsAre: "Prompts built by",
-    columns: [...TRADE_COLUMNS, ...prices],
-    groups,
-  });
-}
-
-function tradeCells(content: ReportContent, { arm, overall }: ArmSummary): Cell[] {
-  const change = changeOf(content, arm.id);
-  const { ttftP50, hitRatio, uncachedTokens, costs } = overall;
-  return [
-    change === "baseline" ? { text: "baseline" } : change && { text: withInterval(change, signed(points)) },
-    ttftP50 && { text: milliseconds(ttftP50.value) },
-    hitRatio && { text: percent(hitRatio.value) },
-    uncachedTokens && { text: tokens(uncachedTokens.value) },
-    ...costs.map(({ prompts }): Cell => prompts && { text: dollars(prompts.value) }),
-  ];
-}
-
-/** How an arm's answers differ from its baseline's; null where that was not measured. */
-function changeOf({ quality }: ReportContent, arm: string): Interval | "baseline" | null {
-  if (quality === null) return null;
-  const change = quality.arms.find((one) => one.arm.id === arm);
-  return change === undefined ? "baseline" : (change.found?.difference ?? null);
-}
-
 /** All tables on answers. */
 export function answerTables(content: ReportContent): ReportTable[] {
-  const [trade, whole] = [tradeTable(content), qualityTable(content)];
-  const [options, agreement] = [optionsTable(content), agreementTable(content)];
-  return [trade, whole, options, ...partTables(content), agreement].filter((table) => table !== null);
+  const [whole, options, agreement] = [qualityTable(content), optionsTable(content), agreementTable(content)];
+  return [whole, options, ...partTables(content), agreement].filter((table) => table !== null);
 }

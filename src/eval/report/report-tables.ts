@@ -9,7 +9,6 @@ import {
   type QuestionsSummary,
 } from "../measures/arm-summary.js";
 import {
-  dollars,
   type Format,
   type Measured,
   milliseconds,
@@ -21,7 +20,6 @@ import {
   withInterval,
 } from "../measures/measured.js";
 import { COMPARED_MEASURES, type MeasuredDifference } from "../measures/paired-difference.js";
-import { minimumTokensOf, type Price } from "../measures/prices.js";
 import type { ReportContent } from "./report-content.js";
 
 /** A column of arms' figures. */
@@ -178,47 +176,6 @@ export function comparisonTable({ comparisons }: ReportContent): ReportTable | n
     columns: ["In both", ...columns],
     groups,
   });
-}
-
-/** What a thousand questions would cost at each price. */
-export function costTable({ summaries, prices }: ReportContent): ReportTable | null {
-  const groups = armGroups(summaries, ({ arm, overall }) => ({
-    title: armLabel(arm),
-    cells: overall.costs.map(({ prompts, answers }): Cell => {
-      if (prompts === null) return null;
-      const text = dollars(prompts.value);
-      return answers === null ? { text } : { text, detail: `+ ${dollars(answers.value)} answers` };
-    }),
-  }));
-  const columns = prices.map(({ provider, model }) => `${provider} ${model}`);
-  return measuredOf({ ...NAMED, caption: "Cost of the prompts of 1,000 questions", columns, groups });
-}
-
-/** The prices themselves. */
-export function priceTable({ prices }: ReportContent): ReportTable {
-  return {
-    caption: "Prices, US dollars per million tokens",
-    rowsAre: "Model",
-    columns: ["Input", "Cached input", "Written to cache", "Cached from tokens", "Output", "Looked up", "Source"],
-    groups: [
-      {
-        title: "",
-        rows: prices.map((price) => ({ title: `${price.provider} ${price.model}`, cells: priceCells(price) })),
-      },
-    ],
-  };
-}
-
-function priceCells(price: Price): Cell[] {
-  const { input, cachedInput, cacheWrite, output, date, source, note } = price;
-  const minimum = minimumTokensOf(price);
-  return [
-    ...[input, cachedInput, cacheWrite ?? input].map((usd) => ({ text: `$${usd}` })),
-    { text: minimum === null ? "not known" : minimum.toLocaleString("en") },
-    { text: `$${output}` },
-    note === null ? { text: date } : { text: date, detail: note },
-    { text: source, isCode: true },
-  ];
 }
 
 /**

@@ -1,8 +1,6 @@
-import { largest, smallest } from "../../core/text/collections.js";
+import { largest } from "../../core/text/collections.js";
 import { categoryTitle, DATASET_NAMES, type RunRecord } from "../base/run-record.js";
 import { LEAST_CONVERSATIONS, RESAMPLES } from "../measures/bootstrap.js";
-import { NOT_MEASURED, percent } from "../measures/measured.js";
-import { minimumTokensOf } from "../measures/prices.js";
 import type { ReportContent } from "./report-content.js";
 import { notMeasured } from "./report-tables.js";
 
@@ -106,19 +104,6 @@ export function reportNotes(content: ReportContent): string[] {
         unread === 0 ? "Every verdict could be read." : `${unread} verdicts could not be read and count neither way.`
       }`,
     `Intervals are 95 % bootstrap intervals (${RESAMPLES} resamples, seed ${run.seed}). Of ${LEAST_CONVERSATIONS} conversations and more, whole conversations are drawn, with all their questions, because questions of one conversation are not independent, and the interval is widened for their small number (expanded percentiles). Of fewer, questions are drawn: such an interval says how much these questions vary, not how other conversations would.`,
-    `Costs apply each provider’s list price to the cached share measured here (${hitRange(content)}): cached tokens at the cached price, all others at the price of writing them to the cache where there is one. A cached prefix shorter than the provider’s minimum is billed as uncached; a model whose minimum is not known gets the largest of its provider’s${unknownMinimum(content)}. A provider’s own cache may hold less: it has breakpoints and lifetimes of its own. Prices change.`,
   ];
   return notes.filter((note) => note !== null);
-}
-
-function hitRange({ summaries }: ReportContent): string {
-  const ratios = summaries.flatMap(({ overall }) => (overall.hitRatio === null ? [] : [overall.hitRatio.value]));
-  if (ratios.length === 0) return NOT_MEASURED;
-  return `${percent(smallest(ratios))} to ${percent(largest(ratios))}`;
-}
-
-function unknownMinimum({ prices }: ReportContent): string {
-  const unknown = prices.filter((price) => minimumTokensOf(price) === null);
-  if (unknown.length === 0) return "";
-  return `, and no minimum is known, so none is applied, for ${unknown.map(({ provider, model }) => `${provider} ${model}`).join(", ")}`;
 }

@@ -1,26 +1,17 @@
 /*
  * Reports of a run, and the comparison of two: tables, charts and notes as one HTML page and as Markdown.
  *
- * Enters: a run with its records, and prices.
+ * Enters: a run with its records.
  * Leaves: texts of files; the same run gives the same bytes.
  * Other people's text (ids, messages, model names) is escaped, and its invisible characters are named.
  */
 
 import type { QuestionRecord, RunRecord } from "../base/run-record.js";
-import { PRICES, type Price } from "../measures/prices.js";
 import { markdownCode, markdownTable, markdownText } from "./markdown.js";
 import { failureGroups, questionsText, type ReportContent, reportContent } from "./report-content.js";
 import { reportPage } from "./report-page.js";
 import { answerTables, qualityLines } from "./report-quality.js";
-import {
-  armTables,
-  categoryTables,
-  comparisonTable,
-  costTable,
-  mainTable,
-  priceTable,
-  type ReportTable,
-} from "./report-tables.js";
+import { armTables, categoryTables, comparisonTable, mainTable, type ReportTable } from "./report-tables.js";
 import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
 /**
@@ -30,9 +21,8 @@ import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 export function renderReports(
   run: RunRecord,
   records: readonly QuestionRecord[],
-  prices: readonly Price[] = PRICES,
 ): { readonly html: string; readonly markdown: string } {
-  const content = reportContent(run, records, prices);
+  const content = reportContent(run, records);
   return { html: reportPage(content), markdown: reportMarkdown(content) };
 }
 
@@ -47,7 +37,7 @@ function reportMarkdown(content: ReportContent): string {
         `  - ${markdownCode(arm)}, ${markdownCode(conversation)}, ${questionsText(questions)}`,
     ),
   ]);
-  const [main, costs] = [mainTable(content), costTable(content)];
+  const main = mainTable(content);
   const sections = [
     `# ${markdownText(heading)}`,
     qualityLines(content)
@@ -61,7 +51,6 @@ function reportMarkdown(content: ReportContent): string {
       comparisonTable(content),
       "Against Mem0’s README with the same layout and k, or else the first arm, question by question: mean difference and median ratio, with 95 % intervals.",
     ),
-    ...(costs === null ? [] : [...section(costs), markdownTable(priceTable(content))]),
     ...categoryTables(content).flatMap((table) => section(table)),
     ...(groups.length === 0
       ? []

@@ -1,23 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EvaluationError } from "../../../src/eval/base/run-files.js";
 import { summariseArms } from "../../../src/eval/measures/arm-summary.js";
 import { quantile } from "../../../src/eval/measures/measured.js";
-import { minimumTokensOf, PRICES, type Price, readPrices } from "../../../src/eval/measures/prices.js";
 import { answeredBy, EXACT_ARM, failedBy, README_ARM, runOf } from "../run/run-fixture.js";
 
-const price: Price = {
-  provider: "Provider",
-  model: "model",
-  source: "https://example.com/prices",
-  date: "2026-11-21",
-  input: 2,
-  cachedInput: 0.2,
-  cacheWrite: 2.5,
-  output: 10,
-  minimumTokens: null,
-  note: null,
-};
 const judged = (isCorrect: boolean | null) => ({ judge: { isCorrect, prompt: "p", raw: "r" } });
 
 describe("an arm's summary", () => {
@@ -60,7 +46,7 @@ describe("an arm's summary", () => {
       // An arm that the run does not have.
       answeredBy({ ...README_ARM, id: "another" }, 1, { promptTokens: 7 }),
     ];
-    const [readme, exact] = summariseArms(runOf(), records, [price]);
+    const [readme, exact] = summariseArms(runOf(), records);
     expect(readme).toMatchObject({
       arm: README_ARM,
       warmUps: 1,
@@ -86,9 +72,6 @@ describe("an arm's summary", () => {
         judgeUnread: 1,
       },
     });
-    // Per thousand questions: 600 · 2.5 and a mean of 900 · 0.2 dollars per million, and 20 · 10.
-    expect(readme?.overall.costs[0]?.prompts?.value).toBeCloseTo(1.5 + 0.18, 12);
-    expect(readme?.overall.costs[0]?.answers?.value).toBeCloseTo(0.2, 12);
     expect(readme?.categories.map(({ category, summary }) => [category, summary.answered, summary.failed])).toEqual([
       [1, 1, 0],
       [2, 2, 1],
@@ -97,44 +80,12 @@ describe("an arm's summary", () => {
   });
 
   it("says of what was not measured that it was not, rather than 0", () => {
-    const [summary] = summariseArms(runOf(), [answeredBy(README_ARM, 1)], [price]);
-    const { answered, failed, judgeUnread, costs, cut, freshStarts, ...measures } = summary?.overall ?? {};
+    const [summary] = summariseArms(runOf(), [answeredBy(README_ARM, 1)]);
+    const { answered, failed, judgeUnread, cut, freshStarts, ...measures } = summary?.overall ?? {};
     expect({ answered, failed, judgeUnread }).toEqual({ answered: 1, failed: 0, judgeUnread: 0 });
     expect({ cut, freshStarts }).toEqual({ cut: 0, freshStarts: 0 });
     expect(Object.keys(measures)).toHaveLength(20);
     expect(Object.values(measures).every((measure) => measure === null)).toBe(true);
-    expect(costs).toEqual([{ price, prompts: null, answers: null }]);
-  });
-
-  it("charges the price of input where writing to the cache costs no more", () => {
-    const records = [answeredBy(README_ARM, 1, { promptTokens: 1_000, cachedTokens: 0 })];
-    const [summary] = summariseArms(runOf(), records, [{ ...price, cacheWrite: null }]);
-    expect(summary?.overall.costs[0]?.prompts?.value).toBeCloseTo(2, 12);
-  });
-
-  it.each([
-    ["below the minimum, and written", 4_000, 1_023, 4_000 * 2.5],
-    ["below the minimum in a prompt that is too short to be written", 1_000, 900, 1_000 * 2],
-    ["from the minimum on", 4_000, 1_024, 1_024 * 0.2 + 2_976 * 2.5],
-  ])("bills a cached prefix %s", (_what, promptTokens, cachedTokens, perMillion) => {
-    const records = [answeredBy(README_ARM, 1, { promptTokens, cachedTokens })];
-    const [summary] = summariseArms(runOf(), records, [{ ...price, minimumTokens: 1_024 }]);
-    expect(summary?.overall.costs[0]?.prompts?.value).toBeCloseTo(perMillion / 1_000, 12);
-  });
-});
-
-describe("the shortest prefix that is billed as cached", () => {
-  it.each([
-    [{ provider: "OpenAI" }, 1_024],
-    [{ provider: "Anthropic", model: "claude-opus-4-8" }, 1_024],
-    // Not known: the largest of Anthropic's.
-    [{ provider: "Anthropic", model: "claude-sonnet-5-5" }, 4_096],
-    [{ provider: "Google", model: "gemini-2.5-flash" }, 2_048],
-    [{ provider: "Google", model: "gemini-3.8-flash" }, 4_096],
-    [{ provider: "OpenAI", minimumTokens: 7 }, 7],
-    [{ provider: "constructor" }, null],
-  ])("of %j is %s tokens", (given, expected) => {
-    expect(minimumTokensOf({ ...price, ...given })).toBe(expected);
   });
 });
 
@@ -159,26 +110,5 @@ describe("quantile", () => {
         expect(high).toBeLessThanOrEqual(Math.max(...given));
       }),
     );
-  });
-});
-
-describe("prices", () => {
-  it("inside are such as a file may hold, dated, from the provider's own page", () => {
-    expect(readPrices(JSON.parse(JSON.stringify(PRICES)))).toEqual(PRICES);
-    for (const { source, date, input, cachedInput } of PRICES) {
-      expect(new URL(source).protocol).toBe("https:");
-      expect(date <= new Date().toISOString().slice(0, 10)).toBe(true);
-      expect(cachedInput).toBeLessThan(input);
-    }
-  });
-
-  it.each([
-    [[], "the file"],
-    [[{ ...price, input: -1 }], "0.input"],
-    [[price, { ...price, date: "yesterday" }], "1.date"],
-    [[{ ...price, cashed: 1 }], "0"],
-  ])("%j are refused at %j", (json, field) => {
-    expect(() => readPrices(json)).toThrow(EvaluationError);
-    expect(() => readPrices(json)).toThrow(`prices: ${field}: `);
   });
 });

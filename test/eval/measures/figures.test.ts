@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import {
-  dollars,
   milliseconds,
   percent,
   score,
@@ -20,8 +19,6 @@ describe("figures", () => {
     [percent(0.7531), "75.3 %"],
     [score(0.5125), "0.513"],
     [times(0.249), "0.25×"],
-    [dollars(1.678), "$1.68"],
-    [dollars(0.0341), "$0.034"],
     [signed(tokens)(200), "+200"],
     [signed(tokens)(-200), "−200"],
     [signed(score)(0), "0.000"],

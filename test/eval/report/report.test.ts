@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { EvalArm, QuestionRecord, RunRecord } from "../../../src/eval/base/run-record.js";
-import { PRICES, type Price } from "../../../src/eval/measures/prices.js";
 import { renderReports } from "../../../src/eval/report/report.js";
 import { cachedOverTurns } from "../../../src/eval/report/report-charts.js";
 import { failureGroups } from "../../../src/eval/report/report-content.js";
@@ -63,19 +62,6 @@ const conversationArm: EvalArm = {
   budgetRatio: 1.5,
 };
 
-const price: Price = {
-  provider: "Provider",
-  model: "model",
-  source: "https://example.com/prices",
-  date: "2026-11-21",
-  input: 2,
-  cachedInput: 0.2,
-  cacheWrite: null,
-  output: 10,
-  minimumTokens: null,
-  note: null,
-};
-
 const small: readonly QuestionRecord[] = [
   answeredBy(README_ARM, 0, { isWarmUp: true, promptTokens: 50_000, cachedTokens: 0 }),
   answeredBy(README_ARM, 1, { promptTokens: 1_000, cachedTokens: 200, evidence: 2, evidenceInPrompt: 1 }),
@@ -90,7 +76,7 @@ const sectionOf = (markdown: string, heading: string) =>
   markdown.split(/^## /m).find((section) => section.startsWith(heading)) ?? "";
 
 describe("report.md", () => {
-  const { markdown } = renderReports(runOf(), small, [price]);
+  const { markdown } = renderReports(runOf(), small);
   const rowsOf = (text: string) =>
     text
       .split("\n")
@@ -142,24 +128,9 @@ describe("report.md", () => {
     ]);
   });
 
-  it("compares the same questions, and costs all prompts", () => {
+  it("compares the same questions", () => {
     const differences = sectionOf(markdown, "Tokens and time");
-    const costs = sectionOf(markdown, "Cost of the prompts");
     expect(differences).toContain("| −600 (−600 to −600) | 0.25× (0.25× to 0.25×) |");
-    // 300 · 0.2 + 800 · 2, and 800 · 0.2 + 200 · 2, dollars per million tokens and thousand questions.
-    expect(costs).toMatch(/Mem0’s README +\| +\\\$1\.66 \|/);
-    expect(costs).toMatch(/memprefix, defaults +\| +\\\$0\.560 \|/);
-  });
-
-  it("bills cached prefixes below a provider's minimum as uncached, and says so", () => {
-    const openai = { ...price, provider: "OpenAI" };
-    const { markdown } = renderReports(runOf(), small, [openai, { ...price, provider: "DeepSeek" }]);
-    const costs = sectionOf(markdown, "Cost of the prompts");
-    // 1,100 · 2: 200 and 400 cached tokens are fewer than 1,024. DeepSeek's minimum is not known.
-    expect(costs).toMatch(/Mem0’s README +\| +\\\$2\.20 \| +\\\$1\.66 \|/);
-    expect(costs).toMatch(/OpenAI model .*\| +1,024 \|/);
-    expect(costs).toMatch(/DeepSeek model .*\| +not known \|/);
-    expect(markdown).toContain("so none is applied, for DeepSeek model.");
   });
 
   it("lists what failed, settings and notes", () => {
@@ -220,9 +191,7 @@ describe("report.html", () => {
 
   it("has no chart, table or column of what was not measured", () => {
     const unmeasured = renderReports(runOf(), [answeredBy(README_ARM, 1), answeredBy(EXACT_ARM, 1)]);
-    expect(unmeasured.html).not.toMatch(
-      /<figure|<h2>(Charts|Cost|Differences)|<th scope="col">(TTFT|F1|Hit ratio|Cut)/,
-    );
+    expect(unmeasured.html).not.toMatch(/<figure|<h2>(Charts|Differences)|<th scope="col">(TTFT|F1|Hit ratio|Cut)/);
     expect(unmeasured.markdown.split("\n## ", 1)[0]).not.toContain("|");
   });
 
@@ -290,7 +259,7 @@ describe("report.html", () => {
 });
 
 /** A run of which every text is the given one. */
-function hostile(text: string): [RunRecord, readonly QuestionRecord[], readonly Price[]] {
+function hostile(text: string): [RunRecord, readonly QuestionRecord[]] {
   const [first, second] = [
     { ...README_ARM, id: `1${text}` },
     { ...EXACT_ARM, id: `2${text}`, k: 21 },
@@ -319,7 +288,7 @@ function hostile(text: string): [RunRecord, readonly QuestionRecord[], readonly 
     }),
     failedBy(second, 1, { conversation: text, message: text }),
   ];
-  return [run, records, [{ ...price, provider: text, model: text, source: text, note: text }, ...PRICES]];
+  return [run, records];
 }
 
 describe("failureGroups", () => {
