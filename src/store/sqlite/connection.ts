@@ -1,10 +1,13 @@
 import Database from "better-sqlite3";
 import { keptIn } from "../../core/text/collections.js";
 import type { SqlValue, Statement } from "../database.js";
-import { namedFault } from "./faults.js";
+import { faultOf, namedFault } from "./faults.js";
 
 /** Milliseconds that a statement waits for another process's lock. It blocks the thread. */
 const LOCK_MS = 20;
+/** Milliseconds that a transaction waits for it: `memprefix keys`, a backup and the `sqlite3` command hold it for a moment. */
+const BEGIN_MS = 2_000;
+const AGAIN_MS = 5;
 
 /**
  * Commits survive a kill of the process at any point; a power cut may lose the last ones, never the file's integrity. FULL, which survives
@@ -39,7 +42,7 @@ export class Connection {
   /** Runs statements in one transaction; throws the store's faults, and then nothing of it is stored. */
   transaction(work: () => void): void {
     named(() => {
-      this.sqlite.exec("begin immediate");
+      this.#begin();
       try {
         work();
         this.sqlite.exec("commit");
@@ -65,9 +68,25 @@ export class Connection {
     this.sqlite.close();
   }
 
+  #begin(): void {
+    for (const deadline = performance.now() + BEGIN_MS; ; sleep(AGAIN_MS)) {
+      try {
+        this.sqlite.exec("begin immediate");
+        return;
+      } catch (error) {
+        if (faultOf(error) !== "busy" || performance.now() >= deadline) throw error;
+      }
+    }
+  }
+
   #statement(text: string): Database.Statement {
     return keptIn(this.#prepared, text, () => this.sqlite.prepare(text));
   }
+}
+
+/** Blocks the thread. */
+export function sleep(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
 /** Parameters by their names: `$1` is `1`. */

@@ -7,7 +7,7 @@ import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { messageOf } from "../../core/text/thrown.js";
 import { DatabaseOpenError, refuseOtherSchema } from "../open-error.js";
-import { Connection, SYNCHRONOUS } from "./connection.js";
+import { Connection, SYNCHRONOUS, sleep } from "./connection.js";
 import { SqliteDatabase } from "./database.js";
 import { faultOf } from "./faults.js";
 import { type Ownership, own } from "./owner.js";
@@ -126,7 +126,7 @@ function retriedWhileLocked<T>(work: () => T): T {
       return work();
     } catch (error) {
       if (faultOf(error) !== "busy" || performance.now() >= deadline) throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, OPEN_AGAIN_MS);
+      sleep(OPEN_AGAIN_MS);
     }
   }
 }

@@ -3,7 +3,7 @@ import { keptIn } from "../../core/text/collections.js";
 import { messageOf } from "../../core/text/thrown.js";
 import type { SqlValue, Statement } from "../database.js";
 import { type StoreFault, StoreUnavailableError } from "../store.js";
-import type { Connection } from "./connection.js";
+import { type Connection, sleep } from "./connection.js";
 
 /** How a transaction went, as it crosses threads: an error loses its class there. Null: it is stored. */
 export type Outcome = null | { readonly fault: StoreFault; readonly cause: string } | { readonly bug: Error };
@@ -134,10 +134,6 @@ function rewrite({ sqlite }: Connection): void {
   // VACUUM's temporary file would be outside of the data directory.
   sqlite.pragma("temp_store = MEMORY");
   sqlite.exec("vacuum");
-}
-
-function sleep(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
 /**
