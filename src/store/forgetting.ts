@@ -173,7 +173,7 @@ function formsOf(text: string): readonly string[] {
   const whole = [...new Set([text, text.replaceAll("\n", "\r\n")])];
   return whole.flatMap((one) => {
     const once = escaped(one);
-    return [...new Set([one, once, escaped(once), ascii(once), escaped(ascii(once))])];
+    return [...new Set([once, escaped(once), ascii(once), escaped(ascii(once))])];
   });
 }
 

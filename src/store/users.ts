@@ -1,7 +1,7 @@
 import type { AgentId, MemoryId, Scope, UserId } from "../core/index.js";
 import type { Database, ReadRows, SqlValue, Statement } from "./database.js";
 import { decodedJson } from "./rows.js";
-import { forgottenIn, HAS_STATE, readScope } from "./scopes.js";
+import { begin, forgottenIn, HAS_STATE, readScope } from "./scopes.js";
 import type { ExportedRow, ExportedUser, PendingSourceDeletions, User, UsersFound } from "./store.js";
 
 /** Users on a page of a walk: some milliseconds. */
@@ -50,9 +50,11 @@ export function unusedUser({ tenant, userId }: User): Statement {
 
 /** See `Store.deleteUser`. */
 export async function deleteUser(database: Database, user: User, isInSource: boolean, at: number): Promise<number> {
+  // An unknown user may have memories in the source.
+  if (isInSource) await begin(database, { ...user, agentId: null }, at);
   const { count, texts } = await database.hold(user, async (transaction) => {
     const scopes = await scopeRows(transaction.read, user);
-    if (scopes.length === 0 && !isInSource) return { count: 0, texts: [] };
+    if (scopes.length === 0) return { count: 0, texts: [] };
     const texts: string[][] = [];
     for (const { id, scope } of scopes) texts.push(await textsOf(transaction.read, id, scope));
     const all = scopes.map(({ id }): Statement => ({ text: "delete from scopes where id = $1", values: [id] }));
