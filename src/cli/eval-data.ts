@@ -1,15 +1,13 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { basename, dirname } from "node:path";
+import { dirname } from "node:path";
 import { messageOf } from "../core/text/thrown.js";
 import { EvaluationError, writeWhole } from "../eval/base/run-files.js";
-import type { Dataset, RunRecord } from "../eval/base/run-record.js";
+import type { Dataset } from "../eval/base/run-record.js";
 import {
   type EvaluatedConversation,
   type LocomoConversation,
-  NOTHING_EXCLUDED,
   pickQuestions,
-  readExclusions,
   readLocomo,
 } from "../eval/locomo/locomo-data.js";
 import { readLongMemEval } from "../eval/locomo/longmemeval-data.js";
@@ -53,39 +51,17 @@ interface DataFile {
 export interface PickedData {
   readonly sha256: string;
   readonly conversations: readonly EvaluatedConversation[];
-  /** What a list left out of these conversations; null without one. */
-  readonly excluded: RunRecord["excluded"];
 }
 
-/** Reads a run's data and its list of exclusions; downloads the data first where that is wanted. Rejects with {@link EvaluationError}. */
+/** Reads a run's data; downloads it first where that is wanted. Rejects with {@link EvaluationError}. */
 export async function pickedData(options: EvalLocomoOptions, signal: AbortSignal): Promise<PickedData> {
-  const { dataset, data, download, conversations, categories, limit = null, exclude } = options;
+  const { dataset, data, download, conversations = null, categories, limit = null } = options;
   if (download !== undefined) await downloadData(dataset, data, download, signal);
   const file = readDataFile(dataset, data);
-  const list = exclude === undefined ? null : readExclusionFile(exclude, file.conversations);
-  const picked = pickQuestions(file.conversations, {
-    conversations: conversations ?? null,
-    categories,
-    limit,
-    excluded: list?.exclusions ?? NOTHING_EXCLUDED,
-    skips: dataset === "longmemeval",
-  });
-  const excluded =
-    list === null ? null : { file: basename(list.path), sha256: list.sha256, questions: picked.excludedQuestions };
+  const skips = dataset === "longmemeval";
+  const picked = pickQuestions(file.conversations, { conversations, categories, limit, skips });
   // A conversation of LongMemEval is a question.
-  const asked = dataset === "longmemeval" ? picked.conversations.slice(0, limit ?? undefined) : picked.conversations;
-  return { sha256: file.sha256, conversations: asked, excluded };
-}
-
-function readExclusionFile(path: string, conversations: readonly LocomoConversation[]) {
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(path);
-  } catch (error) {
-    throw new EvaluationError(`--exclude ${path}: ${messageOf(error)}`);
-  }
-  const sha256 = createHash("sha256").update(bytes).digest("hex");
-  return { path, sha256, exclusions: readExclusions(path, bytes.toString("utf8"), conversations) };
+  return { sha256: file.sha256, conversations: skips ? picked.slice(0, limit ?? undefined) : picked };
 }
 
 /** Reads a file in a data set's format. Throws {@link EvaluationError}. */

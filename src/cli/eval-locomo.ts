@@ -5,7 +5,7 @@ import { MemorySourceError } from "../memory/memory-source.js";
 import { makeDirectory } from "./data-directory.js";
 import { pickedData } from "./eval-data.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
-import { describeRun, openJudges } from "./eval-settings.js";
+import { describeRun, openNamedJudge } from "./eval-settings.js";
 import { type Invocation, stopSignal } from "./invocation.js";
 import { needEmbeddedMem0 } from "./package.js";
 
@@ -19,12 +19,12 @@ export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation
     const picked = await pickedData(options, stop.signal);
     const { conversations } = picked;
     const wanted = describeRun(options, picked, call.env);
-    const judges = openJudges(options, call.env);
+    const judge = openNamedJudge(options, call.env);
     makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);
     // After everything that can reject a run: loading it takes as long as all of that.
     const { LocomoEvaluation } = await import("./locomo-evaluation.js");
-    return await new LocomoEvaluation(options, run, conversations, judges, stop.signal).run(call);
+    return await new LocomoEvaluation(options, run, conversations, judge, stop.signal).run(call);
   } catch (error) {
     throw sayable(error);
   } finally {

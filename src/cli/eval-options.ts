@@ -135,13 +135,8 @@ const RUN_OPTIONS = {
     list(oneOf(ANSWER_SCORES)),
     ["words"],
   ),
-  judge: optional(
-    "<addresses>",
-    "OpenAI-compatible APIs that judge answers: one for all models, or one for each (default: none)",
-    listWithRepeats,
-  ),
-  judgeModel: optional("<names>", "their models; the first one's verdicts are the report's", listWithRepeats),
-  exclude: optional("<file>", "leave out the questions that a file lists, as those whose labels are wrong", text),
+  judge: optional("<address>", "the OpenAI-compatible API that judges answers (default: none)", text),
+  judgeModel: optional("<name>", "that API's model name", text),
   ingest: oneChoice(
     "<what>",
     "what Mem0 ingests: LoCoMo's extracted facts, every turn, or turns for its language model to extract from (default: observations; turns for LongMemEval)",
@@ -226,10 +221,6 @@ export function runOptions(dataset: Dataset, given: GivenRunOptions): EvalLocomo
   }
   const wanted = (types ?? LONGMEMEVAL_TYPES).map(typeNumber);
   return { ...given, dataset, ingest: ingest ?? "turns", categories: wanted };
-}
-
-function listWithRepeats(value: string): string[] {
-  return value.split(",").map((part) => identifier(part.trim()));
 }
 
 /** `5:1`: tries from 5 memories on, of which one whose first token has at most 1 nat of entropy is enough; `off`: null. */

@@ -12,8 +12,7 @@ import { simulatedEngine } from "../eval/engine/simulated-engine.js";
 import { SALTED_FAMILIES, upstreamEngine } from "../eval/engine/upstream-engine.js";
 import { ingestSteps } from "../eval/locomo/ingesting.js";
 import { type ArmChoices, armsOf } from "../eval/run/arms.js";
-import type { NamedJudge } from "../eval/run/run-conversation.js";
-import { openJudge } from "../eval/scores/judge.js";
+import { type Judge, openJudge } from "../eval/scores/judge.js";
 import type { ExtractionModel } from "../memory/embedded-store.js";
 import type { PickedData } from "./eval-data.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
@@ -29,7 +28,7 @@ export const THRESHOLD = 0;
 /** `run.json` as the run starts. Throws {@link EvaluationError} for options that conflict. */
 export function describeRun(
   options: EvalLocomoOptions,
-  { sha256, conversations, excluded }: PickedData,
+  { sha256, conversations }: PickedData,
   env: Environment,
 ): RunRecord {
   const { layout: layouts, k: ks, policies, retention: retentions, ingest: how } = options;
@@ -56,8 +55,7 @@ export function describeRun(
       questions: asked.length,
     })),
     engine,
-    ...describeJudges(options),
-    excluded,
+    judge: describeJudge(options),
     ingest: how,
     categories: [...options.categories],
     limit: options.limit ?? null,
@@ -148,31 +146,10 @@ function scoresOf({ score, scores, engineFamily, engine, judge }: EvalLocomoOpti
   return score;
 }
 
-/** The judges that the options name. Throws {@link EvaluationError} where an address or a model is missing. */
-export function judgesOf({
-  judge: urls,
-  judgeModel: models,
-  scores,
-}: EvalLocomoOptions): readonly RunRecord["otherJudges"][number][] {
-  if (urls === undefined && models === undefined) return [];
-  const judges = (models ?? [undefined]).map((model, at) => {
-    const url = urls?.length === 1 ? urls[0] : urls?.[at];
-    const named = apiOf(["--judge", "--judge-model"], url, model);
-    if (named === null) throw new EvaluationError("--judge: needs one address, or as many as --judge-model has names");
-    return named;
-  });
-  if (!scores) throw new EvaluationError("--judge: conflicts with --no-scores");
-  if (urls !== undefined && urls.length > judges.length) {
-    throw new EvaluationError("--judge-model: needs as many names as --judge has addresses");
-  }
-  const isAlone = (model: string) => judges.filter((other) => other.model === model).length === 1;
-  const named = judges.map(({ url, model }) => ({
-    name: isAlone(model) ? model : `${model} at ${withoutSecrets(url)}`,
-    url,
-    model,
-  }));
-  if (new Set(named.map(({ name }) => name)).size < named.length)
-    throw new EvaluationError("--judge-model: names a judge twice");
+/** The judge that the options name; null for none. Throws {@link EvaluationError}. */
+function judgeOf({ judge, judgeModel, scores }: EvalLocomoOptions) {
+  const named = apiOf(["--judge", "--judge-model"], judge, judgeModel);
+  if (named !== null && !scores) throw new EvaluationError("--judge: conflicts with --no-scores");
   return named;
 }
 
@@ -182,19 +159,15 @@ function withoutSecrets(url: string): string {
   return `${origin}${pathname}`;
 }
 
-function describeJudges(options: EvalLocomoOptions): Pick<RunRecord, "judge" | "otherJudges"> {
-  const [first, ...others] = judgesOf(options).map((judge) => ({ ...judge, url: withoutSecrets(judge.url) }));
-  return { judge: first === undefined ? null : { url: first.url, model: first.model }, otherJudges: others };
+function describeJudge(options: EvalLocomoOptions): RunRecord["judge"] {
+  const judge = judgeOf(options);
+  return judge && { url: withoutSecrets(judge.url), model: judge.model };
 }
 
-/** The judges that the options name. Throws {@link EvaluationError}. */
-export function openJudges(options: EvalLocomoOptions, env: Environment): readonly NamedJudge[] {
-  const apiKey = keyOf(env, "OPENAI_API_KEY");
-  const { timeoutMs } = options;
-  return judgesOf(options).map(({ name, url, model }) => ({
-    name,
-    judge: openJudge({ url, model, timeoutMs, ...(apiKey === undefined ? {} : { apiKey }) }),
-  }));
+/** The judge that the options name; null for none. Throws {@link EvaluationError}. */
+export function openNamedJudge(options: EvalLocomoOptions, env: Environment): Judge | null {
+  const judge = judgeOf(options);
+  return judge && openJudge({ ...judge, timeoutMs: options.timeoutMs, apiKey: keyOf(env, "OPENAI_API_KEY") });
 }
 
 /** The model that Mem0 extracts with; null without `--ingest extract`. Throws {@link EvaluationError} where it is missing. */

@@ -21,7 +21,8 @@ import {
 import type { EvaluatedConversation } from "../eval/locomo/locomo-data.js";
 import { RecordedSearches, writeTraces } from "../eval/locomo/recorded-searches.js";
 import { renderReports } from "../eval/report/report.js";
-import { type ConversationRun, type NamedJudge, type RunParts, runConversation } from "../eval/run/run-conversation.js";
+import { type ConversationRun, type RunParts, runConversation } from "../eval/run/run-conversation.js";
+import type { Judge } from "../eval/scores/judge.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { withDeadline } from "../memory/memory-source.js";
 import { openMeasuredMemprefix } from "./assemble.js";
@@ -70,7 +71,7 @@ export class LocomoEvaluation {
     private readonly options: EvalLocomoOptions,
     run: RunRecord,
     private readonly conversations: readonly EvaluatedConversation[],
-    private readonly judges: readonly NamedJudge[],
+    private readonly judge: Judge | null,
     private readonly signal: AbortSignal,
   ) {
     this.#run = run;
@@ -137,7 +138,7 @@ export class LocomoEvaluation {
     const parts: RunParts = {
       arms,
       engine,
-      judges: this.judges,
+      judge: this.judge,
       countTokens: countO200k,
       openMemprefix: (now) => openMeasuredMemprefix(cost, now),
     };

@@ -1,7 +1,7 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type ChatMessage, messageText } from "../../src/core/text/message.js";
+import { messageText } from "../../src/core/text/message.js";
 import type { AnsweredQuestion } from "../../src/eval/base/run-record.js";
 import { readLocomo } from "../../src/eval/locomo/locomo-data.js";
 import { tokenF1 } from "../../src/eval/scores/answer-scores.js";
@@ -32,16 +32,6 @@ function askedIn({ body }: Received): string {
 
 function goldOf(request: Received): string {
   return questions.find(({ question }) => question === askedIn(request))?.answer ?? "Yes.";
-}
-
-/** The question in a judge's prompt. */
-function askedOfJudge(message: ChatMessage | undefined): string {
-  const data: unknown = JSON.parse(
-    messageText(message ?? { role: "user" })
-      .split("\n")
-      .at(-1) ?? "",
-  );
-  return typeof data === "object" && data !== null && "question" in data ? String(data.question) : "";
 }
 
 function usageOf(prompt_tokens: number, cached_tokens: number) {
@@ -111,44 +101,6 @@ describe("memprefix eval locomo, with an engine behind an address", () => {
     expect(run.engine).toMatchObject({ kind: "url", model: "stub-1", url: engine.url });
     expect(run.judge).toEqual({ url: judge.url, model: "judge-1" });
     expect(readFileSync(join(out(), "run.json"), "utf8")).not.toContain("sk-test");
-  });
-
-  it("asks several judges, says how far they agree, and leaves out what a list names", async () => {
-    engine.behave((request, response) => sendEvents(response, streamedAnswer(goldOf(request), usageOf(321, 32))));
-    // One of them is hard to please.
-    judge.behave(({ body }, response, usage) => {
-      const isStrict = body.model === "strict" && askedOfJudge(body.messages[0]).length % 2 === 0;
-      sendJson(response, 200, wholeAnswer(`{"label":"${isStrict ? "WRONG" : "CORRECT"}"}`, usage));
-    });
-    const list = join(memprefix.root, "labels.txt");
-    writeFileSync(list, `# wrong\nsample-1:1 ${questions[1]?.question}\nsample-1:3\n`);
-    const judging = ["--judge", judge.url, "--judge-model", "lenient,strict", "--exclude", list];
-    const args = command("--policies", "readme,prefix-exact", ...judging, "--warm-up", "0");
-    expect(await memprefix.run(args)).toMatchObject({ code: 0, stderr: "" });
-    const { run } = writtenRun(out());
-    expect(run.judge).toEqual({ url: judge.url, model: "lenient" });
-    expect(run.otherJudges).toEqual([{ name: "strict", url: judge.url, model: "strict" }]);
-    expect(run.excluded).toMatchObject({ file: "labels.txt", questions: 2 });
-    const records = answered();
-    expect([...new Set(records.map(({ question }) => question))]).toEqual([0, 2, 4, 5, 6, 7]);
-    for (const { judge: first, otherJudgements, question } of records) {
-      expect(first?.isCorrect).toBe(true);
-      const strict = (questions[question]?.question.length ?? 0) % 2 !== 0;
-      expect(otherJudgements).toMatchObject([
-        { judge: "strict", isCorrect: strict, raw: expect.stringContaining("label") },
-      ]);
-    }
-    const report = readFileSync(join(out(), "report.md"), "utf8");
-    expect(report).toContain("Answers, by the judge lenient:");
-    expect(report).toContain("Sensitivity: by judge strict, F1, BLEU-1 the same is said of every way.");
-    expect(report).toContain("## Agreement of judges");
-    expect(report).toMatch(/lenient and strict +\| +12 \|/);
-    expect(report).toContain("2 questions were left out by a list (labels.txt)");
-    // Other judges or another list are another run.
-    const other = await memprefix.run([...command("--policies", "readme,prefix-exact", "--warm-up", "0"), "--resume"]);
-    expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining("excluded") });
-    const none = await memprefix.run(command("--judge", `${judge.url},${judge.url}`, "--judge-model", "one"));
-    expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining("--judge-model: needs as many names") });
   });
 
   it("keeps arms apart by a salt where the engine honours one", async () => {

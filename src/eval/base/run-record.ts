@@ -87,18 +87,13 @@ const arm = z.strictObject({
   depth: armDepth.nullable().default(null),
 });
 
-/** What one judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */
+/** What the judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */
 const judgement = z.strictObject({
   /** Null: the judge's answer could not be read. */
   isCorrect: z.boolean().nullable(),
   prompt: z.string(),
   raw: z.string(),
 });
-
-/** The same of a further judge, by the name that the run gives it. */
-const otherJudgement = judgement.extend({ judge: z.string().min(1) });
-
-const namedJudge = z.strictObject({ url: z.string(), model: z.string() });
 
 const count = z.int().min(0);
 const milliseconds = z.number().min(0);
@@ -172,9 +167,7 @@ const answered = z.strictObject({
     .strictObject({ nats: z.number(), tokens: z.int().min(1) })
     .nullable()
     .default(null),
-  /** The first judge's. */
   judge: judgement.nullable(),
-  otherJudgements: z.array(otherJudgement),
 });
 
 /** A question that was not answered: recorded and counted, never dropped. */
@@ -211,10 +204,7 @@ export const runRecord = z.strictObject({
     /** What it says of itself; null where it does not, and before it was asked. */
     served: z.strictObject({ version: z.string().nullable(), weights: z.string().nullable() }).nullable().default(null),
   }),
-  judge: namedJudge.nullable(),
-  otherJudges: z.array(namedJudge.extend({ name: z.string().min(1) })),
-  /** Questions that were left out by a list, and the list; null: none. */
-  excluded: z.strictObject({ file: z.string(), sha256: z.string(), questions: count }).nullable(),
+  judge: z.strictObject({ url: z.string(), model: z.string() }).nullable(),
   ingest: z.enum(["observations", "turns", "extract"]),
   categories: z.array(z.int()),
   limit: z.int().nullable(),

@@ -8,7 +8,6 @@
 
 import { z } from "zod";
 import { checked, EvaluationError } from "../base/run-files.js";
-import { questionKey } from "../base/run-record.js";
 
 /** A fact that was extracted from a session; ready to be a memory. */
 export interface Observation {
@@ -154,44 +153,6 @@ export function pickConversation(conversations: readonly LocomoConversation[], i
   );
 }
 
-/** Questions that are left out, by {@link questionKey}. */
-export type Exclusions = ReadonlySet<string>;
-
-export const NOTHING_EXCLUDED: Exclusions = new Set();
-
-/** `conv-26:17 What is it?`; without a place, all questions of the conversation. */
-const LINE = /^(\S+?)(?::(\d+))?(?:\s+(.*\S))?\s*$/;
-
-/**
- * Reads a list of questions to leave out: one a line, as the conversation's id, a colon and the question's place in the data file, from 0, or
- * the id alone for all questions of the conversation. What follows after a space must be the question's text, so that a list for another file
- * is detected. Empty lines and those that begin with `#` are ignored. Throws {@link EvaluationError} for a line that names no question.
- */
-export function readExclusions(path: string, text: string, conversations: readonly LocomoConversation[]): Exclusions {
-  const byId = new Map(conversations.map((conversation) => [conversation.id, conversation]));
-  const excluded = new Set<string>();
-  for (const [index, line] of text.split(/\r?\n/).entries()) {
-    if (line.trim() === "" || line.startsWith("#")) continue;
-    const fail = (why: string) => new EvaluationError(`--exclude ${path}, line ${index + 1}: ${why}`);
-    const [, id = "", place, words] = LINE.exec(line) ?? [];
-    const conversation = byId.get(id);
-    if (conversation === undefined) throw fail(`the data has no conversation ${id || line.trim()}`);
-    const { questions } = conversation;
-    if (place === undefined) {
-      if (words !== undefined) throw fail("has words behind it, which only a single question may have");
-      for (const at of questions.keys()) excluded.add(questionKey({ conversation: id, question: at }));
-      continue;
-    }
-    const question = questions[Number(place)];
-    if (question === undefined) throw fail(`${id} has ${questions.length} questions, so no question ${place}`);
-    if (words !== undefined && words !== question.question.trim()) {
-      throw fail(`question ${place} of ${id} is another one: ${JSON.stringify(question.question)}`);
-    }
-    excluded.add(questionKey({ conversation: id, question: Number(place) }));
-  }
-  return excluded;
-}
-
 /** A question that is asked, with its place among all of the conversation's. */
 export interface AskedQuestion {
   readonly at: number;
@@ -212,36 +173,30 @@ export interface QuestionChoices {
   readonly categories: readonly number[];
   /** First so many questions of each conversation, of these categories; null: all. */
   readonly limit: number | null;
-  readonly excluded: Exclusions;
   /** Whether a conversation without a question of these categories is left out, rather than refused. */
   readonly skips?: boolean;
 }
 
 /**
- * Picks what is asked; a conversation of which everything is excluded is not. Throws {@link EvaluationError} where nothing is left, a
- * conversation is not there, or has no question of these categories.
+ * Picks what is asked. Throws {@link EvaluationError} where nothing is left, a conversation is not there, or has no question of these
+ * categories.
  */
 export function pickQuestions(
   file: readonly LocomoConversation[],
-  { conversations, categories, limit, excluded, skips = false }: QuestionChoices,
-): { readonly conversations: readonly EvaluatedConversation[]; readonly excludedQuestions: number } {
+  { conversations, categories, limit, skips = false }: QuestionChoices,
+): readonly EvaluatedConversation[] {
   const picked = conversations === null ? file : conversations.map((id) => pickConversation(file, id));
   if (picked.length === 0) throw new EvaluationError("the file has no conversation");
-  let excludedQuestions = 0;
   const evaluated = picked.flatMap((conversation): EvaluatedConversation[] => {
     const { id } = conversation;
-    const known = conversation.questions
+    const asked = conversation.questions
       .map((question, at) => ({ at, question }))
       .filter(({ question }) => categories.includes(question.category));
-    if (known.length === 0 && !skips) {
+    if (asked.length === 0 && !skips) {
       throw new EvaluationError(`conversation ${id} has no question of category ${categories.join(", ")}`);
     }
-    const left = known.filter(({ at }) => !excluded.has(questionKey({ conversation: id, question: at })));
-    excludedQuestions += known.length - left.length;
-    return left.length === 0 ? [] : [{ id, conversation, asked: left.slice(0, limit ?? undefined) }];
+    return asked.length === 0 ? [] : [{ id, conversation, asked: asked.slice(0, limit ?? undefined) }];
   });
-  if (evaluated.length === 0) {
-    throw new EvaluationError(excludedQuestions > 0 ? "every question is excluded" : "no question is of these types");
-  }
-  return { conversations: evaluated, excludedQuestions };
+  if (evaluated.length === 0) throw new EvaluationError("no question is of these types");
+  return evaluated;
 }

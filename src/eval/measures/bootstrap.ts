@@ -70,25 +70,6 @@ export function bootstrapMedian(
   });
 }
 
-/**
- * A statistic of groups with its bootstrap interval: groups are drawn with replacement, as many as there are. Null where the
- * statistic of all of them is; resamples of which it is null do not count.
- *
- * @param unit what a group is: intervals over conversations are expanded ({@link tailOf})
- */
-export function bootstrapGroups<G>(
-  groups: readonly G[],
-  statistic: (drawn: readonly G[]) => number | null,
-  options: BootstrapOptions,
-  unit: ResampledUnit = "questions",
-): Interval | null {
-  const value = statistic(groups);
-  if (value === null) return null;
-  return interval(value, unit === "questions" ? TAIL : tailOf(groups.length), options, (draw) =>
-    statistic(groups.map((group) => groups[draw(groups.length)] ?? group)),
-  );
-}
-
 /** What is drawn as a whole: a cluster, or each value. */
 function unitsOf(values: readonly number[], clusters: Clusters | null) {
   if (clusters === null) return { unitOf: (at: number) => at, count: values.length, tail: TAIL };
@@ -115,12 +96,11 @@ function interval(
   value: number,
   tail: number,
   { seed, resamples = RESAMPLES }: BootstrapOptions,
-  resample: (draw: (count: number) => number) => number | null,
+  resample: (draw: (count: number) => number) => number,
 ): Interval {
   const random = seeded(seed);
   const draw = (count: number) => Math.floor(random() * count);
-  const found = Array.from({ length: resamples }, () => resample(draw)).filter((estimate) => estimate !== null);
-  const estimates = Float64Array.from(found).sort();
+  const estimates = Float64Array.from({ length: resamples }, () => resample(draw)).sort();
   const at = (share: number) => estimates[Math.round(share * (estimates.length - 1))] ?? value;
   return { value, low: at(tail), high: at(1 - tail) };
 }

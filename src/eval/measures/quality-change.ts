@@ -1,14 +1,6 @@
 import { groupBy } from "../../core/text/collections.js";
-import {
-  type AnsweredQuestion,
-  countedIn,
-  type EvalArm,
-  type QuestionRecord,
-  questionKey,
-  type RunRecord,
-} from "../base/run-record.js";
+import type { AnsweredQuestion, EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { budgetLabel, depthLabel } from "../run/arms.js";
-import { type BootstrapOptions, bootstrapGroups, clustersOf, type Interval } from "./bootstrap.js";
 import { judgedRight, logLikelihood, type Measure } from "./measured.js";
 import { baselineOf, holm, type Pair, type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
 
@@ -54,7 +46,7 @@ export interface ArmChange {
 
 /** What one score says of answers. */
 export interface ScoreChange {
-  /** `judge`, followed by its model where there are several; `log-likelihood`, of which a point is 0.01 nats a token; `F1`, `BLEU-1`. */
+  /** `judge`; `log-likelihood`, of which a point is 0.01 nats a token; `F1`, `BLEU-1`. */
   readonly score: string;
   readonly arms: readonly ArmChange[];
 }
@@ -69,11 +61,11 @@ export interface QualityChange extends ScoreChange {
 }
 
 /**
- * Compares answers by the first of a run's scores that was measured: its judges in their order, the right answer's likelihood, F1, BLEU-1. Null where answers were
+ * Compares answers by the first of a run's scores that was measured: its judge, the right answer's likelihood, F1, BLEU-1. Null where answers were
  * not scored, or there is nothing to compare.
  */
 export function qualityChange(
-  run: Pick<RunRecord, "arms" | "seed" | "judge" | "otherJudges">,
+  run: Pick<RunRecord, "arms" | "seed" | "judge">,
   records: readonly QuestionRecord[],
 ): QualityChange | null {
   const { arms, seed } = run;
@@ -107,12 +99,11 @@ function adjusted<C extends Pick<ArmChange, "found">>(changes: readonly C[]): (C
   return changes.map((change, at) => ({ ...change, adjustedP: values[at] ?? null }));
 }
 
-function scoresOfRun(
-  run: Pick<RunRecord, "judge" | "otherJudges">,
-): readonly { readonly score: string; readonly measure: Measure<AnsweredQuestion> }[] {
-  const judges = judgesOfRun(run);
+function scoresOfRun({
+  judge,
+}: Pick<RunRecord, "judge">): readonly { readonly score: string; readonly measure: Measure<AnsweredQuestion> }[] {
   return [
-    ...judges.map(({ name, measure }) => ({ score: judges.length === 1 ? "judge" : `judge ${name}`, measure })),
+    ...(judge === null ? [] : [{ score: "judge", measure: judgedRight }]),
     { score: "log-likelihood", measure: logLikelihood },
     { score: "F1", measure: ({ f1 }: AnsweredQuestion) => f1 },
     { score: "BLEU-1", measure: ({ bleu1 }: AnsweredQuestion) => bleu1 },
@@ -220,102 +211,4 @@ function meanDifferences(pairsOfArms: readonly ReturnType<typeof pairsOf>[]): Pa
     sums.set(question, { conversation, sum: sum + other - baseline, n: n + 1 });
   }
   return [...sums.values()].map(({ conversation, sum, n }) => ({ conversation, baseline: 0, other: sum / n }));
-}
-
-/** A judge of a run: its name, and whether it calls an answer right; null without a readable verdict. */
-export interface RunJudge {
-  readonly name: string;
-  readonly measure: Measure<AnsweredQuestion>;
-}
-
-/** The judges of a run, the one of its figures first. */
-export function judgesOfRun({ judge, otherJudges }: Pick<RunRecord, "judge" | "otherJudges">): RunJudge[] {
-  if (judge === null) return [];
-  return [
-    { name: judge.model, measure: judgedRight },
-    ...otherJudges.map(({ name }) => ({
-      name,
-      measure: ({ otherJudgements }: AnsweredQuestion) =>
-        judgedRight({ judge: otherJudgements.find(({ judge: by }) => by === name) ?? null }),
-    })),
-  ];
-}
-
-/** How far two judges agree on the same answers. */
-export interface JudgeAgreement {
-  readonly first: string;
-  readonly second: string;
-  /** Answers of which both gave a readable verdict, of all arms. */
-  readonly answers: number;
-  /** Share of those on which both say the same. */
-  readonly agreement: Interval;
-  /** Cohen's kappa: agreement beyond what their shares of right answers make by chance; null where both always say the same thing. */
-  readonly kappa: Interval | null;
-  /** Answers that only one of them calls right. */
-  readonly onlyFirst: number;
-  readonly onlySecond: number;
-}
-
-/** Counts of two verdicts: both right, only the first, only the second, none. */
-type Verdicts = readonly [number, number, number, number];
-
-/**
- * Agreement of every two judges of a run. Intervals resample conversations where there are enough, else questions, with all arms' answers to
- * them: answers to one question are not independent.
- */
-export function judgeAgreements(
-  run: Pick<RunRecord, "judge" | "otherJudges">,
-  records: readonly QuestionRecord[],
-  options: BootstrapOptions,
-): JudgeAgreement[] {
-  const judges = judgesOfRun(run);
-  const answered = countedIn(records);
-  return judges.flatMap((first, at) =>
-    judges.slice(at + 1).flatMap((second): JudgeAgreement[] => {
-      const both = answered.flatMap((record) => {
-        const [one, other] = [first.measure(record), second.measure(record)];
-        if (one === null || other === null) return [];
-        const said: Verdicts = [one * other, one * (1 - other), (1 - one) * other, (1 - one) * (1 - other)];
-        return [{ record, said }];
-      });
-      const isClustered = clustersOf(both.map(({ record }) => record.conversation)) !== null;
-      const unit = isClustered ? "conversations" : "questions";
-      const byUnit = groupBy(both, ({ record }) => (isClustered ? record.conversation : questionKey(record)));
-      const groups = [...byUnit.values()].map((own) => own.map(({ said }) => said).reduce(added, NO_VERDICTS));
-      const all = groups.reduce(added, NO_VERDICTS);
-      const agreement = bootstrapGroups(
-        groups,
-        (drawn) => agreementOf(drawn.reduce(added, NO_VERDICTS)),
-        options,
-        unit,
-      );
-      if (agreement === null) return [];
-      const kappa = bootstrapGroups(groups, (drawn) => kappaOf(drawn.reduce(added, NO_VERDICTS)), options, unit);
-      const [, onlyFirst, onlySecond] = all;
-      const names = { first: first.name, second: second.name };
-      return [{ ...names, answers: both.length, agreement, kappa, onlyFirst, onlySecond }];
-    }),
-  );
-}
-
-const NO_VERDICTS: Verdicts = [0, 0, 0, 0];
-
-function added(a: Verdicts, b: Verdicts): Verdicts {
-  return [a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]];
-}
-
-function agreementOf([both, onlyFirst, onlySecond, none]: Verdicts): number | null {
-  const all = both + onlyFirst + onlySecond + none;
-  return all === 0 ? null : (both + none) / all;
-}
-
-/** Null where chance alone makes them agree on everything. */
-export function kappaOf(counts: Verdicts): number | null {
-  const [both, onlyFirst, onlySecond, none] = counts;
-  const all = both + onlyFirst + onlySecond + none;
-  const agreement = agreementOf(counts);
-  if (agreement === null) return null;
-  const [first, second] = [(both + onlyFirst) / all, (both + onlySecond) / all];
-  const chance = first * second + (1 - first) * (1 - second);
-  return chance === 1 ? null : (agreement - chance) / (1 - chance);
 }

@@ -2,7 +2,7 @@ import { groupBy } from "../../core/text/collections.js";
 import type { EvalArm, FailedQuestion, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { summariseArms } from "../measures/arm-summary.js";
 import { baselineOf, compareRecords } from "../measures/paired-difference.js";
-import { judgeAgreements, qualityChange } from "../measures/quality-change.js";
+import { qualityChange } from "../measures/quality-change.js";
 
 /** What both reports are made of. */
 export type ReportContent = ReturnType<typeof reportContent>;
@@ -17,8 +17,6 @@ export function reportContent(run: RunRecord, records: readonly QuestionRecord[]
     comparisons: compareArms(run, records),
     /** Null: answers were not measured. */
     quality: qualityChange(run, records),
-    /** Of every two judges. */
-    agreements: judgeAgreements(run, records, { seed: run.seed }),
     failures: records.filter((record) => record.outcome === "failed"),
   };
 }

@@ -1,7 +1,7 @@
 import { largest, smallest } from "../../core/text/collections.js";
 import { categoryTitle } from "../base/run-record.js";
 import { armLabel, armTitle, isSameGroup } from "../measures/arm-summary.js";
-import { percent, points, score, signed, withInterval } from "../measures/measured.js";
+import { points, score, signed, withInterval } from "../measures/measured.js";
 import type { PairedDifference } from "../measures/paired-difference.js";
 import {
   type ArmChange,
@@ -45,7 +45,7 @@ export function qualityLines({ quality, run }: Pick<ReportContent, "quality" | "
 }
 
 function scoreName({ score }: QualityChange): string {
-  return score.startsWith("judge") ? `the ${score}` : `${score} (no judge was asked)`;
+  return score === "judge" ? "the judge" : `${score} (no judge was asked)`;
 }
 
 /** Whether the run's other scores say the same; silent where there is none. */
@@ -207,29 +207,7 @@ function partTables({ quality }: Pick<ReportContent, "quality">): ReportTable[] 
   ];
 }
 
-/** How far judges agree; null where there are not two. */
-function agreementTable({ agreements }: Pick<ReportContent, "agreements">): ReportTable | null {
-  if (agreements.length === 0) return null;
-  const rows = agreements.map(({ first, second, answers, agreement, kappa, onlyFirst, onlySecond }) => ({
-    title: `${first} and ${second}`,
-    cells: [
-      { text: answers.toLocaleString("en") },
-      { text: withInterval(agreement, percent) },
-      kappa === null ? { text: "cannot be said" } : { text: withInterval(kappa, score) },
-      { text: String(onlyFirst) },
-      { text: String(onlySecond) },
-    ],
-  }));
-  return {
-    caption: "Agreement of judges",
-    rowsAre: "Judges",
-    columns: ["Answers", "Say the same", "Cohen’s kappa", "Only the first: right", "Only the second: right"],
-    groups: [{ title: "", rows }],
-  };
-}
-
 /** All tables on answers. */
 export function answerTables(content: ReportContent): ReportTable[] {
-  const [whole, options, agreement] = [qualityTable(content), optionsTable(content), agreementTable(content)];
-  return [whole, options, ...partTables(content), agreement].filter((table) => table !== null);
+  return [qualityTable(content), optionsTable(content), ...partTables(content)].filter((table) => table !== null);
 }

@@ -34,9 +34,8 @@ function memoryTimes({ ingest, settings = {} }: RunRecord): string {
 
 /** What a run was made with, enough to repeat it: names, and values, which are text of others. */
 export function runFacts(run: RunRecord): (readonly [name: string, value: string])[] {
-  const { engine, judge, otherJudges, machine, data, excluded } = run;
+  const { engine, judge, machine, data } = run;
   const { served } = engine;
-  const judges = judge === null ? [] : [judge, ...otherJudges];
   const memories = run.conversations.reduce((sum, conversation) => sum + conversation.memories, 0);
   const facts: readonly (readonly [name: string, value: string | null])[] = [
     ["Engine", [engine.kind, engine.model, engine.url].filter((part) => part !== null).join(", ")],
@@ -45,11 +44,7 @@ export function runFacts(run: RunRecord): (readonly [name: string, value: string
       served &&
         `${served.weights ?? "weights not known"}${served.version === null ? "" : `, version ${served.version}`}`,
     ],
-    [
-      otherJudges.length === 0 ? "Judge" : "Judges",
-      judges.map(({ model, url }) => `${model}, ${url}`).join("; ") || "none",
-    ],
-    ["Left out", excluded && `${excluded.questions} questions, by ${excluded.file}, sha256 ${excluded.sha256}`],
+    ["Judge", judge === null ? "none" : `${judge.model}, ${judge.url}`],
     ["Conversations", `${run.conversations.map(({ id }) => id).join(", ")} (${memories} memories, from ${run.ingest})`],
     ["Memory times", memoryTimes(run)],
     ["Categories", run.categories.map((category) => categoryTitle(category).replace("Category ", "")).join(", ")],
@@ -73,7 +68,7 @@ const ENGINES = {
 /** How to read the figures and what they leave out, one fact each. */
 export function reportNotes(content: ReportContent): string[] {
   const { run, summaries, failures } = content;
-  const { judge, excluded } = run;
+  const { judge } = run;
   const unread = summaries.reduce((sum, { overall }) => sum + overall.judgeUnread, 0);
   const failed = failures.filter(({ isWarmUp }) => !isWarmUp).length;
   const warmUps = summaries.reduce((sum, summary) => sum + summary.warmUps, 0);
@@ -94,9 +89,8 @@ export function reportNotes(content: ReportContent): string[] {
     missing.includes("Log-likelihood")
       ? null
       : "Log-likelihood is ln of the probability that the model gives the right answer, word for word, after the prompt, per token of it; a point is 0.01 of it. It needs no judge and no luck, but says nothing of answers in other words.",
-    excluded && `${excluded.questions} questions were left out by a list (${excluded.file}); they are in no arm.`,
     run.dataset === "locomo"
-      ? "An audit found 99 of LoCoMo’s 1,540 labels in categories 1 to 4 wrong, and a judge that accepts vague answers (docs/quality.md); --exclude leaves out what a list names."
+      ? "An audit found 99 of LoCoMo’s 1,540 labels in categories 1 to 4 wrong, and a judge that accepts vague answers (docs/quality.md)."
       : null,
     "Scores are sensitive to the judge, to the labels and above all to the answer prompt, which is the same in all arms here: compare the arms of one run, not scores of different runs or publications.",
     judge &&

@@ -13,19 +13,13 @@ import type { Memprefix } from "../../service/library/memprefix.js";
 import { NO_ANSWER } from "../base/hand-built.js";
 import { MemoryList } from "../base/prompt-memories.js";
 import { EvaluationError } from "../base/run-files.js";
-import {
-  type AnsweredQuestion,
-  type EvalArm,
-  type Judgement,
-  type QuestionRecord,
-  recordKey,
-} from "../base/run-record.js";
+import { type EvalArm, type Judgement, type QuestionRecord, recordKey } from "../base/run-record.js";
 import type { ArmCache, EngineAnswer, MeasuredEngine } from "../engine/measured-engine.js";
 import type { KeptMemories } from "../locomo/ingesting.js";
 import { askedText, type EvaluatedConversation, type Question } from "../locomo/locomo-data.js";
 import type { RecordedSearch, RecordedSearches } from "../locomo/recorded-searches.js";
 import { comparable, isScored, scoreAnswer } from "../scores/answer-scores.js";
-import type { Judge, JudgedAnswer } from "../scores/judge.js";
+import type { Judge } from "../scores/judge.js";
 import {
   type ArmPrompt,
   composedPrompts,
@@ -39,7 +33,8 @@ import { historySent } from "./arms.js";
 export interface RunParts {
   readonly arms: readonly EvalArm[];
   readonly engine: MeasuredEngine;
-  readonly judges: readonly NamedJudge[];
+  /** Null: answers are not judged. */
+  readonly judge: Judge | null;
   readonly countTokens: TokenCounter;
   /** Opens a service that knows nobody, on a database of its own. */
   readonly openMemprefix: (now: () => number) => Memprefix;
@@ -100,7 +95,7 @@ export async function runConversation(parts: RunParts, run: ConversationRun, sig
 }
 
 async function openArm(parts: RunParts, conversation: string, list: MemoryList, arm: EvalArm): Promise<ArmRun> {
-  const { engine, judges, openMemprefix } = parts;
+  const { engine, judge, openMemprefix } = parts;
   const cache = await engine.open(arm, conversation);
   const { mark, promptTokens, chooseDepth } = cache;
   const { family } = engine;
@@ -110,7 +105,7 @@ async function openArm(parts: RunParts, conversation: string, list: MemoryList, 
     policy === "readme" || policy === "last-message"
       ? handBuiltPrompts(list, policy, mark)
       : composedPrompts(list, { openMemprefix, arm, budget, policy, family, mark, promptTokens, chooseDepth });
-  return new ArmRun({ arm, conversation, prompts, cache, countsAlike: engine.kind === "simulated", judges });
+  return new ArmRun({ arm, conversation, prompts, cache, countsAlike: engine.kind === "simulated", judge });
 }
 
 /** A question as it is asked, with what a search found for it. */
@@ -133,14 +128,7 @@ export interface ArmRunOptions {
   readonly cache: ArmCache;
   /** Whether the engine counts tokens as memprefix does; otherwise what memprefix expects is scaled to the engine's count of the prompt. */
   readonly countsAlike: boolean;
-  /** The first one's verdicts are those of the report. */
-  readonly judges: readonly NamedJudge[];
-}
-
-/** A judge, by the name that the run's records have. */
-export interface NamedJudge {
-  readonly name: string;
-  readonly judge: Judge;
+  readonly judge: Judge | null;
 }
 
 /** One arm in one conversation: builds its prompts, sends them to its engine, and makes the records. */
@@ -197,7 +185,7 @@ class ArmRun {
       gold: question.answer,
       ...scoresOf(answer.answer, question),
       likelihood: answer.likelihood ?? null,
-      ...(await this.#judged(answer.answer, question, signal)),
+      judge: await this.#judged(answer.answer, question, signal),
     };
   }
 
@@ -246,29 +234,16 @@ class ArmRun {
     answer: string | null,
     { question, answer: gold, gold: kind, category }: Question,
     signal: AbortSignal,
-  ): Promise<Pick<AnsweredQuestion, "judge" | "otherJudgements">> {
-    if (answer === null || gold === null || !isScored(category)) return { judge: null, otherJudgements: [] };
-    const judged = { question, gold, answer, kind };
-    const said = await Promise.all(
-      this.#options.judges.map(async ({ name, judge }) => ({
-        judge: name,
-        ...(await judgementOf(judge, judged, signal)),
-      })),
-    );
-    const [first, ...otherJudgements] = said;
-    if (first === undefined) return { judge: null, otherJudgements: [] };
-    const { judge: _name, ...judge } = first;
-    return { judge, otherJudgements };
-  }
-}
-
-/** A failing judge does not lose the measurement: its error is kept in place of its answer. */
-async function judgementOf(judge: Judge, answer: JudgedAnswer, signal: AbortSignal): Promise<Judgement> {
-  try {
-    return await judge.judge(answer, signal);
-  } catch (error) {
-    signal.throwIfAborted();
-    return { isCorrect: null, prompt: "", raw: `failed: ${messageOf(error)}` };
+  ): Promise<Judgement | null> {
+    const { judge } = this.#options;
+    if (judge === null || answer === null || gold === null || !isScored(category)) return null;
+    try {
+      return await judge.judge({ question, gold, answer, kind }, signal);
+    } catch (error) {
+      // A failing judge does not lose the measurement: its error is kept in place of its answer.
+      signal.throwIfAborted();
+      return { isCorrect: null, prompt: "", raw: `failed: ${messageOf(error)}` };
+    }
   }
 }
 

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  bootstrapGroups,
   bootstrapMean,
   bootstrapMedian,
   clustersOf,
@@ -112,15 +111,5 @@ describe("an interval over conversations", () => {
     );
     expect(other?.low).toBeCloseTo(one?.low ?? 0, 1);
     expect(other?.high).toBeCloseTo(one?.high ?? 0, 1);
-  });
-
-  it("over groups is widened likewise", () => {
-    const groups = [0, 1, 2, 3, 4, 5, 6, 7];
-    const mean = (drawn: readonly number[]) => drawn.reduce((sum, value) => sum + value, 0) / drawn.length;
-    const [questions, conversations] = (["questions", "conversations"] as const).map((unit) =>
-      bootstrapGroups(groups, mean, { seed: 1 }, unit),
-    );
-    expect(conversations?.low).toBeLessThan(questions?.low ?? 0);
-    expect(conversations?.high).toBeGreaterThan(questions?.high ?? 0);
   });
 });

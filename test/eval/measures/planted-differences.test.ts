@@ -15,7 +15,7 @@ const ARMS = armsOf({
 });
 /** What the model that is made up here loses and gains; nothing by whose words an annotation has. */
 const PLANTED = { sorted: -0.12, line: 0.15 } as const;
-const JUDGED = { judge: { url: "http://127.0.0.1:1/v1", model: "judge-1" }, otherJudges: [] };
+const JUDGED = { judge: { url: "http://127.0.0.1:1/v1", model: "judge-1" } };
 const QUESTIONS = 200;
 const SEEDS = IS_WHOLE ? 200 : 50;
 

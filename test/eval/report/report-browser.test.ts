@@ -20,7 +20,7 @@ const ARMS = armsOf({
   annotations: ["none", null, "paper"],
 });
 
-/** A run of ten conversations with two judges, in which everything was measured. */
+/** A run of ten conversations in which everything was measured. */
 function madeUpReport(): string {
   const draw = seeded(3);
   const conversations = Array.from({ length: 10 }, (_, nth) => `conv-${nth}`);
@@ -43,17 +43,13 @@ function madeUpReport(): string {
           f1: draw(),
           bleu1: draw(),
           judge: { isCorrect, prompt: "", raw: "" },
-          otherJudgements: [{ judge: "judge-2", isCorrect: draw() < 0.5, prompt: "", raw: "" }],
         });
       }),
     ).flat(),
   );
-  const judges = {
-    judge: { url: "http://127.0.0.1:1/v1", model: "judge-1" },
-    otherJudges: [{ name: "judge-2", url: "http://127.0.0.1:1/v1", model: "judge-2" }],
-  };
+  const judge = { url: "http://127.0.0.1:1/v1", model: "judge-1" };
   const conversationsOfRun = conversations.map((id) => ({ id, memories: 100, questions: 12 }));
-  return renderReports(runOf({ arms: ARMS, conversations: conversationsOfRun, ...judges }), records).html;
+  return renderReports(runOf({ arms: ARMS, conversations: conversationsOfRun, judge }), records).html;
 }
 
 /** What is wrong with what a page shows, as it is laid out; evaluated in the page. */

@@ -35,8 +35,6 @@ export function runOf(given: Partial<RunRecord> = {}): RunRecord {
       served: null,
     },
     judge: null,
-    otherJudges: [],
-    excluded: null,
     ingest: "observations",
     categories: [1, 2, 3, 4],
     limit: null,
@@ -80,7 +78,6 @@ export function answeredBy(arm: EvalArm, question: number, given: Partial<Answer
     bleu1: null,
     likelihood: null,
     judge: null,
-    otherJudgements: [],
     ...given,
   };
 }
