@@ -26,7 +26,9 @@ function isOfHeavyPackages(page: string): boolean {
 
 describe("every sample of the documentation", () => {
   it("is of a kind that is checked; what has no language is no code", () => {
-    const others = samples.filter(({ language }) => !["", "text", "ts", "json", "sh", "sql", "python"].includes(language));
+    const others = samples.filter(
+      ({ language }) => !["", "text", "ts", "json", "sh", "sql", "python"].includes(language),
+    );
     expect(others.map(placeOf)).toEqual([]);
   });
 
