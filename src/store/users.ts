@@ -1,6 +1,6 @@
 import type { AgentId, MemoryId, Scope, UserId } from "../core/index.js";
 import type { Database, ReadRows, SqlValue, Statement } from "./database.js";
-import { decodedJson } from "./rows.js";
+import { decodeAnswer, decodedJson } from "./rows.js";
 import { begin, forgottenIn, HAS_STATE, readScope } from "./scopes.js";
 import type { ExportedRow, ExportedUser, PendingSourceDeletions, User, UsersFound } from "./store.js";
 
@@ -112,13 +112,19 @@ const EXPORTED = {
     uncached_tokens, carried_tokens, miss_cause, miss_tokens, reported_prompt_tokens, reported_cached_tokens, first_token_ms`,
 } as const;
 
-const JSON_COLUMNS: ReadonlySet<string> = new Set(["message", "answer", "report"]);
+/** Columns of JSON, and what reads them. */
+const READERS: Readonly<Record<string, (text: string) => unknown>> = {
+  message: (text) => decodedJson("a message", text),
+  report: (text) => decodedJson("a report", text),
+  answer: decodeAnswer,
+};
 
 function withParsedJson(row: Readonly<Record<string, SqlValue>>): ExportedRow {
-  const entries = Object.entries(row).map(([column, value]) =>
-    JSON_COLUMNS.has(column) && typeof value === "string" ? [column, decodedJson(column, value)] : [column, value],
-  );
-  return Object.fromEntries(entries);
+  const parsed = Object.entries(row).map(([column, value]) => {
+    const read = READERS[column];
+    return [column, read !== undefined && typeof value === "string" ? read(value) : value] as const;
+  });
+  return Object.fromEntries(parsed);
 }
 
 function snakeCased(row: object): ExportedRow {
