@@ -64,11 +64,26 @@ class RandomUse {
   readonly #known = new Map<Scope, KnownScope>(SCOPES.map((scope) => [scope, new KnownScope()]));
   readonly #requests: { readonly scope: Scope; readonly said: Said }[] = [];
   #at = NOW;
+  #users = this.suite.users;
 
+  /** @param stores their users; each step is another's */
   constructor(
     private readonly suite: SuiteStore,
-    private readonly users: ComposedUsers,
+    private readonly stores: readonly ComposedUsers[],
   ) {}
+
+  /** Does one step, and compares. */
+  async step(nth: number, [, run]: Step): Promise<void> {
+    this.#users = this.stores[nth % this.stores.length] ?? this.suite.users;
+    await run(this, this.#users);
+    await this.check();
+  }
+
+  /** What an earlier run left. */
+  async clear(): Promise<void> {
+    for (const users of this.stores) users.drop();
+    for (const scope of SCOPES) await this.delete(scope);
+  }
 
   request(nth: number) {
     return this.#requests.at(-1 - (nth % Math.max(1, this.#requests.length)));
@@ -82,7 +97,7 @@ class RandomUse {
     const name = `r${this.#requests.length + 1}`;
     const whole: Said = { ...said, requestId: name, at: this.#next() };
     this.#requests.push({ scope, said: whole });
-    const { turn, given, restated, head } = await this.users.compose(scope, whole);
+    const { turn, given, restated, head } = await this.#users.compose(scope, whole);
     const known = this.#of(scope);
     const own = { turn, said: [...head, ...given], request: name, at: this.at };
     if (said.conversation === undefined) {
@@ -99,7 +114,7 @@ class RandomUse {
     const request = this.request(nth);
     if (request === undefined) return;
     const { scope, said } = request;
-    await this.users.withdraw(scope, said.requestId);
+    await this.#users.withdraw(scope, said.requestId);
     this.#of(scope).withdraw(said.requestId);
     const { requestId: _, at: _at, ...again } = said;
     await this.compose(scope, again);
@@ -107,10 +122,10 @@ class RandomUse {
 
   async forget(scope: Scope, memory: string): Promise<void> {
     const scopes = SCOPES.filter(({ userId }) => userId === scope.userId);
-    const before = await Promise.all(scopes.map((one) => storedOf(this.users.store, one)));
-    const receipt = await this.users.forget(scope, memory, [], this.#next());
+    const before = await Promise.all(scopes.map((one) => storedOf(this.#users.store, one)));
+    const receipt = await this.#users.forget(scope, memory, [], this.#next());
     const gone = new Set(receipt.labels);
-    const after = await Promise.all(scopes.map((one) => storedOf(this.users.store, one)));
+    const after = await Promise.all(scopes.map((one) => storedOf(this.#users.store, one)));
     const goneIn = (at: number) => {
       const left = new Set(after[at]?.stored?.register.blocks.map(({ label }) => label));
       return before[at]?.stored?.register.blocks.filter(({ label }) => !left.has(label)) ?? [];
@@ -132,22 +147,22 @@ class RandomUse {
 
   async expire(scope: Scope, share: number): Promise<void> {
     const before = NOW + share * (this.#at - NOW);
-    await this.users.expire(scope, before);
+    await this.#users.expire(scope, before);
     for (const one of SCOPES) if (one.userId === scope.userId) this.#of(one).expire(before);
   }
 
   async delete(scope: Scope): Promise<void> {
-    await this.users.deleteUser(scope);
+    await this.#users.deleteUser(scope);
     for (const one of SCOPES) if (one.userId === scope.userId) this.#known.set(one, new KnownScope());
   }
 
   /** Compares all that is stored with what should be. */
   async check(): Promise<void> {
-    const { store } = this.users;
+    const { store } = this.#users;
     for (const scope of SCOPES) {
       const { stored, version } = await storedOf(store, scope);
-      const state = this.users.state(scope);
-      if (state !== undefined) expect(stored).toEqual(state.stored());
+      const state = this.#users.state(scope);
+      if (state !== undefined && this.stores.length === 1) expect(stored).toEqual(state.stored());
       const known = this.#of(scope);
       const scopeId = version?.scopeId ?? 0;
       for (const id of CONVERSATIONS) {
@@ -274,17 +289,23 @@ export function describeRandomUse(open: OpenDatabase): void {
   describe("any use", () => {
     const suite = new SuiteStore(open);
 
-    it("stores what was composed, and leaves nothing of what was forgotten", async () => {
-      const uses = fc.asyncProperty(fc.array(anyStep, { minLength: 1, maxLength: 30, size: "max" }), async (steps) => {
-        const use = new RandomUse(suite, suite.users);
-        // A run that failed left something.
-        for (const one of SCOPES) await use.delete(one);
-        for (const [, run] of steps) {
-          await run(use, suite.users);
-          await use.check();
-        }
+    const property = async (stores: readonly ComposedUsers[]) => {
+      const steps = fc.array(anyStep, { minLength: 1, maxLength: 30, size: "max" });
+      const uses = fc.asyncProperty(steps, async (list) => {
+        const use = new RandomUse(suite, stores);
+        await use.clear();
+        for (const [nth, step] of list.entries()) await use.step(nth, step);
       });
       await fc.assert(uses, { numRuns: 100 });
+    };
+
+    it("stores what was composed, and leaves nothing of what was forgotten", async () => {
+      await property([suite.users]);
+    }, 300_000);
+
+    it("does so with two stores that take turns", async () => {
+      const other = await suite.other();
+      if (other !== null) await property([suite.users, other]);
     }, 300_000);
   });
 }

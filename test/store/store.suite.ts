@@ -345,7 +345,7 @@ function describeRequests(open: OpenDatabase): void {
 }
 
 function describeTwoHandles(open: OpenDatabase): void {
-  describe("two processes on one database", () => {
+  describe("two stores on one database", () => {
     const suite = new SuiteStore(open);
 
     it("each get what the other has committed since", async () => {
@@ -415,9 +415,7 @@ function describeTwoHandles(open: OpenDatabase): void {
       if (other === null) return;
       for (let n = 0; n < 20; n++) {
         const by = n % 2 === 0 ? users : other;
-        // In one process a user's calls come one after the other.
         await by.compose(ana, { ...TEA, requestId: `r${n}`, question: `Question ${n}?`, conversation: "c" });
-        users.drop();
       }
       const { turns } = await store.loadConversation(await users.numberOf(ana), conversationId("c"));
       expect(turns).toHaveLength(20);

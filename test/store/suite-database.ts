@@ -6,7 +6,7 @@ import { ComposedUsers } from "./composed-users.js";
 /** A new, empty database. */
 export interface SuiteDatabase {
   readonly database: Database;
-  /** One more handle on it, as another process has one; null where there cannot be any. */
+  /** Opens it once more, for another store that writes to it, too; null where there cannot be any. */
   readonly beside: (() => Promise<Database>) | null;
 }
 
@@ -36,7 +36,7 @@ export class SuiteStore {
     });
   }
 
-  /** What another process has; null where there cannot be any. */
+  /** Users of another store on the database; null where there cannot be any. */
   async other(): Promise<ComposedUsers | null> {
     const other = await this.#beside?.();
     if (other === undefined) return null;

@@ -108,6 +108,24 @@ describe("a data directory", () => {
     expect(await checkDatabase(fileIn(directory))).toEqual({ users: 1, requests: 1, findings: [] });
   });
 
+  it("is in WAL mode, with the pages that it has, or small ones where it is new", async () => {
+    const [own, earlier] = [newDirectory(), newDirectory()];
+    const large = new Database(fileIn(earlier));
+    large.pragma("page_size = 8192");
+    large.exec("vacuum");
+    large.close();
+    for (const [directory, bytes] of [
+      [own, 2_048],
+      [earlier, 8_192],
+    ] as const) {
+      await openOwned(directory).database.close();
+      const sqlite = new Database(fileIn(directory), { readonly: true });
+      const pragmas = ["journal_mode", "page_size"].map((name) => sqlite.pragma(name, { simple: true }));
+      expect(pragmas).toEqual(["wal", bytes]);
+      sqlite.close();
+    }
+  });
+
   it("holds what a killed process had committed", async () => {
     const directory = await killed();
     expect(await checkDatabase(fileIn(directory))).toMatchObject({ requests: 1, findings: [] });

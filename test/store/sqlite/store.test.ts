@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import { openBeside, openInMemory, openOwned } from "../../../src/store/sqlite/open.js";
+import { openInMemory, openOwned } from "../../../src/store/sqlite/open.js";
 import { describeStore } from "../store.suite.js";
 
 const root = mkdtempSync(join(tmpdir(), "memprefix-store-"));
@@ -12,5 +12,7 @@ describeStore("SQLite in memory", () => ({ database: openInMemory(), beside: nul
 
 describeStore("SQLite in a file", () => {
   const directory = mkdtempSync(join(root, "data-"));
-  return { database: openOwned(directory).database, beside: async () => openBeside(directory) };
+  // Another store of the same process: other processes do not write.
+  const open = () => openOwned(directory).database;
+  return { database: open(), beside: async () => open() };
 });
