@@ -175,6 +175,12 @@ export class ComposedUsers {
     });
   }
 
+  /** A scope that is stored, as new as it is there; null where there is none. */
+  async look(scope: Scope): Promise<ScopeState | null> {
+    if ((await this.store.find(scope)) === null) return null;
+    return this.#use(scope, async ({ version }, state) => (version === null ? null : { version, gives: state }));
+  }
+
   async forget(scope: Scope, memory: string, texts: readonly string[] = [], at = NOW): Promise<ForgottenMemory> {
     this.drop();
     return this.store.forget(scope, memoryId(memory), { texts, isInSource: false, at });

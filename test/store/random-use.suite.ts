@@ -11,6 +11,9 @@ const CONVERSATIONS = ["c1", "c2"];
 const MEMORIES = ["m-one", "m-two", "m-three", "m-four"];
 const SYSTEMS = ["Be kind.", "Be brief.", "Remember: what one says, as of 1."];
 
+/** Steps after which each store sees what the others have done. */
+const BETWEEN_LOOKS = 4;
+
 /** The texts of a memory, by version; two memories share one. */
 const textOf = (memory: string, version: number) =>
   version === 0 && (memory === "m-two" || memory === "m-three")
@@ -64,19 +67,32 @@ class RandomUse {
   readonly #known = new Map<Scope, KnownScope>(SCOPES.map((scope) => [scope, new KnownScope()]));
   readonly #requests: { readonly scope: Scope; readonly said: Said }[] = [];
   #at = NOW;
-  #users = this.suite.users;
+  #users: ComposedUsers;
 
   /** @param stores their users; each step is another's */
   constructor(
     private readonly suite: SuiteStore,
     private readonly stores: readonly ComposedUsers[],
-  ) {}
+  ) {
+    this.#users = suite.users;
+  }
 
   /** Does one step, and compares. */
   async step(nth: number, [, run]: Step): Promise<void> {
     this.#users = this.stores[nth % this.stores.length] ?? this.suite.users;
     await run(this, this.#users);
+    // In between, stores are some steps behind.
+    if (nth % BETWEEN_LOOKS === 0) await this.look();
     await this.check();
+  }
+
+  /** Has every store see what the others have done. */
+  async look(): Promise<void> {
+    for (const users of this.stores)
+      for (const scope of SCOPES) {
+        const state = await users.look(scope);
+        if (state !== null) expect(state.stored()).toEqual((await storedOf(users.store, scope)).stored);
+      }
   }
 
   /** What an earlier run left. */
@@ -290,13 +306,13 @@ export function describeRandomUse(open: OpenDatabase): void {
     const suite = new SuiteStore(open);
 
     const property = async (stores: readonly ComposedUsers[]) => {
-      const steps = fc.array(anyStep, { minLength: 1, maxLength: 30, size: "max" });
+      const steps = fc.array(anyStep, { minLength: 1, maxLength: 24, size: "max" });
       const uses = fc.asyncProperty(steps, async (list) => {
         const use = new RandomUse(suite, stores);
         await use.clear();
         for (const [nth, step] of list.entries()) await use.step(nth, step);
       });
-      await fc.assert(uses, { numRuns: 100 });
+      await fc.assert(uses, { numRuns: 60 });
     };
 
     it("stores what was composed, and leaves nothing of what was forgotten", async () => {
