@@ -286,7 +286,9 @@ describe("a disk that does not play along", () => {
         chmodSync(dataDir, 0o555);
         const stderr = await refused(dataDir);
         chmodSync(dataDir, 0o755);
-        expect(stderr).toMatch(/cannot open the database .*: (it cannot be written|its files could not be opened|EACCES)/);
+        expect(stderr).toMatch(
+          /cannot open the database .*: (it cannot be written|its files could not be opened|EACCES)/,
+        );
         expect(await checkDatabase(join(dataDir, "memprefix.db"))).toMatchObject({ findings: [], requests: 1 });
       });
 

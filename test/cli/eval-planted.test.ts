@@ -83,16 +83,12 @@ describe("memprefix eval locomo, on an engine whose answers depend on annotation
     ]);
     const change = qualityChange(run, records);
     expect(change?.score).toBe("judge");
-    const found = (option: string, to: string) => {
-      const one = change?.options.find((known) => known.option === option && known.to === to)?.found;
-      if (one == null) throw new Error(`${option} ${to}`);
-      return one;
-    };
-    const within = ({ difference }: ReturnType<typeof found>, planted: number) =>
-      difference.low <= planted && planted <= difference.high;
-    for (const line of [found("annotations", "default"), found("annotations", "paper")]) {
-      expect(verdictOf(line)).toBe("higher");
-      expect(within(line, PLANTED.ranked)).toBe(true);
+    expect(change?.arms).toHaveLength(2);
+    for (const { found } of change?.arms ?? []) {
+      if (found === null) throw new Error("not compared");
+      expect(verdictOf(found)).toBe("higher");
+      expect(found.difference.low).toBeLessThanOrEqual(PLANTED.ranked);
+      expect(found.difference.high).toBeGreaterThanOrEqual(PLANTED.ranked);
     }
     const byWords = run.arms.filter((arm) => arm.annotations !== "none");
     const words = qualityChange({ ...run, arms: byWords }, records)?.arms[0]?.found;
@@ -104,8 +100,8 @@ describe("memprefix eval locomo, on an engine whose answers depend on annotation
     // No difference without its interval.
     expect(first.match(/[+−][\d.]+ \([+−]?[\d.]+ to [+−]?[\d.]+\) points/g)?.length).toBeGreaterThan(0);
     expect(precision).toMatch(
-      /^- Precision: 54 questions in both arms, of 1 conversation: too few to resample, .* power 80 %\), [\d,]+ to [\d,]+ questions like these/,
+      /^- Precision: 54 questions in both arms, of 1 conversation: too few to resample, .* reach at most ±[\d.]+ points\.$/,
     );
-    expect(report).toContain("## One option at a time, all else alike");
+    expect(report).toContain("## Did answers change?");
   });
 });

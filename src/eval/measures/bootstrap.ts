@@ -45,50 +45,11 @@ export function bootstrapMean(
   });
 }
 
-/**
- * The median with its bootstrap interval, drawn as for {@link bootstrapMean}; of an even number of values, the mean of the two in the middle. Null of
- * none.
- */
-export function bootstrapMedian(
-  values: readonly number[],
-  options: BootstrapOptions,
-  clusters: Clusters | null = null,
-): Interval | null {
-  if (values.length === 0) return null;
-  const { unitOf, count, tail } = unitsOf(values, clusters);
-  const byRank = [...values.keys()].sort((a, b) => (values[a] ?? 0) - (values[b] ?? 0));
-  const sorted = Float64Array.from(byRank, (at) => values[at] ?? 0);
-  const ranksOf = Array.from({ length: count }, (): number[] => []);
-  for (const [rank, at] of byRank.entries()) ranksOf[unitOf(at)]?.push(rank);
-  // A resample is counted by rank, so that it needs no sorting.
-  const counts = new Uint32Array(sorted.length);
-  return interval(medianByRank(sorted, counts.fill(1)), tail, options, (draw) => {
-    counts.fill(0);
-    for (let i = 0; i < count; i++)
-      for (const rank of ranksOf[draw(count)] ?? []) counts[rank] = (counts[rank] ?? 0) + 1;
-    return medianByRank(sorted, counts);
-  });
-}
-
 /** What is drawn as a whole: a cluster, or each value. */
 function unitsOf(values: readonly number[], clusters: Clusters | null) {
   if (clusters === null) return { unitOf: (at: number) => at, count: values.length, tail: TAIL };
   const { of, count } = clusters;
   return { unitOf: (at: number) => of[at] ?? 0, count, tail: tailOf(count) };
-}
-
-/** The median of sorted values, each of which stands there so many times. */
-function medianByRank(sorted: Float64Array, counts: Uint32Array): number {
-  const all = counts.reduce((sum, count) => sum + count, 0);
-  const [lower, upper] = [(all - 1) >> 1, all >> 1];
-  let [seen, below] = [0, 0];
-  for (let rank = 0; rank < counts.length; rank++) {
-    const count = counts[rank] ?? 0;
-    if (seen <= lower && lower < seen + count) below = sorted[rank] ?? 0;
-    if (seen <= upper && upper < seen + count) return (below + (sorted[rank] ?? 0)) / 2;
-    seen += count;
-  }
-  return below;
 }
 
 /** @param resample an estimate of one resample, for which `draw` gives whole numbers below a count */
@@ -167,15 +128,6 @@ function studentQuantile(degrees: number): number {
     (5 * z ** 5 + 16 * z ** 3 + 3 * z) / (96 * degrees ** 2) +
     (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / (384 * degrees ** 3)
   );
-}
-
-/**
- * How probable a value of Student's distribution is that lies as far from 0 as this one, on either side; by Wallace's transformation to the
- * normal one (Biometrika 46, 1959), within 0.001 from five degrees of freedom on.
- */
-export function studentTails(t: number, degrees: number): number {
-  const factor = (8 * degrees + 1) / (8 * degrees + 3);
-  return 2 * normalBelow(-factor * Math.sqrt(degrees * Math.log1p(t ** 2 / degrees)));
 }
 
 /** The normal distribution below a negative value; Abramowitz and Stegun 26.2.17, within 1e-7. */

@@ -108,9 +108,6 @@ export const score: Format = (value) => withMinus(grouped(value, 3));
 /** `1.2` of 0.012: points of a score from 0 to 1, or per cent. */
 export const points: Format = (value) => withMinus(grouped(100 * value, 1));
 
-/** `0.25×`. */
-export const times: Format = (value) => `${grouped(value, 2)}×`;
-
 /** Written with its sign. */
 export function signed(format: Format): Format {
   return (value) => (value > 0 ? `+${format(value)}` : format(value));

@@ -1,7 +1,7 @@
 import { groupBy } from "../../core/text/collections.js";
-import type { EvalArm, FailedQuestion, QuestionRecord, RunRecord } from "../base/run-record.js";
+import type { FailedQuestion, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { summariseArms } from "../measures/arm-summary.js";
-import { baselineOf, compareRecords } from "../measures/paired-difference.js";
+import { baselineOf, COMPARED_MEASURES, pairedDifference, pairsOf } from "../measures/paired-difference.js";
 import { qualityChange } from "../measures/quality-change.js";
 
 /** What both reports are made of. */
@@ -13,7 +13,6 @@ export function reportContent(run: RunRecord, records: readonly QuestionRecord[]
     run,
     records,
     summaries: summariseArms(run, records),
-    /** How far each arm is from the one that it is compared with. */
     comparisons: compareArms(run, records),
     /** Null: answers were not measured. */
     quality: qualityChange(run, records),
@@ -21,12 +20,16 @@ export function reportContent(run: RunRecord, records: readonly QuestionRecord[]
   };
 }
 
-function compareArms(run: RunRecord, records: readonly QuestionRecord[]) {
-  const of = (arm: EvalArm) => records.filter((record) => record.arm === arm.id);
-  return run.arms.flatMap((arm) => {
-    const baseline = baselineOf(arm, run.arms);
+/** How far arms are from those that they are compared with, in each of {@link COMPARED_MEASURES}. */
+function compareArms({ arms, seed }: RunRecord, records: readonly QuestionRecord[]) {
+  const byArm = groupBy(records, ({ arm }) => arm);
+  return arms.flatMap((arm) => {
+    const baseline = baselineOf(arm, arms);
     if (baseline === null) return [];
-    return [{ arm, baseline, differences: compareRecords(of(baseline), of(arm), run.seed) }];
+    const differences = COMPARED_MEASURES.map(({ measure }) =>
+      pairedDifference(pairsOf(byArm.get(baseline.id) ?? [], byArm.get(arm.id) ?? [], measure), { seed }),
+    );
+    return [{ arm, baseline, differences }];
   });
 }
 

@@ -4,13 +4,14 @@ import { milliseconds, tokens } from "../measures/measured.js";
 import { htmlTable, Markup, markup } from "./html.js";
 import { reportCharts } from "./report-charts.js";
 import { failureGroups, questionsText, type ReportContent } from "./report-content.js";
-import { answerTables, qualityLines } from "./report-quality.js";
+import { answerTable, qualityLines } from "./report-quality.js";
 import { armTables, categoryTables, comparisonTable } from "./report-tables.js";
 import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
 /** `report.html`: one file that requests nothing else and runs nothing. */
 export function reportPage(content: ReportContent): string {
   const { heading, about, unfinished } = reportTitle(content);
+  const answers = answerTable(content);
   const banner =
     unfinished === null
       ? null
@@ -36,7 +37,7 @@ ${banner}<ul class="quality">${qualityLines(content).map(
     (line, at) => markup`<li>${at === 0 ? firstStrong(line) : line}</li>
 `,
   )}</ul>
-${glance(content)}${section("Answers", answerTables(content).map(htmlTable))}${section("Charts", [reportCharts(content)])}${section("Figures", [...armTables(content).map(htmlTable), byCategory(content)])}${differences(content)}${failures(content.failures)}<section>
+${glance(content)}${section("Answers", [answers && htmlTable(answers)])}${section("Charts", [reportCharts(content)])}${section("Figures", [...armTables(content).map(htmlTable), byCategory(content)])}${differences(content)}${failures(content.failures)}<section>
 <h2>How to read this</h2>
 <ul class="notes">${reportNotes(content).map(
     (note) => markup`<li>${note}</li>
@@ -87,7 +88,7 @@ ${tables.map(htmlTable)}</details>
 function differences(content: ReportContent): Markup | null {
   const table = comparisonTable(content);
   if (table === null) return null;
-  const about = markup`<p>Each way to build prompts against Mem0’s README with the same layout and k, or else against the first arm: mean difference, and median ratio, of the same question in both, with 95 % intervals.</p>
+  const about = markup`<p>Each way to build prompts against Mem0’s README with the same layout and k, or else against the first arm: mean difference of the same question in both, with its 95 % interval.</p>
 `;
   return section("Differences", [about, htmlTable(table)]);
 }

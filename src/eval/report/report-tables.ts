@@ -15,11 +15,10 @@ import {
   percent,
   score,
   signed,
-  times,
   tokens,
   withInterval,
 } from "../measures/measured.js";
-import { COMPARED_MEASURES, type MeasuredDifference } from "../measures/paired-difference.js";
+import { COMPARED_MEASURES } from "../measures/paired-difference.js";
 import type { ReportContent } from "./report-content.js";
 
 /** A column of arms' figures. */
@@ -159,21 +158,33 @@ export function categoryTables({ summaries }: ReportContent): ReportTable[] {
     });
 }
 
-/** Differences of tokens and time from the baseline, with 95 % intervals; of answers: see `answerTables`. */
+/** Differences of tokens and time from the baseline, with 95 % intervals; of answers: see `answerTable`. */
 export function comparisonTable({ comparisons }: ReportContent): ReportTable | null {
-  const measures = COMPARED_MEASURES.filter(({ hasRatio }) => hasRatio);
-  const columns = measures.flatMap(({ name }) => [name, `${name}, ratio`]);
-  const groups = armGroups(comparisons, ({ arm, baseline, differences }) => ({
-    title:
-      isSameGroup(arm, baseline) && baseline.policy === "readme"
-        ? armLabel(arm)
-        : `${armLabel(arm)} vs. ${isSameGroup(arm, baseline) ? armLabel(baseline) : armTitle(baseline)}`,
-    cells: comparedCells(differences.filter(({ measure }) => measures.includes(measure))),
-  }));
+  const groups = armGroups(comparisons, ({ arm, baseline, differences }) => {
+    const pairs = largest(
+      differences.map((found) => found?.n ?? 0),
+      0,
+    );
+    return {
+      title:
+        isSameGroup(arm, baseline) && baseline.policy === "readme"
+          ? armLabel(arm)
+          : `${armLabel(arm)} vs. ${isSameGroup(arm, baseline) ? armLabel(baseline) : armTitle(baseline)}`,
+      cells: [
+        { text: String(pairs) },
+        ...COMPARED_MEASURES.map(({ format }, at): Cell => {
+          const found = differences[at] ?? null;
+          if (found === null) return null;
+          const text = withInterval(found.difference, signed(format));
+          return found.n === pairs ? { text } : { text, detail: `n=${found.n}` };
+        }),
+      ],
+    };
+  });
   return measuredOf({
     ...NAMED,
     caption: "Tokens and time, question by question",
-    columns: ["In both", ...columns],
+    columns: ["In both", ...COMPARED_MEASURES.map(({ name }) => name)],
     groups,
   });
 }
@@ -210,21 +221,6 @@ export function armGroups<A extends { readonly arm: EvalArm }>(
   rowOf: (arm: A) => TableRow | readonly TableRow[],
 ): RowGroup[] {
   return groupArms(arms, ({ arm }) => arm).map(({ title, arms: own }) => ({ title, rows: own.flatMap(rowOf) }));
-}
-
-/** A row of a table of differences: how many questions are in both, then each difference, and its ratio where the measure has one. */
-export function comparedCells(differences: readonly MeasuredDifference[]): Cell[] {
-  const pairs = largest(
-    differences.map(({ found }) => found?.n ?? 0),
-    0,
-  );
-  const cells = differences.flatMap(({ measure, found }): Cell[] => {
-    const text = found === null ? "" : withInterval(found.difference, signed(measure.format));
-    const difference = found === null ? null : found.n === pairs ? { text } : { text, detail: `n=${found.n}` };
-    const ratio = found?.ratio == null ? null : { text: withInterval(found.ratio, times) };
-    return measure.hasRatio ? [difference, ratio] : [difference];
-  });
-  return [{ text: String(pairs) }, ...cells];
 }
 
 /** Texts of cells in which nothing was counted. */

@@ -97,7 +97,7 @@ export function reportNotes(content: ReportContent): string[] {
       `Answers were judged by ${judge.model}, which is a language model and errs; its prompt and raw answers are in results.jsonl. ${
         unread === 0 ? "Every verdict could be read." : `${unread} verdicts could not be read and count neither way.`
       }`,
-    `Intervals are 95 % bootstrap intervals (${RESAMPLES} resamples, seed ${run.seed}). Of ${LEAST_CONVERSATIONS} conversations and more, whole conversations are drawn, with all their questions, because questions of one conversation are not independent, and the interval is widened for their small number (expanded percentiles). Of fewer, questions are drawn: such an interval says how much these questions vary, not how other conversations would.`,
+    `Intervals are 95 % bootstrap intervals (${RESAMPLES} resamples, seed ${run.seed}). Of ${LEAST_CONVERSATIONS} conversations and more, whole conversations are drawn, with all their questions, because questions of one conversation are not independent, and the interval is widened for their small number (expanded percentiles). Of fewer, questions are drawn: such an interval says how much these questions vary, not how other conversations would. Each interval stands for itself: of twenty comparisons without a difference, about one shows one.`,
   ];
   return notes.filter((note) => note !== null);
 }

@@ -10,7 +10,7 @@ import type { QuestionRecord, RunRecord } from "../base/run-record.js";
 import { markdownCode, markdownTable, markdownText } from "./markdown.js";
 import { failureGroups, questionsText, type ReportContent, reportContent } from "./report-content.js";
 import { reportPage } from "./report-page.js";
-import { answerTables, qualityLines } from "./report-quality.js";
+import { answerTable, qualityLines } from "./report-quality.js";
 import { armTables, categoryTables, comparisonTable, mainTable, type ReportTable } from "./report-tables.js";
 import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
@@ -46,10 +46,10 @@ function reportMarkdown(content: ReportContent): string {
     markdownText(about),
     ...(unfinished === null ? [] : [`**Partial run.** ${markdownText(unfinished)}`]),
     ...(main === null ? [] : [markdownTable(main)]),
-    ...[...answerTables(content), ...armTables(content)].flatMap((table) => section(table)),
+    ...[answerTable(content), ...armTables(content)].flatMap((table) => section(table)),
     ...section(
       comparisonTable(content),
-      "Against Mem0’s README with the same layout and k, or else the first arm, question by question: mean difference and median ratio, with 95 % intervals.",
+      "Against Mem0’s README with the same layout and k, or else the first arm, question by question: mean difference, with its 95 % interval.",
     ),
     ...categoryTables(content).flatMap((table) => section(table)),
     ...(groups.length === 0

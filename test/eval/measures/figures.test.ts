@@ -1,13 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  milliseconds,
-  percent,
-  score,
-  signed,
-  times,
-  tokens,
-  withInterval,
-} from "../../../src/eval/measures/measured.js";
+import { milliseconds, percent, score, signed, tokens, withInterval } from "../../../src/eval/measures/measured.js";
 
 describe("figures", () => {
   it.each([
@@ -18,7 +10,6 @@ describe("figures", () => {
     [milliseconds(0.123), "0.12"],
     [percent(0.7531), "75.3 %"],
     [score(0.5125), "0.513"],
-    [times(0.249), "0.25×"],
     [signed(tokens)(200), "+200"],
     [signed(tokens)(-200), "−200"],
     [signed(score)(0), "0.000"],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { EvalArm, QuestionRecord } from "../../../src/eval/base/run-record.js";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
-import { type QualityChange, qualityChange, verdictOf } from "../../../src/eval/measures/quality-change.js";
+import { qualityChange, verdictOf } from "../../../src/eval/measures/quality-change.js";
 import { armsOf } from "../../../src/eval/run/arms.js";
 import { IS_WHOLE } from "../../run-length.js";
 import { DEFAULT_ARMS } from "../run/default-arms.js";
@@ -15,8 +15,7 @@ const ARMS = armsOf({
 });
 /** What the model that is made up here loses and gains; nothing by whose words an annotation has. */
 const PLANTED = { sorted: -0.12, line: 0.15 } as const;
-const JUDGED = { judge: { url: "http://127.0.0.1:1/v1", model: "judge-1" } };
-const QUESTIONS = 200;
+const QUESTIONS = 400;
 const SEEDS = IS_WHOLE ? 200 : 50;
 
 /** Probability that an arm answers a question right which another answers right with probability `easy`. */
@@ -61,10 +60,17 @@ function madeUpConversations(seed: number): QuestionRecord[] {
   }).flat();
 }
 
-function found(run: QualityChange | null, option: string, to: string) {
-  const change = run?.options.find((one) => one.option === option && one.to.startsWith(to));
-  if (change?.found == null) throw new Error(`no ${option} ${to}`);
-  return change.found;
+function armOf(policy: EvalArm["policy"], annotations: EvalArm["annotations"]): EvalArm {
+  const arm = ARMS.find((one) => one.policy === policy && one.annotations === annotations);
+  if (arm === undefined) throw new Error(`no ${policy} ${annotations}`);
+  return arm;
+}
+
+/** What a run says of the second arm against the first. */
+function found(arms: readonly EvalArm[], records: readonly QuestionRecord[], seed: number) {
+  const change = qualityChange({ arms: [...arms], seed }, records)?.arms[0]?.found;
+  if (change == null) throw new Error("not compared");
+  return change;
 }
 
 /** Seeds that an interval of 95 % may miss, or cover beyond its share, by chance: three standard deviations, and as bootstrap is a little short. */
@@ -73,41 +79,31 @@ const LEAST_COVERED = 0.95 * SEEDS - CHANCE;
 const MOST_FALSE = 0.05 * SEEDS + CHANCE;
 
 describe(`planted differences, over ${SEEDS} seeds`, () => {
-  const runs = Array.from({ length: SEEDS }, (_, seed) =>
-    qualityChange({ ...JUDGED, arms: ARMS, seed }, madeUpRun(seed + 101)),
-  );
+  const runs = Array.from({ length: SEEDS }, (_, seed) => madeUpRun(seed + 101));
+  const none = armOf("sorted", "none");
 
   it.each([
-    ["order", "sorted", PLANTED.sorted],
-    ["annotations", "paper", PLANTED.line],
-  ] as const)(
-    "%s, %s: found with its sign, and covered by the interval in about 19 of 20 runs",
-    (option, to, planted) => {
-      const all = runs.map((run) => found(run, option, to));
-      const covered = all.filter(({ difference }) => difference.low <= planted && planted <= difference.high).length;
-      expect(covered).toBeGreaterThanOrEqual(LEAST_COVERED);
-      expect(covered).toBeLessThan(SEEDS);
-      const verdicts = all.map(verdictOf);
-      expect(verdicts.filter((verdict) => verdict === (planted < 0 ? "higher" : "lower"))).toEqual([]);
-      expect(verdicts.filter((verdict) => verdict !== "not shown").length).toBeGreaterThan(0.9 * SEEDS);
-      const mean = all.reduce((sum, { difference }) => sum + difference.value, 0) / SEEDS;
-      expect(mean).toBeCloseTo(planted, 1.7);
-    },
-  );
+    ["the order sorted", [armOf("retrieval", null), none], PLANTED.sorted],
+    ["the paper's line", [none, armOf("sorted", "paper")], PLANTED.line],
+  ] as const)("%s: found with its sign, and covered by the interval in about 19 of 20 runs", (_what, arms, planted) => {
+    const all = runs.map((records, seed) => found(arms, records, seed));
+    const covered = all.filter(({ difference }) => difference.low <= planted && planted <= difference.high).length;
+    expect(covered).toBeGreaterThanOrEqual(LEAST_COVERED);
+    expect(covered).toBeLessThan(SEEDS);
+    const verdicts = all.map(verdictOf);
+    expect(verdicts.filter((verdict) => verdict === (planted < 0 ? "higher" : "lower"))).toEqual([]);
+    expect(verdicts.filter((verdict) => verdict !== "not shown").length).toBeGreaterThan(0.9 * SEEDS);
+    const mean = all.reduce((sum, { difference }) => sum + difference.value, 0) / SEEDS;
+    expect(mean).toBeCloseTo(planted, 1.7);
+  });
 
   it("on ten conversations that differ: covered by intervals over conversations, and not by intervals over questions", () => {
-    const [retrieval, sorted] = ["retrieval", "sorted"].map((policy) =>
-      ARMS.find((arm) => arm.policy === policy && arm.annotations === (policy === "retrieval" ? null : "none")),
-    );
-    if (retrieval === undefined || sorted === undefined) throw new Error("no such arms");
-    const arms = [retrieval, sorted];
+    const arms = [armOf("retrieval", null), none];
     const seeds = Array.from({ length: SEEDS }, (_, seed) => seed);
     const records = seeds.map((seed) => madeUpConversations(seed + 1));
     const coverage = (of: (records: readonly QuestionRecord[]) => readonly QuestionRecord[]) =>
       seeds.filter((seed) => {
-        const change = qualityChange({ ...JUDGED, arms, seed }, of(records[seed] ?? []))?.arms[0]?.found;
-        if (change == null) throw new Error("not compared");
-        const { low, high } = change.difference;
+        const { low, high } = found(arms, of(records[seed] ?? []), seed).difference;
         return low <= PLANTED.sorted && PLANTED.sorted <= high;
       }).length;
     const covered = coverage((all) => all);
@@ -125,15 +121,8 @@ describe(`planted differences, over ${SEEDS} seeds`, () => {
   });
 
   it("finds nothing between arms that differ in nothing that counts", () => {
-    const [mine, papers] = [null, "paper"].map((annotations) =>
-      ARMS.find((arm) => arm.policy === "sorted" && arm.annotations === annotations),
-    );
-    if (mine === undefined || papers === undefined) throw new Error("no such arms");
-    const verdicts = Array.from({ length: SEEDS }, (_, seed) => {
-      const change = qualityChange({ ...JUDGED, arms: [mine, papers], seed }, madeUpRun(seed + 101))?.arms[0]?.found;
-      if (change == null) throw new Error("not compared");
-      return verdictOf(change);
-    });
+    const arms = [armOf("sorted", null), armOf("sorted", "paper")];
+    const verdicts = runs.map((records, seed) => verdictOf(found(arms, records, seed)));
     expect(verdicts.filter((verdict) => verdict !== "not shown").length).toBeLessThanOrEqual(MOST_FALSE);
   });
 });

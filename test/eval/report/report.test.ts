@@ -130,7 +130,7 @@ describe("report.md", () => {
 
   it("compares the same questions", () => {
     const differences = sectionOf(markdown, "Tokens and time");
-    expect(differences).toContain("| −600 (−600 to −600) | 0.25× (0.25× to 0.25×) |");
+    expect(differences).toContain("| −600 (−600 to −600) |");
   });
 
   it("lists what failed, settings and notes", () => {
@@ -148,7 +148,7 @@ describe("report.md", () => {
   it("has rows as long as their heads, whatever texts hold", () => {
     const { markdown } = renderReports(...hostile("a|b`c``d\n| e |\n# f <img src=x>[g](javascript:h)\u202ei"));
     const tables = markdown.split(/\n\n/).filter((block) => block.startsWith("| "));
-    expect(tables.length).toBeGreaterThan(4);
+    expect(tables.length).toBeGreaterThan(3);
     for (const table of tables) {
       const cells = table.split("\n").map((line) => line.replaceAll("\\|", "").split("|").length);
       expect(new Set(cells).size).toBe(1);
