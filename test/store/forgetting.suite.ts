@@ -350,10 +350,9 @@ export function describeForgetting(open: OpenDatabase): void {
       expect(await store.pendingInSource(ana)).toEqual({ everything: false, memoryIds: ["m1"] });
     });
 
-    it("goes once the state of the scope is another process's, too", async () => {
+    it("goes once the state of the scope is another process's, too", async (context) => {
       const { users, store } = suite;
-      const other = await suite.other();
-      if (other === null) return;
+      const other = await suite.other(context);
       await users.compose(ana, { requestId: "r1", question: "Well?", memories: { m1: TEA }, at: at(0) });
       await other.compose(ana, { requestId: "r2", question: "Well?", memories: { m1: TEA }, at: at(1) });
       await users.expire(ana, at(5));

@@ -319,9 +319,9 @@ export function describeRandomUse(open: OpenDatabase): void {
       await property([suite.users]);
     }, 300_000);
 
-    it("does so with two stores that take turns", async () => {
-      const other = await suite.other();
-      if (other !== null) await property([suite.users, other]);
+    it("does so with two stores that take turns", async (context) => {
+      const other = await suite.other(context);
+      await property([suite.users, other]);
     }, 300_000);
   });
 }

@@ -348,10 +348,9 @@ function describeTwoHandles(open: OpenDatabase): void {
   describe("two stores on one database", () => {
     const suite = new SuiteStore(open);
 
-    it("each get what the other has committed since", async () => {
+    it("each get what the other has committed since", async (context) => {
       const { users, store } = suite;
-      const other = await suite.other();
-      if (other === null) return;
+      const other = await suite.other(context);
       await users.compose(ana, { ...TEA, conversation: "c" });
       await other.compose(ana, { ...TEA, requestId: "r2", question: "And?", conversation: "c" });
       expect((await storedOf(store, ana)).stored).toEqual(other.state(ana)?.stored());
@@ -373,10 +372,9 @@ function describeTwoHandles(open: OpenDatabase): void {
       expect(await newer(lost)).toEqual(other.state(ana)?.stored());
     });
 
-    it("each learn of a memory that the other has forgotten, and of a user who was deleted and came back", async () => {
+    it("each learn of a memory that the other has forgotten, and of a user who was deleted and came back", async (context) => {
       const { users } = suite;
-      const other = await suite.other();
-      if (other === null) return;
+      const other = await suite.other(context);
       await other.compose(ana, TEA);
       await other.store.begin(coach, NOW);
       const begun = await other.store.hold(coach, null, async ({ version, userNumber }) => ({
@@ -409,10 +407,9 @@ function describeTwoHandles(open: OpenDatabase): void {
       expect(await other.store.begin(ana, NOW)).not.toBe(before);
     });
 
-    it("commit in turns, and nothing is lost", async () => {
+    it("commit in turns, and nothing is lost", async (context) => {
       const { users, store } = suite;
-      const other = await suite.other();
-      if (other === null) return;
+      const other = await suite.other(context);
       for (let n = 0; n < 20; n++) {
         const by = n % 2 === 0 ? users : other;
         await by.compose(ana, { ...TEA, requestId: `r${n}`, question: `Question ${n}?`, conversation: "c" });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach } from "vitest";
+import { afterEach, beforeEach, type TestContext } from "vitest";
 import type { Database, SqlValue } from "../../src/store/database.js";
 import { SqlStore } from "../../src/store/sql-store.js";
 import { ComposedUsers } from "./composed-users.js";
@@ -36,10 +36,10 @@ export class SuiteStore {
     });
   }
 
-  /** Users of another store on the database; null where there cannot be any. */
-  async other(): Promise<ComposedUsers | null> {
-    const other = await this.#beside?.();
-    if (other === undefined) return null;
+  /** Users of another store on the database; skips the test where there cannot be any. */
+  async other({ skip }: Pick<TestContext, "skip">): Promise<ComposedUsers> {
+    if (this.#beside === null) return skip("no other store can open it");
+    const other = await this.#beside();
     this.#others.push(other);
     return new ComposedUsers(new SqlStore(other));
   }
