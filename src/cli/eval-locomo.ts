@@ -18,7 +18,7 @@ export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation
   try {
     const picked = await pickedData(options, stop.signal);
     const { conversations } = picked;
-    const wanted = describeRun(options, picked, call.env);
+    const wanted = describeRun(options, picked);
     const judge = openNamedJudge(options, call.env);
     makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);

@@ -9,10 +9,11 @@ import {
   ARM_ANNOTATIONS,
   type ArmDepth,
   type Dataset,
+  INGESTS,
+  type Ingest,
   LONGMEMEVAL_TYPES,
   typeNumber,
 } from "../eval/base/run-record.js";
-import type { Ingest } from "../eval/locomo/ingesting.js";
 import { HISTORY_RATIO, list, oneOf, positiveNumber, ratio, WINDOW_HISTORIES, wholeNumber } from "./option-values.js";
 
 /** An option as commander has it. `T`: what a run gets of it. */
@@ -50,7 +51,6 @@ const text = (given: string) => given;
 const LAYOUTS = ["single", "conversation"] as const;
 const POLICIES = ["readme", "last-message", ...POLICY_NAMES] as const;
 type Policies = (typeof POLICIES)[number][];
-const INGESTS = ["observations", "turns", "extract"] as const;
 const EVERY_QUESTION = "one arm for each";
 
 /**
@@ -119,7 +119,7 @@ const RUN_OPTIONS = {
   maxTokens: standard("<number>", "most tokens of an answer", wholeNumber(1, 100_000), 64),
   timeoutMs: standard(
     "<number>",
-    "time-out for the first byte of engine, judge and extraction",
+    "time-out for the first byte of engine and judge",
     wholeNumber(1, 3_600_000),
     600_000,
   ),
@@ -139,7 +139,7 @@ const RUN_OPTIONS = {
   judgeModel: optional("<name>", "that API's model name", text),
   ingest: oneChoice(
     "<what>",
-    "what Mem0 ingests: LoCoMo's extracted facts, every turn, or turns for its language model to extract from (default: observations; turns for LongMemEval)",
+    "what Mem0 ingests: LoCoMo's extracted facts, or every turn (default: observations; turns for LongMemEval)",
     INGESTS,
   ),
   times: {
@@ -147,8 +147,6 @@ const RUN_OPTIONS = {
     help: "leave out the session's time, which each memory is given as in Mem0's own evaluation",
     standard: true,
   },
-  extractUrl: optional("<address>", "the OpenAI-compatible API that Mem0 extracts with", text),
-  extractModel: optional("<name>", "that API's model name", text),
   categories: optional(
     "<numbers>",
     "LoCoMo's categories; 5 is adversarial and not scored (default: 1,2,3,4)",
@@ -212,7 +210,7 @@ export function runOptions(dataset: Dataset, given: GivenRunOptions): EvalLocomo
   }
   if (categories !== undefined) throw new EvaluationError("--categories: are LoCoMo's; LongMemEval has --types");
   if (ingest === "observations") {
-    throw new EvaluationError("--ingest observations: LongMemEval has none; use --ingest turns or extract");
+    throw new EvaluationError("--ingest observations: LongMemEval has none; use --ingest turns");
   }
   if (given.layout.includes("conversation")) {
     throw new EvaluationError(

@@ -10,10 +10,9 @@ import type { RunRecord } from "../eval/base/run-record.js";
 import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
 import { simulatedEngine } from "../eval/engine/simulated-engine.js";
 import { SALTED_FAMILIES, upstreamEngine } from "../eval/engine/upstream-engine.js";
-import { ingestSteps } from "../eval/locomo/ingesting.js";
+import { givenMemories } from "../eval/locomo/ingesting.js";
 import { type ArmChoices, armsOf } from "../eval/run/arms.js";
 import { type Judge, openJudge } from "../eval/scores/judge.js";
-import type { ExtractionModel } from "../memory/embedded-store.js";
 import type { PickedData } from "./eval-data.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import type { Environment } from "./invocation.js";
@@ -26,14 +25,9 @@ import { engineModel } from "./setting-list.js";
 export const THRESHOLD = 0;
 
 /** `run.json` as the run starts. Throws {@link EvaluationError} for options that conflict. */
-export function describeRun(
-  options: EvalLocomoOptions,
-  { sha256, conversations }: PickedData,
-  env: Environment,
-): RunRecord {
+export function describeRun(options: EvalLocomoOptions, { sha256, conversations }: PickedData): RunRecord {
   const { layout: layouts, k: ks, policies, retention: retentions, ingest: how } = options;
   const engine = describeEngine(options);
-  const extraction = extractionModel(options, env);
   const [cpu] = cpus();
   return {
     memprefix: VERSION,
@@ -51,7 +45,7 @@ export function describeRun(
     data: { file: basename(options.data), sha256 },
     conversations: conversations.map(({ id, conversation, asked }) => ({
       id,
-      memories: how === "extract" ? 0 : ingestSteps(conversation, how),
+      memories: givenMemories(conversation, how).length,
       questions: asked.length,
     })),
     engine,
@@ -78,7 +72,6 @@ export function describeRun(
       maxTokens: options.maxTokens,
       engineFamily: options.engineFamily,
       cost: costModel(options),
-      extract: extraction === null ? null : { url: extraction.url, model: extraction.model },
       // Absent where they are left out.
       ...(options.times ? { times: true } : {}),
       salt: randomBytes(12).toString("hex"),
@@ -117,19 +110,10 @@ export function costModel({ cost = DEFAULT_ENGINE_MODEL }: EvalLocomoOptions): E
   throw new EvaluationError(`--cost: ${read.error.issues[0]?.message ?? "is not valid"}`);
 }
 
-/** An OpenAI-compatible API that two options name together; null where neither does. */
-function apiOf(
-  names: readonly [url: string, model: string],
-  url: string | undefined,
-  model: string | undefined,
-): { readonly url: string; readonly model: string } | null {
-  if (url === undefined && model === undefined) return null;
-  if (url === undefined) throw new EvaluationError(`${names[0]}: is needed with ${names[1]}`);
-  if (model === undefined) throw new EvaluationError(`${names[1]}: is needed with ${names[0]}`);
-  if (!URL.canParse(url) || !/^https?:/.test(url)) {
-    throw new EvaluationError(`${names[0]}: must be an http or https address as http://127.0.0.1:8000/v1`);
-  }
-  return { url, model };
+/** Throws {@link EvaluationError} for what is no address of an API. */
+function checkAddress(option: string, url: string): void {
+  if (URL.canParse(url) && /^https?:/.test(url)) return;
+  throw new EvaluationError(`${option}: must be an http or https address as http://127.0.0.1:8000/v1`);
 }
 
 /** Throws {@link EvaluationError} where the engine gives no log-probabilities of prompts, or what is scored is excluded. */
@@ -147,10 +131,13 @@ function scoresOf({ score, scores, engineFamily, engine, judge }: EvalLocomoOpti
 }
 
 /** The judge that the options name; null for none. Throws {@link EvaluationError}. */
-function judgeOf({ judge, judgeModel, scores }: EvalLocomoOptions) {
-  const named = apiOf(["--judge", "--judge-model"], judge, judgeModel);
-  if (named !== null && !scores) throw new EvaluationError("--judge: conflicts with --no-scores");
-  return named;
+function judgeOf({ judge: url, judgeModel: model, scores }: EvalLocomoOptions) {
+  if (url === undefined && model === undefined) return null;
+  if (url === undefined) throw new EvaluationError("--judge: is needed with --judge-model");
+  if (model === undefined) throw new EvaluationError("--judge-model: is needed with --judge");
+  checkAddress("--judge", url);
+  if (!scores) throw new EvaluationError("--judge: conflicts with --no-scores");
+  return { url, model };
 }
 
 /** Without query and credentials, which may hold a secret. */
@@ -168,22 +155,6 @@ function describeJudge(options: EvalLocomoOptions): RunRecord["judge"] {
 export function openNamedJudge(options: EvalLocomoOptions, env: Environment): Judge | null {
   const judge = judgeOf(options);
   return judge && openJudge({ ...judge, timeoutMs: options.timeoutMs, apiKey: keyOf(env, "OPENAI_API_KEY") });
-}
-
-/** The model that Mem0 extracts with; null without `--ingest extract`. Throws {@link EvaluationError} where it is missing. */
-export function extractionModel(options: EvalLocomoOptions, env: Environment): ExtractionModel | null {
-  const named = apiOf(["--extract-url", "--extract-model"], options.extractUrl, options.extractModel);
-  if (options.ingest !== "extract") {
-    if (named !== null) throw new EvaluationError("--extract-url: needs --ingest extract");
-    return null;
-  }
-  if (named === null) {
-    const missing = "Mem0 extracts memories with a language model, and none is named";
-    throw new EvaluationError(
-      `--ingest extract: ${missing}: give --extract-url and --extract-model, or use --ingest observations or turns`,
-    );
-  }
-  return { ...named, apiKey: keyOf(env, "OPENAI_API_KEY") };
 }
 
 /** The key for the engine, which the environment holds. */

@@ -4,7 +4,7 @@ import { type GivenRunOptions, runOptions, withRunOptions } from "./eval-options
 import type { Invocation } from "./invocation.js";
 
 const KEYS = `
-Keys come from the environment: MEMPREFIX_UPSTREAM_API_KEY or OPENAI_API_KEY for the engine, OPENAI_API_KEY for the judge and for extraction.
+Keys come from the environment: MEMPREFIX_UPSTREAM_API_KEY or OPENAI_API_KEY for the engine, OPENAI_API_KEY for the judge.
 Exit codes: 0 done, failed questions being counted in the report; 3 every question failed; 130 stopped.`;
 
 const DESCRIPTIONS: Readonly<Record<Dataset, string>> = {

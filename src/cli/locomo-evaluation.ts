@@ -10,14 +10,7 @@ import {
   recordKey,
 } from "../eval/base/run-record.js";
 import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
-import {
-  type Extract,
-  findKeptMemories,
-  ingest,
-  ingestSteps,
-  type KeptMemories,
-  timedMemories,
-} from "../eval/locomo/ingesting.js";
+import { findKeptMemories, givenMemories, ingest, type KeptMemories, timedMemories } from "../eval/locomo/ingesting.js";
 import type { EvaluatedConversation } from "../eval/locomo/locomo-data.js";
 import { RecordedSearches, writeTraces } from "../eval/locomo/recorded-searches.js";
 import { renderReports } from "../eval/report/report.js";
@@ -27,7 +20,7 @@ import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { withDeadline } from "../memory/memory-source.js";
 import { openMeasuredMemprefix } from "./assemble.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
-import { costModel, engineKey, extractionModel, openMeasuredEngine, THRESHOLD } from "./eval-settings.js";
+import { costModel, engineKey, openMeasuredEngine, THRESHOLD } from "./eval-settings.js";
 import { type Invocation, type Output, STOPPED } from "./invocation.js";
 import { countO200k } from "./o200k.js";
 import { withProgress } from "./progress-bar.js";
@@ -122,14 +115,7 @@ export class LocomoEvaluation {
 
   async #search(call: Invocation): Promise<ReadonlyMap<string, KeptMemories>> {
     const parts = { options: this.options, conversations: this.conversations, searches: this.#searches, call };
-    return await searchConversations(parts, this.signal, (kept) =>
-      this.#note({
-        conversations: this.#run.conversations.map((conversation) => ({
-          ...conversation,
-          memories: kept.get(conversation.id)?.length ?? conversation.memories,
-        })),
-      }),
-    );
+    return await searchConversations(parts, this.signal);
   }
 
   async #ask(engine: MeasuredEngine, memories: ReadonlyMap<string, KeptMemories>, stderr: Output): Promise<void> {
@@ -195,17 +181,16 @@ interface SearchedRun {
   readonly options: EvalLocomoOptions;
   readonly conversations: readonly EvaluatedConversation[];
   readonly searches: RecordedSearches;
-  readonly call: Pick<Invocation, "env" | "stderr">;
+  readonly call: Pick<Invocation, "stderr">;
 }
 
 /**
  * Adds to Mem0 the memories that are missing, makes the searches that are missing, and writes the traces. Resolves to each conversation's
- * memories as prompts give them, by its id; `onKept` gets them before the searches begin. Rejects with the signal's reason.
+ * memories as prompts give them, by its id. Rejects with the signal's reason.
  */
 async function searchConversations(
   { options, conversations, searches, call }: SearchedRun,
   signal: AbortSignal,
-  onKept: (kept: ReadonlyMap<string, KeptMemories>) => void,
 ): Promise<ReadonlyMap<string, KeptMemories>> {
   const { out, k: ks, ingest: how } = options;
   const kept = new Map<string, KeptMemories>();
@@ -213,21 +198,17 @@ async function searchConversations(
     const known = findKeptMemories(out, id);
     if (known !== null) kept.set(id, known);
   }
-  const model = extractionModel(options, call.env);
-  const mem0 = openEmbeddedMem0({ dataDir: out, threshold: THRESHOLD, ...(model === null ? {} : { model }) });
+  const mem0 = openEmbeddedMem0({ dataDir: out, threshold: THRESHOLD });
   const source = withDeadline(mem0, { searchMs: SEARCH_MS, writeMs: WRITE_MS });
-  const extract: Extract | null =
-    model === null ? null : (scope, { messages }, aborted) => mem0.extract(scope, messages, aborted);
   try {
     const missing = conversations.filter(({ id }) => !kept.has(id));
-    const steps = missing.reduce((sum, { conversation }) => sum + ingestSteps(conversation, how), 0);
+    const steps = missing.reduce((sum, { conversation }) => sum + givenMemories(conversation, how).length, 0);
     await withProgress(call.stderr, "loading memories", steps, async (step) => {
       for (const { id, conversation } of missing) {
         const given = { conversation, how, directory: out };
-        kept.set(id, await ingest(source, scopeOf(id), given, extract, signal, step));
+        kept.set(id, await ingest(source, scopeOf(id), given, signal, step));
       }
     });
-    onKept(kept);
     const unsearched = conversations.flatMap(({ id, asked }) =>
       asked.flatMap(({ at }) => ks.filter((k) => searches.find(id, at, k) === undefined)),
     ).length;

@@ -2,14 +2,7 @@ import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { append } from "../core/text/collections.js";
-import type { Scope } from "../core/text/ids.js";
-import {
-  type EmbeddedStore,
-  Erasure,
-  type ExtractionModel,
-  openEmbeddedStore,
-  STORE_DATABASES,
-} from "./embedded-store.js";
+import { type EmbeddedStore, Erasure, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
 import {
   embeddedFilters,
   embeddedScope,
@@ -29,20 +22,6 @@ export interface EmbeddedMem0Options {
   readonly dataDir: string;
   /** Least cosine similarity to the query, 0 to 1; absent: Mem0's default, 0.1. */
   readonly threshold?: number;
-  /** The model that {@link EmbeddedMem0.extract} calls; absent: it cannot. */
-  readonly model?: ExtractionModel;
-}
-
-/** A message for Mem0's language model to extract memories from. */
-export interface SaidMessage {
-  readonly role: string;
-  readonly content: string;
-}
-
-/** Mem0 inside this process. In addition to every source's methods, it can extract memories with a language model. */
-export interface EmbeddedMem0 extends MemorySource {
-  /** Resolves to the memories that Mem0 extracted, none where it found nothing worth keeping. Rejects with `MemorySourceError`. */
-  extract(scope: Scope, messages: readonly SaidMessage[], signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
 }
 
 const NAME = "embedded";
@@ -71,7 +50,7 @@ const MOST_LISTED = 1_000_000_000;
  * A deletion resolves when the text is out of the files as well (see {@link Erasure}); deletions that wait together share that work.
  * Throws what `mkdir` throws for a directory that cannot be created.
  */
-export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
+export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
   const directory = resolve(options.dataDir, "mem0");
   mkdirSync(directory, { recursive: true });
 
@@ -81,7 +60,7 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
   let closed = false;
 
   const open = loadOnce(async () => {
-    const store = await openEmbeddedStore(directory, options.model);
+    const store = await openEmbeddedStore(directory);
     if (closed) {
       store.close();
       throw unreachable("it is closed");
@@ -145,16 +124,6 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
         }
         return added;
       });
-    },
-
-    async extract(scope, messages, signal) {
-      const operation = "extract memories without a language model";
-      if (options.model === undefined) throw new MemorySourceError(NAME, { kind: "unsupported", operation });
-      const { userId, agentId } = embeddedScope(scope);
-      const said = messages.map(({ role, content }) => ({ role, content }));
-      return await call(signal, async (mem0) =>
-        readMem0Added(await writes.run(() => mem0.add(said, { userId, agentId, infer: true })), ""),
-      );
     },
 
     async delete(scope, id, signal) {

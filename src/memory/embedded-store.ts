@@ -8,16 +8,9 @@ import { inMem0Directory, loaded, loadOnce, withoutTelemetry } from "./mem0-pack
 
 /**
  * The databases of the embedded store, in its directory. `vectors.db` holds the memories. `vectors_entities.db` holds names and phrases
- * that Mem0 takes out of memories while a language model extracts them; with `infer: false` it stays empty, but Mem0 creates it.
+ * that Mem0 takes out of memories while a language model extracts them; here it stays empty, but Mem0 creates it.
  */
 export const STORE_DATABASES = ["vectors.db", "vectors_entities.db"] as const;
-
-/** The language model that Mem0 extracts memories with, called by an OpenAI-compatible API. */
-export interface ExtractionModel {
-  readonly url: string;
-  readonly model: string;
-  readonly apiKey?: string | undefined;
-}
 
 /** Mem0 OSS, running inside this process. */
 export interface EmbeddedStore {
@@ -28,10 +21,10 @@ export interface EmbeddedStore {
 
 /**
  * Starts Mem0 OSS with everything it needs on this machine: its SQLite vector store in `directory` (which must exist), sentence vectors
- * computed in the process, no history, no telemetry; and a language model, where one is given. Mem0 writes its `config.json` (a random
+ * computed in the process, no history, no telemetry. Mem0 writes its `config.json` (a random
  * id, meant for the telemetry that is off) into `directory` too. Rejects with Mem0's own error.
  */
-export async function openEmbeddedStore(directory: string, model?: ExtractionModel): Promise<EmbeddedStore> {
+export async function openEmbeddedStore(directory: string): Promise<EmbeddedStore> {
   withoutTelemetry();
   // All that there is to load, now: what is loaded later fails while the packages are being replaced.
   const [{ Memory }] = await loaded(Promise.all([import("mem0ai/oss"), loadSentenceModel()]));
@@ -42,8 +35,8 @@ export async function openEmbeddedStore(directory: string, model?: ExtractionMod
         config: { dbPath: join(directory, STORE_DATABASES[0]), dimension: EMBEDDING_DIMENSIONS },
       },
       embedder: { provider: "langchain", config: { model: sentenceEmbedder() } },
-      // Mem0 insists on a language model. Without one of ours it is never asked: every memory is added with `infer: false`.
-      llm: { provider: "openai", config: model === undefined ? { apiKey: "never-used" } : modelConfig(model) },
+      // Mem0 insists on a language model. It is never asked: every memory is added with `infer: false`.
+      llm: { provider: "openai", config: { apiKey: "never-used" } },
       disableHistory: true,
     });
     // Any call waits until Mem0 has started, and throws what went wrong; there is no method that only does that.
@@ -51,11 +44,6 @@ export async function openEmbeddedStore(directory: string, model?: ExtractionMod
     return starting;
   });
   return { memory, close: () => closeDatabases(memory) };
-}
-
-/** Mem0's client refuses to start without a key; servers that want none overlook it. */
-function modelConfig({ url, model, apiKey = "none" }: ExtractionModel) {
-  return { apiKey, model, baseURL: url };
 }
 
 /**

@@ -166,21 +166,4 @@ describe("memprefix eval locomo, with an engine behind an address", () => {
     expect(ended.code).toBe(3);
     expect(ended.stdout).toContain("4 of 4 prompts failed");
   });
-
-  it("has Mem0 extract memories with a language model", async () => {
-    let extractions = 0;
-    judge.behave((_request, response, usage) => {
-      extractions++;
-      const memory = [{ id: "0", text: `Fact number ${extractions} about Tilda's workshop` }];
-      sendJson(response, 200, wholeAnswer(JSON.stringify({ memory }), usage));
-    });
-    const extracting = ["--ingest", "extract", "--extract-url", judge.url, "--extract-model", "extractor"];
-    const args = ["eval", "locomo", "--data", SAMPLE, "--out", out(), "--k", "5", "--limit", "2", ...extracting];
-    expect(await memprefix.run([...args, "--policies", "readme"])).toMatchObject({ code: 0, stderr: "" });
-    expect(judge.requests[0]?.body.model).toBe("extractor");
-    const { run, records } = writtenRun(out());
-    expect(run.conversations[0]?.memories).toBe(extractions);
-    expect(run.settings?.["extract"]).toEqual({ url: judge.url, model: "extractor" });
-    expect(records.every((record) => record.outcome === "answered" && record.retrievedTokens > 0)).toBe(true);
-  });
 });

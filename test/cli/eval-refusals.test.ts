@@ -37,16 +37,6 @@ describe("memprefix eval locomo", () => {
       /--model: is needed for an engine behind an address/,
     ],
     ["a judge without its model", ["--judge", "http://127.0.0.1:9/v1"], /--judge-model: is needed with --judge/],
-    [
-      "extraction without a model",
-      ["--ingest", "extract"],
-      /--ingest extract: .*give --extract-url and --extract-model/,
-    ],
-    [
-      "a model that nothing extracts with",
-      ["--extract-url", "http://h/v1", "--extract-model", "m"],
-      /needs --ingest extract/,
-    ],
     ["nothing to judge", ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"], /conflicts with --no-scores/],
     ["windows of nothing", ["--window", "8"], /--window: needs --layout conversation/],
     ["a history of no window", ["--history", "exact"], /--history: needs --window/],

@@ -137,7 +137,6 @@ const PASSING: ReadonlySet<string> = new Set([
 function differencesOf(begun: RunRecord, wanted: RunRecord): string[] {
   const settingsOf = (run: RunRecord) => ({
     ...run,
-    // How many memories extraction makes shows only when it is done.
     conversations: run.conversations.map(({ id, questions }) => `${id} (${questions} questions)`),
     arms: run.arms.map(({ id }) => id),
   });

@@ -10,6 +10,10 @@ import { z } from "zod";
 import { HISTORY_NAMES } from "../../core/conversation/epoch.js";
 import { DEPTH_OUTCOMES, POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
 
+/** What Mem0 is given: extracted facts, or what was said. */
+export const INGESTS = ["observations", "turns"] as const;
+export type Ingest = (typeof INGESTS)[number];
+
 /** Data sets that an evaluation reads. */
 const DATASETS = ["locomo", "longmemeval"] as const;
 export type Dataset = (typeof DATASETS)[number];
@@ -205,7 +209,7 @@ export const runRecord = z.strictObject({
     served: z.strictObject({ version: z.string().nullable(), weights: z.string().nullable() }).nullable().default(null),
   }),
   judge: z.strictObject({ url: z.string(), model: z.string() }).nullable(),
-  ingest: z.enum(["observations", "turns", "extract"]),
+  ingest: z.enum(INGESTS),
   categories: z.array(z.int()),
   limit: z.int().nullable(),
   seed: z.int(),
