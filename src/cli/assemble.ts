@@ -24,7 +24,7 @@ import { KvExpectations, startCacheReadings } from "../service/learning/engine-c
 import { Memprefix, systemClock } from "../service/library/memprefix.js";
 import type { Database } from "../store/database.js";
 import { StoredApiKeys } from "../store/keys.js";
-import { SqlStore } from "../store/sql-store.js";
+import { storeIn } from "../store/sql-store.js";
 import { openBeside, openInMemory, openOwned } from "../store/sqlite/open.js";
 import type { Store } from "../store/store.js";
 import { fileDirectory } from "./data-directory.js";
@@ -103,7 +103,7 @@ export async function openBesideService(settings: Settings): Promise<OpenedDatab
 
 /** The store in it. */
 export async function openStoreBeside(settings: Settings): Promise<Store> {
-  return new SqlStore((await openBesideService(settings)).database);
+  return storeIn((await openBesideService(settings)).database);
 }
 
 function assembledInFile(
@@ -120,7 +120,7 @@ function assembledInFile(
     void database.close();
     throw error;
   }
-  const memprefix = assembleWith(new SqlStore(database), settings, opened, scopeBounds);
+  const memprefix = assembleWith(storeIn(database), settings, opened, scopeBounds);
   return { memprefix, source: opened, storedKeys, announce };
 }
 
@@ -137,14 +137,14 @@ export async function assembleWhereStored(
   if (databaseUrl === undefined) return withKeyOf(settings, assembledInFile(settings, source, scopeBounds));
   const opened = source === undefined ? openSource(settings) : source;
   const { database, keys: storedKeys, announce } = await openServer(databaseUrl);
-  const memprefix = assembleWith(new SqlStore(database), settings, opened, scopeBounds);
+  const memprefix = assembleWith(storeIn(database), settings, opened, scopeBounds);
   return withKeyOf(settings, { memprefix, source: opened, storedKeys, announce });
 }
 
 /** The service as a command reads it beside one that may run. */
 export async function assembleBeside(settings: Settings, source?: MemorySource | null): Promise<Memprefix> {
   const { database } = await openBesideService(settings);
-  return assembleWith(new SqlStore(database), settings, source === undefined ? openSource(settings) : source);
+  return assembleWith(storeIn(database), settings, source === undefined ? openSource(settings) : source);
 }
 
 async function withKeyOf({ apiKey }: Settings, assembled: Omit<AssembledService, "keys">): Promise<AssembledService> {
@@ -286,7 +286,7 @@ function openBareSource(settings: Settings): MemorySource | null {
 /** A service that knows nobody, on a database in memory, without a memory source. `engineCache`: what all its users share; default: endless. */
 export function openMeasuredMemprefix(cost: EngineModel, now: () => number, engineCache?: EngineCache): Memprefix {
   return new Memprefix({
-    store: new SqlStore(openInMemory()),
+    store: storeIn(openInMemory()),
     source: null,
     defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: cost, engineFamily: "generic" },
     engines: ENGINES,

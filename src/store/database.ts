@@ -48,9 +48,6 @@ export interface Database {
    * @param texts what was deleted, as it stood in rows
    */
   erase(texts: readonly string[]): Promise<"erased" | "pending">;
-  /** Resolves when everything that was handed over so far is stored, or has failed. */
-  idle(): Promise<void>;
-  /** Rejects where the database does not answer. */
-  ping(): Promise<void>;
+  /** Stores what was handed over, and closes. */
   close(): Promise<void>;
 }

@@ -2,11 +2,13 @@ import type {
   AgentId,
   ConversationId,
   EpochReason,
+  FirstTokenTime,
   FixedRetention,
   Miss,
   MissCause,
   PromptUsage,
   RequestId,
+  TurnId,
   UsageWindow,
   UserId,
 } from "../core/index.js";
@@ -161,4 +163,11 @@ export interface PromptTable {
   markRestarted(keys: readonly PromptKey[]): Promise<void>;
   /** Removes rows from before a time, and the oldest past `most`. */
   sweep(before: number, most: number): Promise<void>;
+
+  /** How many first-token times an engine has reported so far. */
+  countFirstTokenTimes(engine: string): Promise<number>;
+  /** The last `most` first-token times up to the `count`th, oldest first. */
+  firstTokenTimes(engine: string, count: number, most: number): Promise<FirstTokenTime[]>;
+  /** Stores one more, with the figures of a prompt that has them. */
+  keepFirstTokenTime(engine: string, scopeId: number, turn: TurnId, time: FirstTokenTime): Promise<void>;
 }

@@ -1,34 +1,26 @@
 import {
-  type AgentId,
-  type ConversationId,
-  type EpochReason,
   type FirstTokenTime,
-  type FixedRetention,
   type Miss,
   type MissCause,
-  type RequestId,
   type Scope,
   type TurnId,
   timeBin,
-  type UserId,
   uncachedTokens,
 } from "../core/index.js";
 import type { Database, SqlValue, Statement } from "./database.js";
 import {
+  type NewPrompt,
   OTHER_MODELS,
   type PromptFigures,
   type PromptFilter,
-  type PromptGroup,
   type PromptKey,
-  type PromptPage,
   type PromptTable,
   type PromptView,
   type StoredFigures,
-  type WindowMisses,
   type WindowSpan,
-  type WindowSums,
 } from "./prompt-figures.js";
 import { type GroupedSums, SUM_COLUMNS, spanOf, windowSums } from "./prompt-sums.js";
+import { agentIn } from "./rows.js";
 import type { ComposeRecord } from "./store.js";
 
 /** Most models that sums are given of; others are one. */
@@ -36,11 +28,11 @@ const MOST_MODELS = 50;
 /** Longest name of a model, in characters. */
 const MAX_MODEL = 200;
 
-/** Inserts the row of a compose whose prompt is counted. */
-export function promptInsert(scopeId: number, record: ComposeRecord, scope: Scope): Statement {
-  const { prompt, composition, request, at } = record;
-  if (prompt === null) throw new Error("the prompt is not counted");
-  const row: Readonly<Record<string, SqlValue>> = {
+/** A row, as both databases give it. */
+type PromptRow = ReturnType<typeof columnsOf> & { readonly id: number };
+
+function columnsOf(scopeId: number, { composition, request, at }: ComposeRecord, prompt: NewPrompt, scope: Scope) {
+  return {
     scope_id: scopeId,
     turn_id: composition.turn.id,
     tenant: scope.tenant,
@@ -56,33 +48,10 @@ export function promptInsert(scopeId: number, record: ComposeRecord, scope: Scop
     epoch_began: prompt.epoch?.began ?? null,
     epoch_prompts: prompt.epoch?.prompts ?? null,
     ...figureColumns(prompt),
-  };
-  const names = Object.keys(row);
-  const text = `insert into prompts (${names.join()}) values (${names.map((_, at) => `$${at + 1}`).join()})`;
-  return { text, values: Object.values(row) };
+  } satisfies Readonly<Record<string, SqlValue>>;
 }
 
-/** Updates the figures of a turn's prompt, where it has a row. */
-export function promptUpdate(scopeId: number, turnId: TurnId, figures: PromptFigures): Statement {
-  const columns = figureColumns(figures);
-  const set = Object.keys(columns).map((name, at) => `${name} = $${at + 3}`);
-  const text = `update prompts set ${set.join()} where scope_id = $1 and turn_id = $2`;
-  return { text, values: [scopeId, turnId, ...Object.values(columns)] };
-}
-
-/** An engine's (`$1`) newest sample; 0 without any. */
-const LAST_SAMPLE = "select coalesce(max(l.sample), 0) from prompts l where l.law = $1";
-
-/**
- * Stores a first-token time of an engine in the row of the prompt that it is of, as the engine's next sample. A second time changes nothing.
- * Two processes may give one number to two samples.
- */
-export function sampleStatement(engine: string, scopeId: number, turnId: TurnId, time: FirstTokenTime): Statement {
-  const text = `update prompts set law = $1, sample = 1 + (${LAST_SAMPLE}), sample_uncached = $4, sample_cached = $5, sample_ms = $6
-    where scope_id = $2 and turn_id = $3 and law is null`;
-  return { text, values: [engine, scopeId, turnId, time.uncachedTokens, time.cachedTokens, time.ms] };
-}
-
+/** The columns that a report changes. */
 function figureColumns({ model, usage, apart, savedMoney, missedMoney }: PromptFigures) {
   const { planned, miss, report, firstTokenMs } = usage;
   return {
@@ -105,6 +74,26 @@ function figureColumns({ model, usage, apart, savedMoney, missedMoney }: PromptF
   } satisfies Readonly<Record<string, SqlValue>>;
 }
 
+/** Inserts the row of a compose whose prompt is counted. */
+export function promptInsert(scopeId: number, record: ComposeRecord, scope: Scope): Statement[] {
+  if (record.prompt === null) return [];
+  const row = columnsOf(scopeId, record, record.prompt, scope);
+  const names = Object.keys(row);
+  const text = `insert into prompts (${names.join()}) values (${names.map((_, at) => `$${at + 1}`).join()})`;
+  return [{ text, values: Object.values(row) }];
+}
+
+/** Updates the figures of a turn's prompt, where it has a row. */
+export function promptUpdate(scopeId: number, turnId: TurnId, figures: PromptFigures): Statement {
+  const columns = figureColumns(figures);
+  const set = Object.keys(columns).map((name, at) => `${name} = $${at + 3}`);
+  const text = `update prompts set ${set.join()} where scope_id = $1 and turn_id = $2`;
+  return { text, values: [scopeId, turnId, ...Object.values(columns)] };
+}
+
+/** An engine's (`$1`) newest sample; 0 without any. */
+const LAST_SAMPLE = "select coalesce(max(l.sample), 0) from prompts l where l.law = $1";
+
 /** A model's name as both databases can store it: a client's word for its model is not checked otherwise. */
 function storedModel(name: string): string {
   return name.length > MAX_MODEL ? OTHER_MODELS : name.replaceAll("\0", "\u{fffd}").toWellFormed();
@@ -115,74 +104,80 @@ const IS_KEYED = `(scope_id, turn_id) = (select r.scope_id, max(r.turn_id)
   from scopes s join requests r on r.id = $4 and r.scope_id = s.id
   where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3 group by r.scope_id)`;
 
-/** {@link PromptTable} in SQL. */
-export class SqlPrompts implements PromptTable {
-  constructor(private readonly database: Pick<Database, "read" | "readAside" | "write">) {}
+/** The table `prompts` of a database. */
+export function promptsIn(database: Pick<Database, "read" | "readAside" | "write">): PromptTable {
+  const { read, readAside } = database;
+  return {
+    async summary(view) {
+      const span = spanOf(view);
+      const where = windowOf(view, span);
+      const step = where.add(span.stepMs);
+      // Names of models are clients' to choose.
+      const shown = `select p.model from prompts p where ${where.text} group by p.model
+        order by sum(p.prompt_tokens) desc, p.model limit ${MOST_MODELS}`;
+      const text = `select p.at - p.at % ${step} as at, case when p.model in (${shown}) then p.model else '${OTHER_MODELS}' end as model,
+        p.engine, p.layout, p.first_token_bin as bin, ${SUM_COLUMNS}
+        from prompts p where ${where.text} group by 1, 2, 3, 4, 5`;
+      return { ...span, ...windowSums(await readAside<GroupedSums>(text, where.values)) };
+    },
 
-  async summary(view: PromptView): Promise<WindowSums> {
-    const span = spanOf(view);
-    const where = windowOf(view, span);
-    const step = where.add(span.stepMs);
-    // Names of models are clients' to choose.
-    const shown = `select p.model from prompts p where ${where.text} group by p.model
-      order by sum(p.prompt_tokens) desc, p.model limit ${MOST_MODELS}`;
-    const text = `select p.at - p.at % ${step} as at, case when p.model in (${shown}) then p.model else '${OTHER_MODELS}' end as model,
-      p.engine, p.layout, p.first_token_bin as bin, ${SUM_COLUMNS}
-      from prompts p where ${where.text} group by 1, 2, 3, 4, 5`;
-    return { ...span, ...windowSums(await this.database.readAside<GroupedSums>(text, where.values)) };
-  }
+    async misses(view) {
+      const span = spanOf(view);
+      const where = windowOf(view, span);
+      const text = `select p.miss_cause as cause, cast(count(*) as double precision) as prompts,
+        cast(sum(p.miss_tokens) as double precision) as tokens, sum(coalesce(p.missed_money, 0)) as money
+        from prompts p where ${where.text} and p.miss_cause is not null group by p.miss_cause`;
+      return { ...span, causes: await readAside(text, where.values) };
+    },
 
-  async misses(view: PromptView): Promise<WindowMisses> {
-    const span = spanOf(view);
-    const where = windowOf(view, span);
-    const text = `select p.miss_cause as cause, cast(count(*) as double precision) as prompts,
-      cast(sum(p.miss_tokens) as double precision) as tokens, sum(coalesce(p.missed_money, 0)) as money
-      from prompts p where ${where.text} and p.miss_cause is not null group by p.miss_cause`;
-    return { ...span, causes: await this.database.readAside(text, where.values) };
-  }
+    async page({ cause, tenant, ...filter }, before, limit) {
+      // An expression keeps the tenant's index out: with it, all of the tenant's rows would be sorted for each page.
+      const where = whereOf(filter).and("p.tenant || '' = ?", tenant);
+      if (before !== null) where.and("p.id < ?", before);
+      if (cause !== undefined) where.and("p.miss_cause = ?", cause);
+      const text = `select p.* from prompts p where ${where.text} order by p.id desc limit ${where.add(limit + 1)}`;
+      const rows = await readAside<PromptRow>(text, where.values);
+      const next = rows.length > limit ? (rows[limit - 1]?.id ?? null) : null;
+      return { rows: rows.slice(0, limit).map(storedFigures), next };
+    },
 
-  async page({ cause, tenant, ...filter }: PromptFilter, before: number | null, limit: number): Promise<PromptPage> {
-    // An expression keeps the tenant's index out: with it, all of the tenant's rows would be sorted for each page.
-    const where = whereOf(filter).and("p.tenant || '' = ?", tenant);
-    if (before !== null) where.and("p.id < ?", before);
-    if (cause !== undefined) where.and("p.miss_cause = ?", cause);
-    const text = `select p.* from prompts p where ${where.text} order by p.id desc limit ${where.add(limit + 1)}`;
-    const rows = await this.database.readAside<PromptRow>(text, where.values);
-    const next = rows.length > limit ? (rows[limit - 1]?.id ?? null) : null;
-    return { rows: rows.slice(0, limit).map(storedFigures), next };
-  }
+    async prompt(key) {
+      const [row] = await read<PromptRow>(`select * from prompts where ${IS_KEYED}`, valuesOf(key));
+      return row === undefined ? null : storedFigures(row);
+    },
 
-  async prompt(key: PromptKey): Promise<StoredFigures | null> {
-    const [row] = await this.database.read<PromptRow>(`select * from prompts where ${IS_KEYED}`, valuesOf(key));
-    return row === undefined ? null : storedFigures(row);
-  }
+    async markRestarted(keys) {
+      const text = `update prompts set miss_cause = 'restarted' where ${IS_KEYED} and miss_cause = 'unknown'`;
+      // One at a time: a transaction that locks rows of several users could wait for one that locks them in another order.
+      for (const key of keys) await database.write([{ text, values: valuesOf(key) }]);
+    },
 
-  async markRestarted(keys: readonly PromptKey[]): Promise<void> {
-    const text = `update prompts set miss_cause = 'restarted' where ${IS_KEYED} and miss_cause = 'unknown'`;
-    // One at a time: a transaction that locks rows of several users could wait for one that locks them in another order.
-    for (const key of keys) await this.database.write([{ text, values: valuesOf(key) }]);
-  }
+    async sweep(before, most) {
+      const oldestPast = "select id from prompts order by id desc limit 1 offset $1";
+      await database.write([
+        { text: "delete from prompts where at < $1", values: [before] },
+        { text: `delete from prompts where id <= (${oldestPast})`, values: [most] },
+      ]);
+    },
 
-  async sweep(before: number, most: number): Promise<void> {
-    const oldestPast = "select id from prompts order by id desc limit 1 offset $1";
-    await this.database.write([
-      { text: "delete from prompts where at < $1", values: [before] },
-      { text: `delete from prompts where id <= (${oldestPast})`, values: [most] },
-    ]);
-  }
+    async countFirstTokenTimes(engine) {
+      const [last] = await read<{ readonly count: number }>(`select (${LAST_SAMPLE}) as count`, [engine]);
+      return last?.count ?? 0;
+    },
 
-  /** See `Store.countFirstTokenTimes`. */
-  async countFirstTokenTimes(engine: string): Promise<number> {
-    const [last] = await this.database.read<{ readonly count: number }>(`select (${LAST_SAMPLE}) as count`, [engine]);
-    return last?.count ?? 0;
-  }
+    firstTokenTimes(engine, count, most) {
+      const text = `select sample_uncached as "uncachedTokens", sample_cached as "cachedTokens", sample_ms as ms
+        from prompts where law = $1 and sample <= $2 and sample > $3 order by sample, id`;
+      return read<FirstTokenTime>(text, [engine, count, count - most]);
+    },
 
-  /** See `Store.firstTokenTimes`. */
-  firstTokenTimes(engine: string, count: number, most: number): Promise<FirstTokenTime[]> {
-    const text = `select sample_uncached as "uncachedTokens", sample_cached as "cachedTokens", sample_ms as ms
-      from prompts where law = $1 and sample <= $2 and sample > $3 order by sample, id`;
-    return this.database.read(text, [engine, count, count - most]);
-  }
+    // A second time changes nothing. Two processes may give one number to two samples.
+    keepFirstTokenTime(engine, scopeId, turn, { uncachedTokens, cachedTokens, ms }) {
+      const text = `update prompts set law = $1, sample = 1 + (${LAST_SAMPLE}), sample_uncached = $4, sample_cached = $5, sample_ms = $6
+        where scope_id = $2 and turn_id = $3 and law is null`;
+      return database.write([{ text, values: [engine, scopeId, turn, uncachedTokens, cachedTokens, ms] }]);
+    },
+  };
 }
 
 function valuesOf({ tenant, userId, agentId, requestId }: PromptKey): readonly SqlValue[] {
@@ -224,54 +219,23 @@ function windowOf({ window: _, now: __, ...filter }: PromptView, { from, to }: W
   return whereOf(filter).and("p.at >= ?", from).and("p.at < ?", to);
 }
 
-/** A row, as both databases give it. */
-interface PromptRow {
-  readonly id: number;
-  readonly tenant: string;
-  readonly user_id: string;
-  readonly agent_id: string;
-  readonly conversation_id: string | null;
-  readonly request_id: string;
-  readonly at: number;
-  readonly model: string;
-  readonly engine: string;
-  readonly layout: string;
-  readonly policy: string;
-  readonly retention: string;
-  readonly epoch_began: string | null;
-  readonly epoch_prompts: number | null;
-  readonly prompt_tokens: number;
-  readonly expected_tokens: number;
-  readonly carried_tokens: number;
-  readonly planned_cause: string | null;
-  readonly planned_tokens: number | null;
-  readonly miss_cause: string | null;
-  readonly miss_tokens: number | null;
-  readonly reported_prompt_tokens: number | null;
-  readonly reported_cached_tokens: number | null;
-  readonly first_token_ms: number | null;
-  readonly apart: string | null;
-  readonly saved_money: number | null;
-  readonly missed_money: number | null;
-}
-
 /** The prompt of a row. */
 function storedFigures(row: PromptRow): StoredFigures {
   const { reported_prompt_tokens: promptTokens, reported_cached_tokens: cachedTokens, epoch_prompts: prompts } = row;
   return {
     id: row.id,
     tenant: row.tenant,
-    userId: row.user_id as UserId,
-    agentId: row.agent_id === "" ? null : (row.agent_id as AgentId),
-    requestId: row.request_id as RequestId,
-    conversationId: row.conversation_id as ConversationId | null,
+    userId: row.user_id,
+    agentId: agentIn(row.agent_id),
+    requestId: row.request_id,
+    conversationId: row.conversation_id,
     at: row.at,
     model: row.model,
     engine: row.engine,
-    layout: row.layout as PromptGroup["layout"],
+    layout: row.layout,
     policy: row.policy,
-    retention: row.retention as FixedRetention,
-    epoch: prompts === null ? null : { began: row.epoch_began as EpochReason | null, prompts },
+    retention: row.retention,
+    epoch: prompts === null ? null : { began: row.epoch_began, prompts },
     usage: {
       promptTokens: row.prompt_tokens,
       expectedTokens: row.expected_tokens,
@@ -281,12 +245,12 @@ function storedFigures(row: PromptRow): StoredFigures {
       report: cachedTokens === null ? null : { cachedTokens, promptTokens },
       firstTokenMs: row.first_token_ms,
     },
-    apart: row.apart as PromptFigures["apart"],
+    apart: row.apart,
     savedMoney: row.saved_money,
     missedMoney: row.missed_money,
   };
 }
 
-function missOf(cause: string | null, tokens: number | null): Miss | null {
-  return cause === null || tokens === null ? null : { cause: cause as MissCause, tokens };
+function missOf(cause: MissCause | null, tokens: number | null): Miss | null {
+  return cause === null || tokens === null ? null : { cause, tokens };
 }

@@ -1,4 +1,5 @@
 import {
+  type AgentId,
   digestOf,
   type Injection,
   NO_ROWS_CHANGED,
@@ -177,6 +178,11 @@ export function decodeChanges(text: string): ScopeChanges {
         ? null
         : { clusters: rowChanges(json.published.clusters), accesses: rowChanges(json.published.accesses) },
   }));
+}
+
+/** The agent that a column names; empty: none. */
+export function agentIn(column: string): AgentId | null {
+  return column === "" ? null : (column as AgentId);
 }
 
 /** A turn's row, as far as it stands in columns of its own. */

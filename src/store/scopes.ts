@@ -16,8 +16,10 @@ import {
   type HeldScope,
   type KnownScope,
   type ReportRecord,
+  type ScopeCounts,
   type ScopeDelta,
   type ScopeVersion,
+  type Store,
   StoreUnavailableError,
 } from "./store.js";
 import { NO_HEAD, turnStatements } from "./turns.js";
@@ -118,6 +120,44 @@ export async function begin(database: Database, scope: Scope, at: number): Promi
   return (await find()) ?? 0;
 }
 
+/** The part of the store that finds and holds scopes. */
+export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber" | "find" | "counts" | "hold"> {
+  const { read } = database;
+  return {
+    begin: (scope, at) => begin(database, scope, at),
+
+    async userNumber(user) {
+      const text = "select id from scopes where tenant = $1 and user_id = $2 and agent_id = $3";
+      const [row] = await read<{ id: number }>(text, scopeName({ ...user, agentId: null }));
+      return row?.id ?? 0;
+    },
+
+    async find(scope) {
+      const text = `select s.id from scopes s where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3 and ${HAS_STATE}`;
+      const [row] = await read<{ id: number }>(text, scopeName(scope));
+      return row?.id ?? null;
+    },
+
+    async counts(scopeId) {
+      const of = (table: string) => `(select count(*) from ${table} where scope_id = $1) as ${table}`;
+      const [row] = await read<ScopeCounts>(`select ${["conversations", "turns", "requests"].map(of).join()}`, [
+        scopeId,
+      ]);
+      return row ?? { conversations: 0, turns: 0, requests: 0 };
+    },
+
+    hold: (scope, known, work) =>
+      database.hold(scope, async (transaction) => {
+        // Nobody else writes: what is in memory is what is stored.
+        const isCurrent = known !== null && !database.isShared;
+        const state = isCurrent
+          ? { version: known.version, userNumber: known.userNumber, newer: null }
+          : await readScope(transaction.read, scope, known);
+        return work(new ScopeInTransaction(transaction, scope, state));
+      }),
+  };
+}
+
 /** What makes a changed scope the stored one: its changes, or a snapshot in place of many. */
 export function scopeStatements(version: ScopeVersion, { changes, whole }: ScopeDelta): Committed {
   const { scopeId } = version;
@@ -176,7 +216,7 @@ export class ScopeInTransaction implements HeldScope {
     return this.#commit(record.delta, (scopeId) => [
       ...turnStatements(scopeId, record),
       requestStatement(scopeId, record),
-      ...(record.prompt === null ? [] : [promptInsert(scopeId, record, this.scope)]),
+      ...promptInsert(scopeId, record, this.scope),
     ]);
   }
 

@@ -8,7 +8,6 @@ import type {
   Composition,
   ConversationId,
   Digest,
-  FirstTokenTime,
   Label,
   MemoryId,
   NodeId,
@@ -302,13 +301,6 @@ export interface Store {
   /** Requests of a scope that were not evicted, newest first. */
   liveRequests(scopeId: number, limit: number): Promise<readonly { requestId: RequestId; leaf: NodeId }[]>;
 
-  /** How many first-token times an engine has reported so far. */
-  countFirstTokenTimes(engine: string): Promise<number>;
-  /** The last `most` first-token times up to the `count`th, oldest first. */
-  firstTokenTimes(engine: string, count: number, most: number): Promise<FirstTokenTime[]>;
-  /** Stores one more, with the figures of a prompt that has them. */
-  keepFirstTokenTime(engine: string, scopeId: number, turn: TurnId, time: FirstTokenTime): Promise<void>;
-
   /**
    * Forgets a memory of a user for good, with every agent, in one transaction: its text leaves the snapshots, each conversation ends before
    * the first turn whose section, carried head or line held it, or the first message that says it word for word; its id is never sent again.
@@ -351,8 +343,6 @@ export interface Store {
   /** Users of whom the memory source has yet to delete something. */
   usersPendingInSource(after: number): Promise<UsersFound>;
 
-  /** Resolves when everything that was handed over so far is stored, or has failed. */
-  idle(): Promise<void>;
   /** Rejects where the database does not answer. */
   ping(): Promise<void>;
   /** Stores what was handed over, and closes. */

@@ -10,7 +10,7 @@ import {
 } from "../core/index.js";
 import type { Database, SqlValue, Statement } from "./database.js";
 import { decodedJson, decodeTurn, encodeTurn, type TurnColumns } from "./rows.js";
-import type { ComposeRecord, LoadedConversation, StoredHistory } from "./store.js";
+import type { ComposeRecord, Store } from "./store.js";
 
 /** The conversation of a message that belongs to none. */
 const NO_CONVERSATION = "";
@@ -95,7 +95,7 @@ export class TurnReading {
   readonly #turns = new Map<TurnId, ReadTurn>();
 
   constructor(
-    private readonly database: Pick<Database, "read" | "isAmong">,
+    private readonly database: Database,
     private readonly scopeId: number,
   ) {}
 
@@ -160,46 +160,52 @@ export class TurnReading {
   }
 }
 
-/** See `Store.loadConversation`. */
-export async function loadConversation(
-  database: Pick<Database, "read" | "isAmong">,
-  scopeId: number,
-  id: ConversationId,
-): Promise<LoadedConversation> {
-  const reading = new TurnReading(database, scopeId);
-  const cut = `select forgotten_at as "forgottenAt" from conversations where scope_id = $1 and id = $2`;
-  const [newest, [row]] = await Promise.all([
-    reading.newest(id, MOST_TURNS),
-    database.read<{ forgottenAt: number | null }>(cut, [scopeId, id]),
-  ]);
-  const { epoch = 0 } = newest[0] ?? {};
-  const isCut = (row?.forgottenAt ?? null) !== null;
-  const oldest = newest.at(-1)?.id ?? 0;
-  if (newest.length < MOST_TURNS || oldest <= epoch) return { turns: newest.reverse(), isCut };
-  const all = await reading.newest(id, Number.MAX_SAFE_INTEGER);
-  return { turns: all.filter((turn) => turn.id >= epoch).reverse(), isCut };
-}
-
-/** See `Store.findHistory`. Follows the newest turn's parents, so a branch that was left is not in it. */
-export async function findHistory(
-  database: Pick<Database, "read" | "isAmong">,
-  scopeId: number,
-  id: ConversationId,
-): Promise<StoredHistory | null> {
-  const reading = new TurnReading(database, scopeId);
-  const [newest] = await reading.newest(id, 1);
-  if (newest === undefined) return null;
-  const path = await reading.pathTo(newest);
-  const [turns, head] = await Promise.all([path && reading.said(path), reading.head(newest)]);
-  if (turns === null) return null;
-  // A turn that was only said again was not sent.
-  const sent = turns.filter(({ turn }) => turn.promptTokens > 0);
+/** The part of the store that reads conversations. */
+export function turnsIn(database: Database): Pick<Store, "loadConversation" | "findHistory" | "knownSections"> {
+  const { read } = database;
   return {
-    head,
-    newest: turns.at(-1)?.given.length ?? 0,
-    hasOwnHead: turns[0]?.given.length === 0,
-    messages: turns.flatMap(({ given }) => given),
-    prompts: sent.map(({ turn }) => ({ total: turn.promptTokens, computed: turn.computedTokens })),
-    behind: turns.findLast(({ turn }) => turn.behind !== null)?.turn.behind ?? null,
+    async loadConversation(scopeId, id) {
+      const reading = new TurnReading(database, scopeId);
+      const cut = `select forgotten_at as "forgottenAt" from conversations where scope_id = $1 and id = $2`;
+      const [newest, [row]] = await Promise.all([
+        reading.newest(id, MOST_TURNS),
+        read<{ forgottenAt: number | null }>(cut, [scopeId, id]),
+      ]);
+      const { epoch = 0 } = newest[0] ?? {};
+      const isCut = (row?.forgottenAt ?? null) !== null;
+      const oldest = newest.at(-1)?.id ?? 0;
+      if (newest.length < MOST_TURNS || oldest <= epoch) return { turns: newest.reverse(), isCut };
+      const all = await reading.newest(id, Number.MAX_SAFE_INTEGER);
+      return { turns: all.filter((turn) => turn.id >= epoch).reverse(), isCut };
+    },
+
+    /** Follows the newest turn's parents, so a branch that was left is not in it. */
+    async findHistory(scopeId, id) {
+      const reading = new TurnReading(database, scopeId);
+      const [newest] = await reading.newest(id, 1);
+      if (newest === undefined) return null;
+      const path = await reading.pathTo(newest);
+      const [turns, head] = await Promise.all([path && reading.said(path), reading.head(newest)]);
+      if (turns === null) return null;
+      // A turn that was only said again was not sent.
+      const sent = turns.filter(({ turn }) => turn.promptTokens > 0);
+      return {
+        head,
+        newest: turns.at(-1)?.given.length ?? 0,
+        hasOwnHead: turns[0]?.given.length === 0,
+        messages: turns.flatMap(({ given }) => given),
+        prompts: sent.map(({ turn }) => ({ total: turn.promptTokens, computed: turn.computedTokens })),
+        behind: turns.findLast(({ turn }) => turn.behind !== null)?.turn.behind ?? null,
+      };
+    },
+
+    async knownSections(scopeId, sections) {
+      if (sections.length === 0) return [];
+      // All lists, once: an index would cost every turn more than this costs the few clients that send sections back.
+      const text = "select sections from turns where scope_id = $1 and sections is not null";
+      const rows = await read<{ sections: string }>(text, [scopeId]);
+      const known = new Set(rows.flatMap((row) => decodedJson<readonly Digest[]>("sections", row.sections)));
+      return sections.filter((digest) => known.has(digest));
+    },
   };
 }

@@ -1,8 +1,8 @@
-import type { AgentId, MemoryId, Scope, UserId } from "../core/index.js";
+import type { MemoryId, Scope, UserId } from "../core/index.js";
 import type { Database, ReadRows, SqlValue, Statement } from "./database.js";
-import { decodeAnswer, decodedJson } from "./rows.js";
+import { agentIn, decodeAnswer, decodedJson } from "./rows.js";
 import { begin, forgottenIn, HAS_STATE, readScope } from "./scopes.js";
-import type { ExportedRow, ExportedUser, PendingSourceDeletions, User, UsersFound } from "./store.js";
+import type { ExportedRow, ExportedUser, PendingSourceDeletions, Store, User, UsersFound } from "./store.js";
 
 /** Users on a page of a walk: some milliseconds. */
 const PAGE = 100;
@@ -21,7 +21,7 @@ export async function scopeRows(read: ReadRows, { tenant, userId }: User): Promi
     where s.tenant = $1 and s.user_id = $2 order by s.agent_id`;
   const rows = await read<{ id: number; agent: string; hasState: number }>(text, [tenant, userId]);
   return rows.map(({ id, agent, hasState }) => {
-    const scope = { tenant, userId, agentId: agent === "" ? null : (agent as AgentId) };
+    const scope = { tenant, userId, agentId: agentIn(agent) };
     return { id, scope, hasState: hasState === 1 };
   });
 }
@@ -48,8 +48,7 @@ export function unusedUser({ tenant, userId }: User): Statement {
   };
 }
 
-/** See `Store.deleteUser`. */
-export async function deleteUser(database: Database, user: User, isInSource: boolean, at: number): Promise<number> {
+async function deleteUser(database: Database, user: User, isInSource: boolean, at: number): Promise<number> {
   // An unknown user may have memories in the source.
   if (isInSource) await begin(database, { ...user, agentId: null }, at);
   const { count, texts } = await database.hold(user, async (transaction) => {
@@ -76,8 +75,8 @@ async function textsOf(read: ReadRows, id: number, scope: Scope): Promise<string
   return [...(newer?.register.blocks.map(({ text }) => text) ?? []), ...said.map(({ message }) => message)];
 }
 
-/** See `Store.exportUser`. Without digests: a short text could be guessed from its digest. */
-export async function exportUser({ read }: Pick<Database, "read">, user: User): Promise<ExportedUser> {
+/** Without digests: a short text could be guessed from its digest. */
+async function exportUser(read: ReadRows, user: User): Promise<ExportedUser> {
   const [row] = await read<{ forgotten: string | null }>(USER_ROW, [user.tenant, user.userId]);
   const scopes: ExportedUser["scopes"][number][] = [];
   for (const { id, scope, hasState } of await scopeRows(read, user)) {
@@ -140,20 +139,17 @@ export function pendingIn(pending: string | null): PendingSourceDeletions | null
   return pending === null ? null : decodedJson<PendingSourceDeletions>("pending deletions", pending);
 }
 
-/** See `Store.pendingInSource`. */
-export async function pendingInSource(
-  read: ReadRows,
-  { tenant, userId }: User,
-): Promise<PendingSourceDeletions | null> {
+/** What a user's row says that the memory source has yet to delete; null for nothing. */
+async function pendingOf(read: ReadRows, { tenant, userId }: User): Promise<PendingSourceDeletions | null> {
   const [row] = await read<{ pending: string | null }>(USER_ROW, [tenant, userId]);
   return pendingIn(row?.pending ?? null);
 }
 
-/** See `Store.deletedFromSource`. A deleted user's row goes with the last of it. */
-export async function deletedFromSource(database: Database, user: User, memoryId: MemoryId | null): Promise<void> {
+/** A deleted user's row goes with the last of it. */
+async function deletedFromSource(database: Database, user: User, memoryId: MemoryId | null): Promise<void> {
   const { tenant, userId } = user;
   await database.hold(user, async (transaction) => {
-    const before = await pendingInSource(transaction.read, user);
+    const before = await pendingOf(transaction.read, user);
     if (before === null) return;
     const memoryIds = before.memoryIds.filter((id) => id !== memoryId);
     const everything = before.everything && memoryId !== null;
@@ -163,14 +159,13 @@ export async function deletedFromSource(database: Database, user: User, memoryId
   });
 }
 
-/** A condition on a user's row `u`, with the values that follow the first two. */
-interface Wanted {
-  readonly where: string;
-  readonly values: readonly SqlValue[];
-}
-
-/** Walks through all users. */
-async function walk(read: ReadRows, after: number, { where, values }: Wanted): Promise<UsersFound> {
+/**
+ * A page of a walk through all users.
+ *
+ * @param where a condition on a user's row `u`
+ * @param values those from `$3` on
+ */
+async function walk(read: ReadRows, after: number, where: string, ...values: readonly SqlValue[]): Promise<UsersFound> {
   const page = `select id from scopes where agent_id = '' and id > $1 order by id limit ${PAGE}`;
   const ids = await read<{ id: number }>(page, [after]);
   const last = ids.at(-1)?.id;
@@ -181,32 +176,39 @@ async function walk(read: ReadRows, after: number, { where, values }: Wanted): P
   return { users, next: ids.length < PAGE ? null : last };
 }
 
-/** A user's scopes `s`, by which a condition holds. */
+/** Whether a user has a scope `s` by which a condition holds. */
 function hasScope(condition: string): string {
   return `exists (select 1 from scopes s where s.tenant = u.tenant and s.user_id = u.user_id and (${condition}))`;
 }
 
-/** See `Store.users`. */
-export function users(read: ReadRows, after: number): Promise<UsersFound> {
-  return walk(read, after, { where: hasScope(HAS_STATE), values: [] });
-}
+const OLD_CONVERSATION = "exists (select 1 from conversations c where c.scope_id = s.id and c.used_at < $3)";
+const OLD_SINGLE = "exists (select 1 from turns t where t.scope_id = s.id and t.conversation_id is null and t.at < $3)";
+/** Whether the JSON of a snapshot or of changes has the parameter in it. */
+const HAS_MEMORY = `replace(s.snapshot, $4, '') <> s.snapshot or exists (select 1 from changes c
+  where c.scope_id = s.id and replace(c.changes, $4, '') <> c.changes)`;
 
-/** See `Store.usersWithMemory`. Its id is looked for in the JSON of snapshots and changes. */
-export function usersWithMemory(read: ReadRows, tenant: string, id: MemoryId, after: number): Promise<UsersFound> {
-  const named = (column: string) => `replace(${column}, $4, '') <> ${column}`;
-  const inChanges = `exists (select 1 from changes c where c.scope_id = s.id and ${named("c.changes")})`;
-  const where = `u.tenant = $3 and ${hasScope(`${named("s.snapshot")} or ${inChanges}`)}`;
-  return walk(read, after, { where, values: [tenant, JSON.stringify(id)] });
-}
-
-/** See `Store.usersWithOldTurns`. */
-export function usersWithOldTurns(read: ReadRows, before: number, after: number): Promise<UsersFound> {
-  const conversations = "exists (select 1 from conversations c where c.scope_id = s.id and c.used_at < $3)";
-  const singles = "exists (select 1 from turns t where t.scope_id = s.id and t.conversation_id is null and t.at < $3)";
-  return walk(read, after, { where: hasScope(`${conversations} or ${singles}`), values: [before] });
-}
-
-/** See `Store.usersPendingInSource`. */
-export function usersPendingInSource(read: ReadRows, after: number): Promise<UsersFound> {
-  return walk(read, after, { where: "u.pending is not null", values: [] });
+/** The part of the store about whole users. */
+export function usersIn(
+  database: Database,
+): Pick<
+  Store,
+  | ("scopesOf" | "deleteUser" | "exportUser" | "pendingInSource" | "deletedFromSource")
+  | ("users" | "usersWithMemory" | "usersWithOldTurns" | "usersPendingInSource")
+> {
+  const { read } = database;
+  return {
+    async scopesOf(user) {
+      const rows = await scopeRows(read, user);
+      return rows.filter(({ hasState }) => hasState).map(({ scope }) => scope);
+    },
+    deleteUser: (user, isInSource, at) => deleteUser(database, user, isInSource, at),
+    exportUser: (user) => exportUser(read, user),
+    pendingInSource: (user) => pendingOf(read, user),
+    deletedFromSource: (user, memoryId) => deletedFromSource(database, user, memoryId),
+    users: (after) => walk(read, after, hasScope(HAS_STATE)),
+    usersWithMemory: (tenant, id, after) =>
+      walk(read, after, `u.tenant = $3 and ${hasScope(HAS_MEMORY)}`, tenant, JSON.stringify(id)),
+    usersWithOldTurns: (before, after) => walk(read, after, hasScope(`${OLD_CONVERSATION} or ${OLD_SINGLE}`), before),
+    usersPendingInSource: (after) => walk(read, after, "u.pending is not null"),
+  };
 }

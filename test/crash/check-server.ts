@@ -3,7 +3,7 @@ import { loadEveryUser } from "../../src/cli/stored-users.js";
 import { clientConfig } from "../../src/store/postgres/connections.js";
 import { openPostgres } from "../../src/store/postgres/open.js";
 import { SCHEMA } from "../../src/store/postgres/schema-name.js";
-import { SqlStore } from "../../src/store/sql-store.js";
+import { storeIn } from "../../src/store/sql-store.js";
 import { type Forgotten, marksIn } from "./actors.js";
 
 /**
@@ -29,7 +29,7 @@ export async function checkServer(url: string, { gone }: Forgotten): Promise<{ u
   } finally {
     await client.end();
   }
-  const store = new SqlStore(await openPostgres(url));
+  const store = storeIn(await openPostgres(url));
   const { users, requests, findings } = await loadEveryUser(store).finally(() => store.close());
   if (findings.length > 0) throw new Error(`the database is wrong:\n${findings.join("\n")}`);
   return { users, requests };

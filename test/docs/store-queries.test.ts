@@ -8,7 +8,7 @@ import type { Database } from "../../src/store/database.js";
 import { StoredApiKeys } from "../../src/store/keys.js";
 import { openPostgres } from "../../src/store/postgres/open.js";
 import { SCHEMA } from "../../src/store/postgres/schema-name.js";
-import { SqlStore } from "../../src/store/sql-store.js";
+import { storeIn } from "../../src/store/sql-store.js";
 import { DATABASE_FILE, openOwned } from "../../src/store/sqlite/open.js";
 import { newDatabase, testServer } from "../postgres/test-server.js";
 import { ComposedUsers, NOW, scopeOf } from "../store/composed-users.js";
@@ -30,7 +30,7 @@ const coach: Scope = { ...ana, agentId: "coach" as Scope["agentId"] };
 
 /** What the page's examples are about. */
 async function fill(database: Database): Promise<void> {
-  const users = new ComposedUsers(new SqlStore(database));
+  const users = new ComposedUsers(storeIn(database));
   const compose = (scope: Scope, requestId: string, question: string, memories: Readonly<Record<string, string>>) =>
     users.compose(scope, { requestId, question, memories, conversation: "trip", system: "Be kind." });
   await compose(ana, "r1", "Where shall we go?", { m1: "Ana likes the sea.", m2: "Bo is a dog." });

@@ -5,7 +5,7 @@ import { afterEach, beforeEach } from "vitest";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import type { Memprefix } from "../../src/service/library/memprefix.js";
 import { openPostgres } from "../../src/store/postgres/open.js";
-import { SqlStore } from "../../src/store/sql-store.js";
+import { storeIn } from "../../src/store/sql-store.js";
 import { openOwned } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
 import { newDatabase, testServer } from "../postgres/test-server.js";
@@ -40,7 +40,7 @@ export function sharedDatabase(name: (typeof SHARED)[number]["name"]): SharedDat
   return {
     async start(wrap = (store) => store, source = null) {
       const database = name === "a file" ? openOwned(directory).database : await openPostgres(url);
-      const service = openService({ store: wrap(new SqlStore(database)), source });
+      const service = openService({ store: wrap(storeIn(database)), source });
       services.push(service);
       return service;
     },

@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type TurnId, uncachedTokens } from "../../src/core/index.js";
 import type { Database } from "../../src/store/database.js";
-import { promptUpdate, SqlPrompts, sampleStatement } from "../../src/store/prompts.js";
+import type { PromptTable } from "../../src/store/prompt-figures.js";
+import { promptsIn, promptUpdate } from "../../src/store/prompts.js";
 import { figuresOf, keyOf, type SaidPrompt, SaidPrompts, type SaidRow } from "./said-prompts.js";
 
 const MINUTE = 60_000;
@@ -17,11 +18,11 @@ type TriedDatabase = Pick<Database, "read" | "readAside" | "write" | "close">;
 export function describePrompts(name: string, open: () => Promise<TriedDatabase>): void {
   describe(name, () => {
     let database: TriedDatabase;
-    let prompts: SqlPrompts;
+    let prompts: PromptTable;
     let said: SaidPrompts;
     beforeEach(async () => {
       database = await open();
-      prompts = new SqlPrompts(database);
+      prompts = promptsIn(database);
       said = new SaidPrompts();
     });
     afterEach(() => database.close());
@@ -276,7 +277,7 @@ export function describePrompts(name: string, open: () => Promise<TriedDatabase>
     describe("first-token times", () => {
       const timeOf = (n: number) => ({ uncachedTokens: n, cachedTokens: 10 * n, ms: n + 0.5 });
       const keep = (engine: string, { scopeId, turnId }: SaidRow, n: number) =>
-        database.write([sampleStatement(engine, scopeId, turnId, timeOf(n))]);
+        prompts.keepFirstTokenTime(engine, scopeId, turnId as TurnId, timeOf(n));
 
       it("are numbered by engine, and read in order", async () => {
         expect(await prompts.countFirstTokenTimes("vllm")).toBe(0);

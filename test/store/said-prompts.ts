@@ -74,7 +74,7 @@ export class SaidPrompts {
     const statements = [
       ...begin,
       { text, values: [scopeId, request, turnId, at] },
-      promptInsert(scopeId, record, scope),
+      ...promptInsert(scopeId, record, scope),
     ];
     return { scopeId, turnId, statements };
   }

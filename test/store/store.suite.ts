@@ -122,7 +122,6 @@ function describeScopes(open: OpenDatabase): void {
       const scopes = Array.from({ length: 40 }, (_, n) => scopeOf(`user-${n}`));
       await Promise.all(scopes.map((scope) => users.compose(scope, TEA)));
       await Promise.all(scopes.map((scope) => users.compose(scope, { ...TEA, requestId: "r2" })));
-      await store.idle();
       expect(await loadEveryUser(store)).toEqual({ users: 40, requests: 80, findings: [] });
     });
 
@@ -333,13 +332,15 @@ function describeRequests(open: OpenDatabase): void {
       const time = (n: number) => ({ uncachedTokens: n, cachedTokens: 2 * n, ms: n + 0.5 });
       for (let n = 1; n <= 8; n++) await users.compose(ana, { ...TEA, requestId: `r${n}` });
       const scopeId = await users.numberOf(ana);
-      for (const n of [3, 1, 2]) await store.keepFirstTokenTime("a", scopeId, n as TurnId, time(n));
-      await store.keepFirstTokenTime("b", scopeId, 4 as TurnId, time(4));
+      for (const n of [3, 1, 2]) await store.prompts.keepFirstTokenTime("a", scopeId, n as TurnId, time(n));
+      await store.prompts.keepFirstTokenTime("b", scopeId, 4 as TurnId, time(4));
       // Its second time changes nothing.
-      await store.keepFirstTokenTime("a", scopeId, 3 as TurnId, time(9));
-      expect(await Promise.all(["a", "b", "c"].map((one) => store.countFirstTokenTimes(one)))).toEqual([3, 1, 0]);
-      expect(await store.firstTokenTimes("a", 3, 100)).toEqual([3, 1, 2].map(time));
-      expect(await store.firstTokenTimes("a", 2, 1)).toEqual([time(1)]);
+      await store.prompts.keepFirstTokenTime("a", scopeId, 3 as TurnId, time(9));
+      expect(await Promise.all(["a", "b", "c"].map((one) => store.prompts.countFirstTokenTimes(one)))).toEqual([
+        3, 1, 0,
+      ]);
+      expect(await store.prompts.firstTokenTimes("a", 3, 100)).toEqual([3, 1, 2].map(time));
+      expect(await store.prompts.firstTokenTimes("a", 2, 1)).toEqual([time(1)]);
     });
   });
 }

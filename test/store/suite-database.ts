@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, type TestContext } from "vitest";
 import type { Database, SqlValue } from "../../src/store/database.js";
-import { SqlStore } from "../../src/store/sql-store.js";
+import { storeIn } from "../../src/store/sql-store.js";
+import type { Store } from "../../src/store/store.js";
 import { ComposedUsers } from "./composed-users.js";
 
 /** A new, empty database. */
@@ -17,7 +18,7 @@ const TABLES = ["scopes", "changes", "conversations", "turns", "messages", "requ
 /** A store for each test, with the users that are composed in it. */
 export class SuiteStore {
   database!: Database;
-  store!: SqlStore;
+  store!: Store;
   users!: ComposedUsers;
   #beside: SuiteDatabase["beside"] = null;
   #others: Database[] = [];
@@ -27,7 +28,7 @@ export class SuiteStore {
       const { database, beside } = await open();
       this.database = database;
       this.#beside = beside;
-      this.store = new SqlStore(database);
+      this.store = storeIn(database);
       this.users = new ComposedUsers(this.store);
     });
     afterEach(async () => {
@@ -41,7 +42,7 @@ export class SuiteStore {
     if (this.#beside === null) return skip("no other store can open it");
     const other = await this.#beside();
     this.#others.push(other);
-    return new ComposedUsers(new SqlStore(other));
+    return new ComposedUsers(storeIn(other));
   }
 
   /** All values of a table's rows; of one scope, where it is given. */

@@ -105,16 +105,16 @@ export class EngineLaw {
       cachedTokens: Math.max(0, Math.round(mean?.promptTokens ?? promptTokens) - uncachedTokens),
       ms: ttftMs / (mean?.count ?? 1),
     };
-    await this.store.keepFirstTokenTime(this.engine, of.scopeId, of.turn, time);
+    await this.store.prompts.keepFirstTokenTime(this.engine, of.scopeId, of.turn, time);
     if (this.configured.cost.kind === "time") await this.#read();
   }
 
   async #read(): Promise<void> {
     this.#readAt = this.now();
-    const measured = await this.store.countFirstTokenTimes(this.engine);
+    const measured = await this.store.prompts.countFirstTokenTimes(this.engine);
     const count = fitsAt(measured);
     if (count <= this.#fitted.count) return;
-    const samples = await this.store.firstTokenTimes(this.engine, count, KEPT_SAMPLES);
+    const samples = await this.store.prompts.firstTokenTimes(this.engine, count, KEPT_SAMPLES);
     // A later call may have ended first.
     if (count <= this.#fitted.count) return;
     const law = fitTimeLaw(samples);

@@ -35,16 +35,8 @@ export class PostgresDatabase implements Database {
     return "erased";
   }
 
-  async idle(): Promise<void> {
-    await Promise.allSettled(this.#underWay);
-  }
-
-  async ping(): Promise<void> {
-    await this.read("select 1", []);
-  }
-
   async close(): Promise<void> {
-    await this.idle();
+    await Promise.allSettled(this.#underWay);
     await this.connections.close();
   }
 

@@ -140,18 +140,9 @@ export class SqliteDatabase implements Database {
     return isErased === true ? "erased" : "pending";
   }
 
-  idle(): Promise<void> {
-    if (this.#underWay === 0 && this.#waiting.length === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#idle.push(resolve));
-  }
-
-  async ping(): Promise<void> {
-    this.connection.read("select 1 as one", []);
-  }
-
   /** This connection is the last to close the file. */
   async close(): Promise<void> {
-    await this.idle();
+    if (this.#underWay > 0 || this.#waiting.length > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
     this.#isClosed = true;
     await Promise.all([this.#writing.close(), this.#aside.close()]);
     this.connection.close();

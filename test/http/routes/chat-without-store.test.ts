@@ -20,7 +20,7 @@ import { StoreUnavailableError } from "../../../src/service/base/errors.js";
 import { newApiKey } from "../../../src/service/base/tenant.js";
 import { Memprefix } from "../../../src/service/library/memprefix.js";
 import { StoredApiKeys } from "../../../src/store/keys.js";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import type { Connection } from "../../../src/store/sqlite/connection.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
@@ -50,7 +50,7 @@ function appOnDatabase(
     keys = new StoredApiKeys(database, 0);
     let requests = 0;
     const memprefix = new Memprefix({
-      store: new SqlStore(database),
+      store: storeIn(database),
       source,
       defaults: {
         policy: DEFAULT_POLICY,

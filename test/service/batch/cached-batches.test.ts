@@ -11,7 +11,7 @@ import {
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { openInMemory } from "../../../src/store/sqlite/open.js";
 import { type Store, StoreUnavailableError } from "../../../src/store/store.js";
 import { composeWith, NOON, openService } from "../compose/service-fixture.js";
@@ -161,7 +161,7 @@ describe("a batch by the service", () => {
 
   it("is planned without what is cached where the store does not answer meanwhile", async () => {
     let isGone = false;
-    const store: Store = new SqlStore(openInMemory());
+    const store: Store = storeIn(openInMemory());
     const hold: Store["hold"] = store.hold.bind(store);
     store.hold = async (...args) => {
       if (isGone) throw new StoreUnavailableError("failing");

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { DATABASE_FILE, openFile } from "../../../src/store/sqlite/open.js";
 import { composeWith, memories, openService } from "./service-fixture.js";
@@ -14,7 +14,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 describe("a service whose disk is full", () => {
   it("answers nothing that is not stored, and goes on as if it had not been asked", async () => {
     const connection = openFile(join(directory, DATABASE_FILE));
-    const service = openService({ store: new SqlStore(new SqliteDatabase(connection, () => false, null)) });
+    const service = openService({ store: storeIn(new SqliteDatabase(connection, () => false, null)) });
     const ask = (user: string, requestId: string, text: string) =>
       composeWith(service, {
         userId: user as UserId,

@@ -19,7 +19,7 @@ import type { PlanBatch } from "../../../src/service/base/memprefix-parts.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import { Memprefix } from "../../../src/service/library/memprefix.js";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { openInMemory, openOwned } from "../../../src/store/sqlite/open.js";
 import type { Store } from "../../../src/store/store.js";
 
@@ -53,7 +53,7 @@ export const NOON = 1_700_000_000_000;
 /** A service on real SQLite with request ids that count up. */
 export function openService({
   directory,
-  store = new SqlStore(directory === undefined ? openInMemory() : openOwned(directory).database),
+  store = storeIn(directory === undefined ? openInMemory() : openOwned(directory).database),
   source = null,
   engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
   workers,

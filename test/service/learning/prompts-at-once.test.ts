@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { EngineCache, type UserId } from "../../../src/core/index.js";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { openInMemory } from "../../../src/store/sqlite/open.js";
 import { StoreUnavailableError } from "../../../src/store/store.js";
 import { composeWith, NOON, openService } from "../compose/service-fixture.js";
@@ -16,7 +16,7 @@ describe("prompts that are composed together", () => {
     const read = (computedTokens: number) =>
       engineCache.read({ capacityTokens: BLOCKS * BLOCK_TOKENS, blockTokens: BLOCK_TOKENS, computedTokens }, NOON);
     // As on a disk that is busy.
-    const store = beforeComposes(new SqlStore(openInMemory()), () => setTimeout(20));
+    const store = beforeComposes(storeIn(openInMemory()), () => setTimeout(20));
     const service = openService({ engineCache, store });
     const histories = USERS.map((): { role: "user" | "assistant"; content: string }[] => []);
     let computed = 0;
@@ -61,7 +61,7 @@ describe("prompts that are composed together", () => {
         NOON,
       );
       let left = failures;
-      const store = beforeComposes(new SqlStore(openInMemory()), async () => {
+      const store = beforeComposes(storeIn(openInMemory()), async () => {
         if (left-- > 0) throw new StoreUnavailableError("full");
       });
       const service = openService({ engineCache, store });

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId } from "../../../src/core/index.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { deltaOf, WorkingScopes } from "../../../src/service/scopes/working-scopes.js";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile, openInMemory } from "../../../src/store/sqlite/open.js";
 import type { Store } from "../../../src/store/store.js";
@@ -15,7 +15,7 @@ import { ana, composeWith, memories, NOON, openService } from "../compose/servic
 const user = (n: number) => scopeOf(`user-${n}`);
 
 function openScopes(maxBytes: number): { readonly store: Store; readonly scopes: WorkingScopes } {
-  const store = new SqlStore(openInMemory());
+  const store = storeIn(openInMemory());
   onTestFinished(() => store.close());
   return { store, scopes: new WorkingScopes(store, (text) => text.length, maxBytes, DEFAULT_SCOPE_BOUNDS) };
 }
@@ -29,7 +29,7 @@ function openCounted(options: Parameters<typeof openService>[0]): { service: Mem
     if (!text.includes("from prompts")) queries.push(text);
     return read(text, values);
   };
-  const store = new SqlStore(new SqliteDatabase(connection, () => false, null));
+  const store = storeIn(new SqliteDatabase(connection, () => false, null));
   return { service: openService({ ...options, store }), queries };
 }
 

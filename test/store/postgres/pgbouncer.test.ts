@@ -100,7 +100,7 @@ describe.skipIf(missing !== null)(`behind PgBouncer${missing === null ? "" : ` (
     for (let round = 0; round < 3; round++) {
       const reads = await Promise.all(Array.from({ length: 20 }, () => commitsOf(named, ana)));
       expect(reads).toEqual(Array(20).fill(round));
-      await Promise.all([named.write([counted(ana)]), named.ping()]);
+      await Promise.all([named.write([counted(ana)]), commitsOf(named, ana)]);
     }
     await commitTo(named, ana);
     expect(await commitsOf(named, ana)).toBe(4);

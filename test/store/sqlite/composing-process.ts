@@ -1,4 +1,4 @@
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
 import { finishErasure } from "../../../src/store/sqlite/writer.js";
@@ -14,7 +14,7 @@ const USERS = 8;
 const [file = "", run = ""] = process.argv.slice(2);
 const threads = new URL(".", builtModule("sqlite/thread"));
 const database = new SqliteDatabase(openFile(file, finishErasure), () => false, threads);
-const users = new ComposedUsers(new SqlStore(database));
+const users = new ComposedUsers(storeIn(database));
 
 /** Each ninth prompt's own memory is forgotten before the next one. */
 function isForgottenAfter(n: number): boolean {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { DATABASE_FILE, openOwned } from "../../../src/store/sqlite/open.js";
 import { IS_WHOLE } from "../../run-length.js";
 import { ComposedUsers, scopeOf } from "../composed-users.js";
@@ -28,7 +28,7 @@ describe("text that was deleted", () => {
   let users: ComposedUsers;
   beforeEach(() => {
     directory = mkdtempSync(join(root, "data-"));
-    users = new ComposedUsers(new SqlStore(openOwned(directory).database));
+    users = new ComposedUsers(storeIn(openOwned(directory).database));
   });
   const bytes = () => readdirSync(directory).map((name) => readFileSync(join(directory, name)));
   /** How many files have a text, as `grep -a` finds it. */

@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { afterAll, expect, it } from "vitest";
 import { loadEveryUser } from "../../../src/cli/stored-users.js";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { DATABASE_FILE, openOwned } from "../../../src/store/sqlite/open.js";
 import { ComposedUsers, requestId, scopeOf, storedOf } from "../composed-users.js";
 
@@ -64,7 +64,7 @@ it("keep what was acknowledged, and nothing half, wherever the process is killed
   expect(forgotten.size).toBeGreaterThan(0);
 
   const { database } = openOwned(directory);
-  const users = new ComposedUsers(new SqlStore(database));
+  const users = new ComposedUsers(storeIn(database));
   expect((await loadEveryUser(users.store)).findings).toEqual([]);
   for (const [key, user] of composed) {
     const [, name = ""] = key.split(" ");

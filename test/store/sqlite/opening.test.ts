@@ -18,7 +18,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { fileDirectory } from "../../../src/cli/data-directory.js";
 import { quickCheck } from "../../../src/cli/stored-users.js";
 import { DatabaseOpenError } from "../../../src/store/open-error.js";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { DATABASE_FILE, openBeside, openOwned } from "../../../src/store/sqlite/open.js";
 import { checkDatabase } from "../checked-database.js";
 import { ComposedUsers, scopeOf, storedOf } from "../composed-users.js";
@@ -42,7 +42,7 @@ const fileIn = (directory: string) => join(directory, DATABASE_FILE);
 const openService = (directory: string) => openOwned(fileDirectory({ dataDir: directory, databaseUrl: undefined }));
 
 function openUsers(directory: string): ComposedUsers {
-  return new ComposedUsers(new SqlStore(openService(directory).database));
+  return new ComposedUsers(storeIn(openService(directory).database));
 }
 
 /** A directory with the requests of some users; closed, so that all is in one file. */
@@ -139,7 +139,7 @@ describe("a data directory", () => {
     const users = openUsers(directory);
     await users.compose(scopeOf("ana"), { requestId: "r", question: "Well?", memories: {} });
     const beside = openBeside(directory);
-    expect(await new SqlStore(beside).users(0)).toMatchObject({ users: [{ userId: "ana" }] });
+    expect(await storeIn(beside).users(0)).toMatchObject({ users: [{ userId: "ana" }] });
     await beside.write([
       { text: "insert into keys (id, tenant, created_at, cache_secret) values ('k', 'a', 1, 's')", values: [] },
     ]);

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { openBeside, openOwned } from "../../../src/store/sqlite/open.js";
 import { ComposedUsers, conversationId, scopeOf } from "../composed-users.js";
 import { builtModule, type Script, startScript } from "./built-store.js";
@@ -17,7 +17,7 @@ const OWNER = `
   const [, directory, address] = process.argv;
   const { database, announce } = openOwned(directory);
   if (address !== undefined) announce(address);
-  await database.ping();
+  await database.read("select 1", []);
   console.log("open");
   process.stdin.once("data", async () => {
     await database.close();
@@ -99,7 +99,7 @@ describe("the owner of a data directory", () => {
     const [first, second] = [openOwned(directory), openOwned(join(directory, "."))];
     expect(first.database).toBe(second.database);
     const ana = scopeOf("ana");
-    const [one, two] = [first, second].map(({ database }) => new ComposedUsers(new SqlStore(database))) as [
+    const [one, two] = [first, second].map(({ database }) => new ComposedUsers(storeIn(database))) as [
       ComposedUsers,
       ComposedUsers,
     ];

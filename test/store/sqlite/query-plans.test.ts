@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { NodeId, TurnId } from "../../../src/core/index.js";
 import type { Database, Statement } from "../../../src/store/database.js";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { Connection } from "../../../src/store/sqlite/connection.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
@@ -60,7 +60,7 @@ const ana = scopeOf("ana");
 beforeAll(async () => {
   connection = openFile(":memory:");
   database = new SqliteDatabase(connection, () => true, null);
-  const users = new ComposedUsers(new SqlStore(database));
+  const users = new ComposedUsers(storeIn(database));
   const { store } = users;
   const said = { requestId: "r1", question: "Well?", memories: { m1: "Ana likes tea." }, conversation: "c" };
   await watched("compose", () => users.compose(ana, said), users);
@@ -84,10 +84,10 @@ beforeAll(async () => {
     "under way": () => store.underWaySince(scopeId, 0),
     worker: () => store.findWorker(scopeId, 1 as TurnId),
     counts: () => store.counts(scopeId),
-    samples: () => store.firstTokenTimes("vllm", 10, 10),
-    "sample count": () => store.countFirstTokenTimes("vllm"),
+    samples: () => store.prompts.firstTokenTimes("vllm", 10, 10),
+    "sample count": () => store.prompts.countFirstTokenTimes("vllm"),
     "kept sample": () =>
-      store.keepFirstTokenTime("vllm", scopeId, 1 as TurnId, { uncachedTokens: 1, cachedTokens: 1, ms: 1 }),
+      store.prompts.keepFirstTokenTime("vllm", scopeId, 1 as TurnId, { uncachedTokens: 1, cachedTokens: 1, ms: 1 }),
     pending: () => store.pendingInSource(ana),
     scopes: () => store.scopesOf(ana),
   };

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import Database from "better-sqlite3";
 import { afterAll, describe, expect, it } from "vitest";
 import type { Statement } from "../../../src/store/database.js";
-import { SqlStore } from "../../../src/store/sql-store.js";
+import { storeIn } from "../../../src/store/sql-store.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
 import { ComposedUsers, scopeOf, storedOf } from "../composed-users.js";
@@ -153,7 +153,7 @@ describe("a thread that writes", () => {
 
   it("leaves the thread that reads free while it waits for a lock", async () => {
     const { database, sqlite } = opened(THREADS);
-    await database.ping();
+    await database.read("select 1", []);
     const other = new Database(sqlite.name);
     other.exec("begin immediate");
     const order: string[] = [];
@@ -170,7 +170,7 @@ describe("a thread that writes", () => {
 describe("a disk", () => {
   it("is named where it is full, keeps nothing of what failed, and takes what has room", async () => {
     const { database, sqlite } = opened(null);
-    const users = new ComposedUsers(new SqlStore(database));
+    const users = new ComposedUsers(storeIn(database));
     const ana = scopeOf("ana");
     const said = (n: number, length: number) => ({
       requestId: `r${n}`,
