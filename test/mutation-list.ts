@@ -27,9 +27,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "durable: a repeated request_id has the stored answer",
-    file: "src/service/compose/prompt-composer.ts",
-    from: "return request.requestId === null ? null",
-    to: "return request.requestId !== null ? null",
+    file: "src/service/compose/prompt-planner.ts",
+    from: "async repeat(working: WorkingScope, request: ComposeRequest): Promise<ComposeAnswer | null> {",
+    to: "async repeat(working: WorkingScope, request: ComposeRequest): Promise<ComposeAnswer | null> { return null;",
     by: ["test/http/routes/repeated-request.test.ts"],
   },
   {
