@@ -2,7 +2,6 @@ import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { HttpEnvironment } from "../requests/request.js";
 import { RESPONSES_ITEM } from "./compose-contract.js";
 import words from "./openapi.json" with { type: "json" };
-import { problemComponents } from "./operations.js";
 import { jsonOf } from "./wire-form.js";
 
 /*
@@ -18,13 +17,10 @@ export function addOpenApiDocument(
   { version, hasWebhook }: { readonly version: string; readonly hasWebhook: boolean },
 ): void {
   const registry = app.openAPIRegistry;
-  const { info, servers, security, tags, headers, securitySchemes, webhookSecuritySchemes } = words;
+  const { info, servers, security, tags, securitySchemes, webhookSecuritySchemes } = words;
   const schemes = { ...securitySchemes, ...(hasWebhook ? webhookSecuritySchemes : {}) };
   for (const [name, scheme] of Object.entries(schemes))
     registry.registerComponent("securitySchemes", name, scheme as never);
-  for (const { component, ...header } of Object.values(headers)) {
-    registry.registerComponent("headers", component, header as never);
-  }
   // Named in lists that describe themselves, so it is not found by itself.
   registry.registerComponent("schemas", "ResponsesItem", RESPONSES_ITEM);
   const document = {
@@ -34,15 +30,7 @@ export function addOpenApiDocument(
     security,
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
   } as unknown as Info;
-  app.get("/openapi.json", (c) => jsonOf(c, withProblems(withPlainMessages(app.getOpenAPI31Document(document)))));
-}
-
-/** Adds the problems that some operation refers to. */
-function withProblems(document: OpenApi): OpenApi {
-  const text = JSON.stringify(document.paths);
-  const used = problemComponents().filter(({ name }) => text.includes(`"#/components/responses/${name}"`));
-  const responses = Object.fromEntries(used.map(({ name, response }) => [name, response]));
-  return { ...document, components: { ...document.components, responses } };
+  app.get("/openapi.json", (c) => jsonOf(c, withPlainMessages(app.getOpenAPI31Document(document))));
 }
 
 /**

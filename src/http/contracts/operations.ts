@@ -1,14 +1,6 @@
 import type { RouteConfig } from "@hono/zod-openapi";
 import { z } from "zod";
-import { APIS } from "../../apis/apis.js";
-import {
-  anthropicProblemSchema,
-  errorOf,
-  openAiProblemSchema,
-  type Problem,
-  problem,
-  problemSchema,
-} from "../problems/problem.js";
+import { anthropicProblemSchema, openAiProblemSchema, problemSchema } from "../problems/problem.js";
 import examples from "./examples.json" with { type: "json" };
 import document from "./openapi.json" with { type: "json" };
 import { PRETTY_PARAMETER } from "./wire-form.js";
@@ -36,97 +28,33 @@ export const CHAT_HEADERS = [
   "x-memprefix-not-composed",
 ] as const satisfies readonly HeaderName[];
 
-/** References to headers, for a response. */
-function headerReferences(names: readonly HeaderName[]): Record<string, { readonly $ref: string }> {
+/** Headers as a response describes them. */
+function describedHeaders(names: readonly HeaderName[]) {
   return Object.fromEntries(
-    names.map((name) => [name, { $ref: `#/components/headers/${document.headers[name].component}` }]),
+    names.map((name) => [name, { description: document.headers[name], schema: { type: "string" as const } }]),
   );
 }
 
-/*
- * The problems of the OpenAPI document: one response for each status, referenced by the operations that can give it. Paths of OpenAI's
- * answer in a shape that OpenAI's clients can read too.
- */
-
-/** A problem as `openapi.json` describes it, with the detail of an example. */
-interface DescribedProblem {
-  /** Of the component. */
-  readonly name: string;
-  readonly description: string;
-  readonly detail: string;
-  readonly errors?: Problem["errors"];
-  /** Default: those of the rate. */
-  readonly headers?: readonly string[];
-}
-
-const PROBLEMS: Readonly<Record<string, DescribedProblem>> = document.problems;
-
-/** Statuses of problems that every guarded route can give, with or without a body. */
-const REQUEST_PROBLEMS = [400, 401, 403, 421, 422, 429, 503];
-/** Those of every route that takes a body. */
-const BODY_PROBLEMS = [...REQUEST_PROBLEMS, 408, 413, 415];
-
-/** In which shape problems are sent: RFC 9457 alone, or with OpenAI's `error` beside, or with Anthropic's. */
-export type ProblemShape = "problem" | "openai" | "anthropic";
-
-interface Shape {
-  /** Of the components' names. */
-  readonly prefix: string;
-  readonly schema: z.ZodType;
-  readonly headers: readonly HeaderName[];
-  readonly shaped: (example: Problem) => object;
-}
-
-const ORIGIN: readonly HeaderName[] = ["x-memprefix-error-origin"];
-const SHAPES: Readonly<Record<ProblemShape, Shape>> = {
-  problem: { prefix: "", schema: problemSchema, headers: [], shaped: () => ({}) },
-  openai: { prefix: "OpenAI", schema: openAiProblemSchema, headers: ORIGIN, shaped: (one) => errorOf(APIS.chat, one) },
-  anthropic: {
-    prefix: "Anthropic",
-    schema: anthropicProblemSchema,
-    headers: ORIGIN,
-    shaped: (one) => errorOf(APIS.messages, one),
-  },
+/** What routes of a tag answer to a request that fails, where it is not RFC 9457's form alone. */
+const PROBLEMS_BY_TAG: Readonly<Record<string, z.ZodType>> = {
+  Chat: openAiProblemSchema,
+  Messages: anthropicProblemSchema,
 };
 
-const MEDIA_TYPE = "application/problem+json";
-
-/** The problems of an operation, by status, and `default` for the rest. */
-function problemResponses(statuses: readonly number[], shape: ProblemShape) {
-  const { prefix, schema, headers } = SHAPES[shape];
-  const refTo = (status: number) => ({ $ref: `#/components/responses/${prefix}${PROBLEMS[status]?.name}` });
+/** Every answer but success. */
+function problemResponse(tag: string) {
+  const shaped = PROBLEMS_BY_TAG[tag];
+  const origin = shaped === undefined ? [] : (["x-memprefix-error-origin"] as const);
   return {
-    ...(Object.fromEntries(statuses.map((status) => [status, refTo(status)])) as Record<number, { $ref: string }>),
-    default: {
-      description: "Another problem.",
-      headers: headerReferences([...headers, "retry-after", ...RATE_HEADERS]),
-      content: { [MEDIA_TYPE]: { schema } },
-    },
+    description: "A problem; its status says of which kind.",
+    headers: describedHeaders([...origin, "retry-after", "www-authenticate", ...RATE_HEADERS]),
+    content: { "application/problem+json": { schema: shaped ?? problemSchema } },
   };
 }
 
-/** Every response that {@link problemResponses} may refer to, by its component's name. */
-export function problemComponents() {
-  return Object.values(SHAPES).flatMap(({ prefix, headers, shaped }) =>
-    Object.entries(PROBLEMS).map(([status, { name, description, detail, errors, headers: own = RATE_HEADERS }]) => {
-      const example = problem(Number(status), detail, errors);
-      const schema = { $ref: `#/components/schemas/${prefix}Problem` };
-      return {
-        name: `${prefix}${name}`,
-        response: {
-          description,
-          headers: headerReferences([...headers, ...(own as readonly HeaderName[])]),
-          content: { [MEDIA_TYPE]: { schema, example: { ...example, ...shaped(example) } } },
-        },
-      };
-    }),
-  );
-}
-
 /*
- * The operations of the OpenAPI document. `openapi.json` has their words and `examples.json` their examples, both by operation id; schemas
- * are the contracts'. The examples of the user `ana` follow each other: a conversation's first turn, what the engine reported of it, what
- * is stored then. A test sends the requests and compares the answers.
+ * The operations of the OpenAPI document. `openapi.json` has their words and `examples.json` examples of their bodies, both by
+ * operation id; schemas are the contracts'. A test sends the examples.
  */
 
 /** An operation with ids in its path exists a second time, `…ByQuery`. */
@@ -136,17 +64,11 @@ interface Operation {
   readonly tag: string;
   readonly summary: string;
   readonly description: string;
-  /** Statuses of problems beside those of every route; others are `default`. */
-  readonly also?: readonly number[];
-  /** All statuses of problems, of a route to which those of every route do not apply. */
-  readonly problems?: readonly number[];
 }
 
 const OPERATIONS: Readonly<Record<OperationId, Operation>> = document.operations;
 
-/** An operation's examples; neither where there is none. */
-const exampleOf = (id: OperationId): { readonly request?: unknown; readonly answer?: unknown } =>
-  (examples as Partial<Record<OperationId, { readonly request?: unknown; readonly answer?: unknown }>>)[id] ?? {};
+const EXAMPLES: Readonly<Partial<Record<OperationId, unknown>>> = examples;
 
 /** A body's schema, or its schemas by media type; the example is JSON's. */
 type Bodies = z.ZodType | Readonly<Record<string, z.ZodType>>;
@@ -177,12 +99,9 @@ export interface Described {
 
 /** An operation as the document has it. */
 export function operation(id: OperationId, of: Described): RouteConfig {
-  const { tag, summary, description, also = [], problems } = OPERATIONS[id];
+  const { tag, summary, description } = OPERATIONS[id];
   const { method, path, params, query, headers, body, security, isByQuery = false } = of;
   const { status = 200, says = "Success.", answerHeaders = RATE_HEADERS, answer, others = {} } = of;
-  const example = exampleOf(id);
-  const shape = SHAPES_BY_TAG[tag] ?? "problem";
-  const statuses = problems ?? [...(body === undefined ? REQUEST_PROBLEMS : BODY_PROBLEMS), ...also];
   return {
     method,
     path,
@@ -190,33 +109,30 @@ export function operation(id: OperationId, of: Described): RouteConfig {
     tags: [tag],
     summary,
     description: isByQuery ? document.byQuery : description,
-    ...(shape === "problem" ? {} : { servers: document.proxyServers }),
+    ...(tag in PROBLEMS_BY_TAG ? { servers: document.proxyServers } : {}),
     ...(security === undefined ? {} : { security: [...security] }),
     ...(of.isPretty ? { parameters: query === undefined ? [PRETTY_PARAMETER] : [] } : {}),
     request: {
       ...(params === undefined ? {} : { params }),
       ...(query === undefined ? {} : { query }),
       ...(headers === undefined ? {} : { headers }),
-      ...(body === undefined ? {} : { body: { required: true, content: contentOf(body, example.request) } }),
+      ...(body === undefined ? {} : { body: { required: true, content: contentOf(body, EXAMPLES[id]) } }),
     },
     responses: {
       [status]: {
         description: says,
-        ...(answerHeaders.length === 0 ? {} : { headers: headerReferences(answerHeaders) }),
-        ...(answer === undefined ? {} : { content: contentOf(answer, example.answer) }),
+        ...(answerHeaders.length === 0 ? {} : { headers: describedHeaders(answerHeaders) }),
+        ...(answer === undefined ? {} : { content: contentOf(answer) }),
       },
       ...others,
-      ...problemResponses(statuses, shape),
+      default: problemResponse(tag),
     },
   };
 }
 
-/** In which shape problems are sent, where it is not RFC 9457's alone. */
-const SHAPES_BY_TAG: Readonly<Record<string, ProblemShape>> = { Chat: "openai", Messages: "anthropic" };
-
 const JSON_TYPE = "application/json";
 
-function contentOf(bodies: Bodies, example: unknown) {
+function contentOf(bodies: Bodies, example?: unknown) {
   const byType = bodies instanceof z.ZodType ? { [JSON_TYPE]: bodies } : bodies;
   return Object.fromEntries(
     Object.entries(byType).map(([type, schema]) => [

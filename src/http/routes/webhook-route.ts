@@ -4,7 +4,6 @@ import * as field from "../../service/fields/fields.js";
 import type { MemoryEvent } from "../../service/records/user-records.js";
 import words from "../contracts/openapi.json" with { type: "json" };
 import { readJson } from "../guards/body.js";
-import { problemSchema } from "../problems/problem.js";
 import { type HttpEnvironment, WEBHOOK_PATH } from "../requests/request.js";
 import { addRoute, validated } from "./json-route.js";
 
@@ -59,12 +58,6 @@ export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
     status: 204,
     says: "Success, or nothing to do.",
     answerHeaders: [],
-    others: {
-      401: {
-        description: "The request does not have the webhook's token.",
-        content: { "application/problem+json": { schema: problemSchema } },
-      },
-    },
     security: words.webhookSecurity,
     isPretty: false,
   } as const;

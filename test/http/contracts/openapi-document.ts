@@ -4,7 +4,7 @@ import type { Exchange, ServedApp } from "../server/served-app.js";
 
 type Json = Record<string, unknown>;
 
-const reference = z.strictObject({ $ref: z.string() });
+const header = z.strictObject({ description: z.string(), schema: z.record(z.string(), z.unknown()) });
 const content = z.record(
   z.string(),
   z.strictObject({ schema: z.record(z.string(), z.unknown()), example: z.unknown().optional() }),
@@ -14,7 +14,7 @@ const security = z.array(
 );
 const response = z.strictObject({
   description: z.string(),
-  headers: z.record(z.string(), reference).optional(),
+  headers: z.record(z.string(), header).optional(),
   content: content.optional(),
 });
 const parameter = z.looseObject({ name: z.string(), in: z.enum(["path", "query", "header"]) });
@@ -23,7 +23,7 @@ const operation = z.looseObject({
   parameters: z.array(parameter).optional(),
   security: security.optional(),
   requestBody: z.object({ required: z.boolean(), content }).optional(),
-  responses: z.record(z.string(), z.union([reference, response])),
+  responses: z.record(z.string(), response),
 });
 const document = z.looseObject({
   openapi: z.literal("3.1.0"),
@@ -31,7 +31,6 @@ const document = z.looseObject({
   security: security.refine((needed) => needed.length > 0),
   components: z.looseObject({
     schemas: z.record(z.string(), z.record(z.string(), z.unknown())),
-    responses: z.record(z.string(), response),
     securitySchemes: z.object({
       bearer: z.looseObject({ type: z.literal("http"), scheme: z.literal("bearer") }),
       apiKey: z.looseObject({ type: z.literal("apiKey"), in: z.literal("header"), name: z.literal("x-api-key") }),
@@ -40,10 +39,9 @@ const document = z.looseObject({
   paths: z.record(z.string(), z.record(z.string(), operation)),
 });
 
-/** A JSON body of the document that has an example, with where it stands. */
+/** A request's JSON body of the document that has an example, with where it stands. */
 export interface DocumentedExample {
   readonly operationId: string;
-  readonly part: "request" | "answer" | "problem";
   readonly value: unknown;
   readonly schema: Json;
 }
@@ -70,11 +68,6 @@ export class OpenApiDocument {
   /** Whether an operation asks for no key. */
   isOpen(method: string, path: string): boolean {
     return (this.#document.paths[path]?.[method]?.security ?? this.#document.security).length === 0;
-  }
-
-  /** The statuses that are described by themselves. */
-  statuses(method: string, path: string): string[] {
-    return Object.keys(this.#document.paths[path]?.[method]?.responses ?? {});
   }
 
   /** Every `$ref` anywhere in it. */
@@ -119,54 +112,34 @@ export class OpenApiDocument {
     return parameters.filter((one) => one.in === "query").map(({ name }) => name);
   }
 
-  /** The media types of an operation's success. */
-  answerTypes(method: string, path: string): string[] {
-    const { responses = {} } = this.#document.paths[path]?.[method] ?? {};
-    const success = Object.keys(responses).find((status) => status.startsWith("2"));
-    return Object.keys(this.#response(method, path, Number(success))?.content ?? {});
-  }
-
   /** What an example's schema says is wrong with it. */
   issuesOf({ schema, value }: DocumentedExample): readonly unknown[] {
     return this.#issues(schema, value);
   }
 
-  /** Every example. */
+  /** Every example of a request's body. */
   get examples(): DocumentedExample[] {
-    const operations = Object.values(this.#document.paths).flatMap((methods) => Object.values(methods));
-    return operations.flatMap(({ operationId, requestBody, responses }) => [
-      ...this.#examplesIn(operationId, "request", requestBody?.content),
-      ...Object.entries(responses).flatMap(([status, given]) =>
-        this.#examplesIn(operationId, status.startsWith("2") ? "answer" : "problem", this.#resolved(given)?.content),
-      ),
-    ]);
-  }
-
-  /** Every JSON body of a request or of a success, as `compose request`. */
-  get jsonBodies(): string[] {
-    const JSON_TYPE = "application/json";
-    return Object.entries(this.#document.paths).flatMap(([path, methods]) =>
-      Object.entries(methods).flatMap(([method, { operationId, requestBody }]) => [
-        ...(requestBody?.content[JSON_TYPE] === undefined ? [] : [`${operationId} request`]),
-        ...(this.answerTypes(method, path).includes(JSON_TYPE) ? [`${operationId} answer`] : []),
-      ]),
+    return this.#operations.flatMap(({ operationId, requestBody }) =>
+      Object.values(requestBody?.content ?? {})
+        .filter(({ example }) => example !== undefined)
+        .map(({ schema, example: value }) => ({ operationId, value, schema })),
     );
   }
 
-  #examplesIn(operationId: string, part: DocumentedExample["part"], of: z.output<typeof content> = {}) {
-    return Object.values(of)
-      .filter(({ example }) => example !== undefined)
-      .map(({ schema, example: value }) => ({ operationId, part, value, schema }));
+  /** Every operation whose request has a JSON body. */
+  get jsonBodies(): string[] {
+    return this.#operations
+      .filter(({ requestBody }) => requestBody?.content["application/json"] !== undefined)
+      .map(({ operationId }) => operationId);
+  }
+
+  get #operations(): z.output<typeof operation>[] {
+    return Object.values(this.#document.paths).flatMap((methods) => Object.values(methods));
   }
 
   #response(method: string, path: string, status: number): z.output<typeof response> | undefined {
     const responses = this.#document.paths[path]?.[method]?.responses ?? {};
-    return this.#resolved(responses[String(status)] ?? responses["default"]);
-  }
-
-  #resolved(given: z.output<typeof reference> | z.output<typeof response> | undefined) {
-    if (given === undefined || !("$ref" in given)) return given;
-    return this.#document.components.responses[given.$ref.replace("#/components/responses/", "")];
+    return responses[String(status)] ?? responses["default"];
   }
 
   #issues(schema: Json, value: unknown): readonly unknown[] {

@@ -55,7 +55,7 @@ describe("the headers of an answer", () => {
       if (answer.status === 200) continue;
       expect(answer.status).toBe(429);
       expect(ownHeaders(answer).toSorted()).toEqual([...rate, "retry-after"].toSorted());
-      expect(document.headers("post", "/evict", 429).toSorted()).toEqual([...rate, "retry-after"].toSorted());
+      expect(document.headers("post", "/evict", 429)).toEqual(expect.arrayContaining([...rate, "retry-after"]));
       return;
     }
   });

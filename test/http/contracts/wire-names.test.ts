@@ -173,13 +173,11 @@ describe("an answer's JSON, read by the client", () => {
   });
 
   it("goes back into the same JSON, for every example of the document", () => {
-    const known: Readonly<Record<string, { readonly request?: unknown; readonly answer?: unknown }>> = examples;
-    const bodies = Object.entries(ROUTES).flatMap(([name, { operation, unmodified }]) => {
-      const { request: asked, answer } = known[operation ?? ""] ?? {};
-      const isOurs = name !== "composeLines" && name !== "receiveMem0Event";
-      return isOurs ? [asked, answer].filter((json) => json !== undefined).map((json) => ({ json, unmodified })) : [];
-    });
-    expect(bodies.length).toBeGreaterThan(12);
+    const known: Readonly<Record<string, unknown>> = examples;
+    const bodies = Object.values(ROUTES)
+      .map(({ operation, unmodified }) => ({ json: known[operation ?? ""], unmodified }))
+      .filter(({ json }) => json !== undefined);
+    expect(bodies.length).toBeGreaterThan(3);
     for (const { json, unmodified } of bodies) expect(toWire(fromWire(json, unmodified), unmodified)).toEqual(json);
   });
 });
