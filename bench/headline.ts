@@ -94,7 +94,7 @@ for (const k of [20, 100]) {
   const replay = {
     k,
     policy: "prefix-exact",
-    budget: { average: null, each: null },
+    budgetRatio: null,
     window: 20,
     limit: turns,
   } as const;

@@ -66,7 +66,7 @@ async function costsOf(
         {
           k,
           policy: "prefix-exact",
-          budget: { average: null, each: null },
+          budgetRatio: null,
           window,
           // The others have no ratio.
           histories: WINDOW_HISTORIES.filter((history) => at === 0 || hasRatio(history)),

@@ -212,7 +212,6 @@ function commandLine(call: Invocation): Command {
       "most memory tokens of carry-over over all prompts so far, as a multiple of those retrieved; in a conversation, of what each turn adds (default: none, which orders as prefix-exact)",
       ratio,
     )
-    .option("--budget-each <number>", "the same bound for every single prompt; both may be given", ratio)
     .addOption(
       new Option(
         "--layout <name>",

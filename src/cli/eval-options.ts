@@ -25,7 +25,6 @@ interface OptionRow<T> {
   readonly choices?: readonly string[];
   readonly standard?: T;
   readonly isNeeded?: true;
-  readonly conflicts?: string;
 }
 
 /** An option that may be left out. */
@@ -83,10 +82,6 @@ const RUN_OPTIONS = {
     list(ratio),
     [1.5],
   ),
-  budgetEach: {
-    ...optional("<numbers>", "the same bound for every single prompt instead", list(ratio)),
-    conflicts: "budgetRatio",
-  },
   retention: standard(
     "<names>",
     `what later prompts of a conversation keep: ${RETENTION_NAMES.join(", ")}`,
@@ -192,7 +187,6 @@ export function withRunOptions(command: Command): Command {
     if (row.read !== undefined) option.argParser(row.read);
     if (row.choices !== undefined) option.choices(row.choices);
     if (row.standard !== undefined && !isOff) option.default(row.standard);
-    if (row.conflicts !== undefined) option.conflicts(row.conflicts);
     command.addOption(option.makeOptionMandatory(row.isNeeded === true));
   }
   return command;

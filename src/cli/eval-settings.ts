@@ -62,7 +62,7 @@ export function describeRun(options: EvalLocomoOptions, { sha256, conversations 
       annotations: options.annotations.map((wanted) => (wanted === "default" ? null : wanted)),
       depths: depthsOf(options, engine.kind),
       retentions,
-      ...budgetOf(options),
+      budgetRatios: options.budgetRatio,
       ...windowed(options),
     }),
     settings: {
@@ -84,12 +84,6 @@ function windowed(options: EvalLocomoOptions): Pick<ArmChoices, "windows" | "his
   if (problem !== null) throw new EvaluationError(problem);
   const { window = [null], history = WINDOW_HISTORIES, historyRatio = null } = options;
   return { windows: window, histories: history, historyRatio };
-}
-
-function budgetOf({ budgetRatio, budgetEach }: EvalLocomoOptions): Pick<ArmChoices, "budgetRatios" | "budgetOf"> {
-  return budgetEach === undefined
-    ? { budgetRatios: budgetRatio, budgetOf: "all" }
-    : { budgetRatios: budgetEach, budgetOf: "each" };
 }
 
 function depthsOf(

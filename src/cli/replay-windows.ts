@@ -14,7 +14,6 @@ export interface WindowCommand {
   readonly k: number;
   readonly policy?: PolicyName;
   readonly budgetRatio?: number;
-  readonly budgetEach?: number;
   readonly cache: "radix" | "blocks";
   /** Capacity of the simulated cache in tokens; absent: unlimited. */
   readonly capacity?: number;
@@ -28,10 +27,10 @@ export interface WindowCommand {
 
 /** Replays a trace as a conversation of which the client sends its last `window` messages; a table, or JSON of every request. */
 export async function replayWindow(trace: RecordedTrace, window: number, command: WindowCommand): Promise<string> {
-  const { k, budgetRatio = null, budgetEach = null, historyRatio = null, answer, limit } = command;
+  const { k, budgetRatio = null, historyRatio = null, answer, limit } = command;
   const policy = command.policy ?? DEFAULT_POLICY;
   const histories = command.history ?? WINDOW_HISTORIES;
-  const replay = { k, policy, budget: { average: budgetRatio, each: budgetEach }, window, histories, historyRatio };
+  const replay = { k, policy, budgetRatio, window, histories, historyRatio };
   const arms = await replayWindows(
     trace,
     { ...replay, answer, limit },

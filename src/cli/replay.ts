@@ -36,7 +36,6 @@ const NOT_FOR_A_BATCH = [
   ["peer", "--peer"],
   ["policy", "--policy"],
   ["budgetRatio", "--budget-ratio"],
-  ["budgetEach", "--budget-each"],
 ] as const;
 
 /**
@@ -105,7 +104,6 @@ function replay(
     k: command.k,
     policy,
     budgetRatio: command.budgetRatio ?? null,
-    budgetEach: command.budgetEach,
     layout: command.layout === "conversation" ? "conversation" : "single",
     retention,
     limit: command.limit,

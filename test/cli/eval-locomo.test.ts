@@ -60,8 +60,7 @@ describe("memprefix eval locomo, simulated", () => {
       const replayed = replayTrace(trace, new BlockHashCache(), tokens, {
         k: arm.k,
         policy: ORDERING_POLICIES[arm.policy],
-        budgetRatio: arm.budgetOf === "all" ? arm.budgetRatio : null,
-        budgetEach: arm.budgetOf === "each" ? arm.budgetRatio : null,
+        budgetRatio: arm.budgetRatio,
         layout: arm.layout,
         retention: arm.retention ?? undefined,
         reports: true,
@@ -99,7 +98,7 @@ describe("memprefix eval locomo, simulated", () => {
         {
           k: 5,
           policy: "prefix-exact",
-          budget: { average: null, each: null },
+          budgetRatio: null,
           window,
           histories: HISTORY_NAMES,
           historyRatio: 3,

@@ -180,9 +180,6 @@ describe("memprefix replay", () => {
     const shared = await sentWith("--budget-ratio", "1.4");
     expect(shared.sentRatio).toBeLessThanOrEqual(1.4);
     expect(shared.largestSentRatio).toBeLessThanOrEqual(1.5 * 1.4);
-    expect((await sentWith("--budget-each", "1.4")).largestSentRatio).toBeLessThanOrEqual(1.4);
-    const both = await sentWith("--budget-ratio", "1.4", "--budget-each", "1.1");
-    expect(both.largestSentRatio).toBeLessThanOrEqual(1.1);
   });
 
   it("shows a batch in every order and under every schedule; planned it reuses most", async () => {
@@ -203,7 +200,6 @@ describe("memprefix replay", () => {
 
   it.each([
     ["--json", "--json: does not apply to a batch"],
-    ["--budget-each=2", "--budget-each: does not apply to a batch"],
     ["--policy=sorted", "--policy: does not apply to a batch"],
     ["--window=8", "--window: needs --layout conversation"],
   ])("refuses a batch with %s", async (option, message) => {

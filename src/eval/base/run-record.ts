@@ -79,10 +79,8 @@ const arm = z.strictObject({
   policy: z.enum(ARM_POLICIES),
   /** Null in single prompts and where prompts are not memprefix's. */
   retention: z.enum(RETENTION_NAMES).nullable(),
-  /** Memory budget as a multiple of the tokens retrieved; null: none. */
+  /** Most memory tokens over all prompts so far, as a multiple of those retrieved; null: no bound. */
   budgetRatio: z.number().positive().nullable(),
-  /** What the budget bounds: each prompt, or all of them together at any time. */
-  budgetOf: z.enum(["each", "all"]),
   /** Null: all of it, and in single prompts. */
   window: window.nullable(),
   /** Null: memprefix's default, or prompts are not memprefix's. */

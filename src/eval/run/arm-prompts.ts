@@ -98,20 +98,13 @@ export function handBuiltPrompts(list: MemoryList, policy: keyof typeof BY_HAND,
   };
 }
 
-/** Memory tokens that carry-over may send, as a multiple of those retrieved; null: no such bound. */
-export interface MemoryBudget {
-  /** Over all prompts so far. */
-  readonly average: number | null;
-  /** Of every single prompt. */
-  readonly each: number | null;
-}
-
 /** What memprefix's prompts are built with. */
 export interface ComposedPromptsOptions {
   /** Opens one without users, on this clock; closed with the builder. */
   readonly openMemprefix: (now: () => number) => Memprefix;
   readonly arm: Pick<EvalArm, "layout" | "retention" | "window" | "annotations" | "depth">;
-  readonly budget: MemoryBudget;
+  /** Memory tokens that carry-over may send over all prompts so far, as a multiple of those retrieved; null: no bound. */
+  readonly budgetRatio: number | null;
   readonly policy: PolicyName;
   readonly family: EngineName;
   readonly mark: string | null;
@@ -130,7 +123,7 @@ const CONVERSATION = "questions" as ConversationId;
 
 /** With memprefix, through its service. */
 export function composedPrompts(list: MemoryList, options: ComposedPromptsOptions): PromptBuilder {
-  const { openMemprefix, arm, budget, policy, family, mark, promptTokens, chooseDepth } = options;
+  const { openMemprefix, arm, budgetRatio, policy, family, mark, promptTokens, chooseDepth } = options;
   const { window } = arm;
   let now = 0;
   const memprefix = openMemprefix(() => now);
@@ -151,8 +144,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         ...(arm.retention === null ? {} : { retention: arm.retention }),
         ...(window === null ? {} : { history: window.history, historyRatio: window.ratio }),
         ...(arm.annotations === null ? {} : { annotations: arm.annotations === "paper" ? "paper" : false }),
-        memoryBudgetRatio: budget.average,
-        memoryBudgetTokens: budget.each === null ? null : Math.floor(budget.each * retrievedTokens),
+        memoryBudgetRatio: budgetRatio,
       });
       const startedAt = performance.now();
       // As the service composes for an engine whose list of models it has read.

@@ -25,7 +25,6 @@ export interface ArmChoices {
   readonly retentions: readonly RetentionName[];
   /** What carry-over may send, as a multiple of the tokens retrieved; does not apply to the other policies. */
   readonly budgetRatios: readonly number[];
-  readonly budgetOf: EvalArm["budgetOf"];
   /** How many of its last messages a conversation's client sends; null: all. */
   readonly windows: readonly (number | null)[];
   /** What memprefix makes of a window; does not apply where all is sent. */
@@ -70,18 +69,14 @@ export function armsOf(choices: ArmChoices): EvalArm[] {
   return [...new Map(arms.map((arm) => [arm.id, arm])).values()];
 }
 
-type Way = Pick<EvalArm, "retention" | "budgetRatio" | "budgetOf">;
+type Way = Pick<EvalArm, "retention" | "budgetRatio">;
 
 /** Retentions and budgets of one policy; single prompts have one turn. */
-function waysOf(
-  layout: ArmLayout,
-  policy: ArmPolicy,
-  { retentions, budgetRatios, budgetOf }: ArmChoices,
-): readonly Way[] {
-  if (!isComposed(policy)) return [{ retention: null, budgetRatio: null, budgetOf }];
+function waysOf(layout: ArmLayout, policy: ArmPolicy, { retentions, budgetRatios }: ArmChoices): readonly Way[] {
+  if (!isComposed(policy)) return [{ retention: null, budgetRatio: null }];
   const kept = layout === "single" ? [null] : retentions;
   const budgets = policy === "carry-over" ? budgetRatios : [null];
-  return budgets.flatMap((budgetRatio) => kept.map((retention) => ({ retention, budgetRatio, budgetOf })));
+  return budgets.flatMap((budgetRatio) => kept.map((retention) => ({ retention, budgetRatio })));
 }
 
 function sentWith(
@@ -112,10 +107,10 @@ function idOf(arm: Omit<EvalArm, "id">): string {
 }
 
 /** How an arm builds its prompts: the parts of its name after its group's. */
-function buildLabels({ policy, retention, window, annotations, depth, ...budget }: Omit<EvalArm, "id">): string[] {
+function buildLabels({ policy, retention, window, annotations, depth, budgetRatio }: Omit<EvalArm, "id">): string[] {
   return [
     policy,
-    ...budgetLabel(budget),
+    ...budgetLabel({ budgetRatio }),
     ...(retention === null ? [] : [retention]),
     ...(window?.history == null ? [] : [window.history]),
     ...(window?.ratio == null ? [] : [`ratio ${window.ratio}`]),
@@ -130,8 +125,8 @@ export function depthLabel(depth: ArmDepth | null): readonly string[] {
 }
 
 /** A budget's part of an arm's name: empty without one. */
-export function budgetLabel({ budgetRatio, budgetOf }: Pick<EvalArm, "budgetRatio" | "budgetOf">): readonly string[] {
-  return budgetRatio === null ? [] : [`≤${budgetRatio}×${budgetOf === "all" ? " on average" : ""}`];
+export function budgetLabel({ budgetRatio }: Pick<EvalArm, "budgetRatio">): readonly string[] {
+  return budgetRatio === null ? [] : [`≤${budgetRatio}× on average`];
 }
 
 /**

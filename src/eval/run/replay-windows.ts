@@ -7,14 +7,15 @@ import { MemoryList } from "../base/prompt-memories.js";
 import type { HAND_BUILT } from "../base/run-record.js";
 import { memoriesOf, type RecordedTrace, saidTo } from "../replay/recorded-trace.js";
 import { type ReplayedRequest, type ReplayTotals, type TextTokens, totalsOf } from "../replay/replay-trace.js";
-import { composedPrompts, handBuiltPrompts, type MemoryBudget, type PromptBuilder } from "./arm-prompts.js";
+import { composedPrompts, handBuiltPrompts, type PromptBuilder } from "./arm-prompts.js";
 import { hasRatio, historySent } from "./arms.js";
 
 /** A trace as one conversation whose client sends a window of its history. */
 export interface WindowReplay {
   readonly k: number;
   readonly policy: PolicyName;
-  readonly budget: MemoryBudget;
+  /** As `memory_budget_ratio`; null: no bound. */
+  readonly budgetRatio: number | null;
   /** Last messages that the client sends, the question among them. */
   readonly window: number;
   /** What memprefix makes of the window; each is an arm. */
@@ -76,7 +77,7 @@ export async function replayWindows(
         },
         window: windowOf(replay, arm),
       },
-      budget: replay.budget,
+      budgetRatio: replay.budgetRatio,
       policy: replay.policy,
       family: "generic",
       mark: null,

@@ -99,12 +99,11 @@ async function openArm(parts: RunParts, conversation: string, list: MemoryList, 
   const cache = await engine.open(arm, conversation);
   const { mark, promptTokens, chooseDepth } = cache;
   const { family } = engine;
-  const { policy, budgetRatio, budgetOf } = arm;
-  const budget = budgetOf === "all" ? { average: budgetRatio, each: null } : { average: null, each: budgetRatio };
+  const { policy, budgetRatio } = arm;
   const prompts =
     policy === "readme" || policy === "last-message"
       ? handBuiltPrompts(list, policy, mark)
-      : composedPrompts(list, { openMemprefix, arm, budget, policy, family, mark, promptTokens, chooseDepth });
+      : composedPrompts(list, { openMemprefix, arm, budgetRatio, policy, family, mark, promptTokens, chooseDepth });
   return new ArmRun({ arm, conversation, prompts, cache, countsAlike: engine.kind === "simulated", judge });
 }
 

@@ -28,7 +28,7 @@ async function promptsOf(arm: Partial<EvalArm>, promptTokens: number | null = nu
   const builder = composedPrompts(list, {
     openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
     arm: { ...EXACT_ARM, ...arm },
-    budget: { average: null, each: null },
+    budgetRatio: null,
     policy: "prefix-exact",
     family: "generic",
     mark: null,

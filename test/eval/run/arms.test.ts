@@ -16,7 +16,6 @@ describe("armsOf", () => {
       policies: ["readme", "prefix-exact", "carry-over"],
       retentions: ["keep", "auto"],
       budgetRatios: [1.5],
-      budgetOf: "all",
       ...WHOLE,
     });
     expect(arms.map(({ id }) => id)).toEqual([
@@ -40,7 +39,6 @@ describe("armsOf", () => {
       policies: ["readme", "last-message", "prefix-exact"],
       retentions: ["keep"],
       budgetRatios: [1.5],
-      budgetOf: "all",
       ...OWN,
       windows: [8, 20],
       histories: ["exact", "extended"],
@@ -93,7 +91,6 @@ describe("armsOf", () => {
       budgetRatios: fc.uniqueArray(fc.double({ min: 1, max: 100, noNaN: true }), { minLength: 1, maxLength: 3 }),
       annotations: some(null, ...ARM_ANNOTATIONS),
       depths: some(null, { firstBlocks: 5, entropyNats: 1 }, { firstBlocks: 5, entropyNats: 2 }),
-      budgetOf: fc.constantFrom("each" as const, "all" as const),
       windows: some(null, 1, 8, 20),
       histories: some(...HISTORY_NAMES),
       historyRatio: fc.option(fc.double({ min: 1, max: 100, noNaN: true })),

@@ -10,7 +10,6 @@ export const DEFAULT_ARMS: ArmChoices = {
   depths: [null],
   retentions: [DEFAULT_RETENTION],
   budgetRatios: [1.5],
-  budgetOf: "all",
   windows: [null],
   histories: ["exact"],
   historyRatio: null,

@@ -26,7 +26,7 @@ const SMALL = readTrace({
 const WINDOW: WindowReplay = {
   k: 20,
   policy: "prefix-exact",
-  budget: { average: null, each: null },
+  budgetRatio: null,
   window: 3,
   histories: HISTORY_NAMES,
   historyRatio: null,
@@ -85,7 +85,7 @@ describe("replaying a window", () => {
       ...SMALL,
       questions: SMALL.questions.map((asked) => ({ ...asked, retrieved: [0, 1, 2] })),
     });
-    const arm = await replayOf(trace, { policy: "carry-over", window: 1, budget: { average: 1.5, each: null } });
+    const arm = await replayOf(trace, { policy: "carry-over", window: 1, budgetRatio: 1.5 });
     expect(arm("exact").totals.sentRatio).toBeLessThanOrEqual(1.5);
   });
 

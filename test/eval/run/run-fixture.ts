@@ -7,7 +7,6 @@ export const README_ARM: EvalArm = {
   policy: "readme",
   retention: null,
   budgetRatio: null,
-  budgetOf: "all",
   window: null,
   annotations: null,
   depth: null,
