@@ -6,8 +6,13 @@ import type { Listening } from "./own-directories.js";
 
 const server = await testServer();
 
+interface Message {
+  readonly role: string;
+  readonly content: string;
+}
+
 interface Composed {
-  readonly messages: readonly { readonly role: string; readonly content: string }[];
+  readonly messages: readonly Message[];
 }
 
 const TEA = { id: "m-tea", memory: "Ana likes green tea." };
@@ -71,6 +76,34 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
     expect(
       JSON.stringify(await compose(two, { messages: [{ role: "user", content: "?" }], memories: [TEA] })),
     ).not.toContain("green tea");
+  });
+
+  it("lose and double nothing of 32 clients who share users, every request of which is sent to both", async () => {
+    const environment = { MEMPREFIX_DATABASE_URL: await newDatabase(server.url ?? ""), MEMPREFIX_SOURCE: "none" };
+    const instances = await Promise.all([memprefix.serve(environment), memprefix.serve(environment)]);
+    const turns = 5;
+    const talk = async (client: number) => {
+      const conversation = { user_id: `user-${client % 4}`, conversation_id: `c-${client}`, retention: "keep" };
+      const messages: Message[] = [];
+      let before: readonly Message[] = [];
+      for (let turn = 0; turn < turns; turn++) {
+        messages.push({ role: "user", content: `Question ${turn} of ${client}` });
+        const memories = [turn, turn + client, 99].map((n) => ({ id: `m-${n}`, memory: `Fact ${n}.` }));
+        const body = { ...conversation, request_id: `r-${client}-${turn}`, messages, memories };
+        const [one, other] = (await Promise.all(instances.map((instance) => compose(instance, body)))) as [
+          Composed,
+          Composed,
+        ];
+        expect(other).toEqual(one);
+        expect(one.messages.slice(0, before.length)).toEqual(before);
+        const answer = { role: "assistant", content: `Answer ${turn}` };
+        before = [...one.messages, answer];
+        messages.push(answer);
+      }
+    };
+    await Promise.all(Array.from({ length: 32 }, (_, client) => talk(client)));
+    const looked = await memprefix.run(["doctor"], { environment });
+    expect(looked.stdout).toMatch(/^store +ok +160 requests of 4 users load$/m);
   });
 
   it("share the dashboard's figures, and take a deleted user out of them everywhere", async () => {
