@@ -94,16 +94,4 @@ describe.skipIf(missing !== null)(`behind PgBouncer${missing === null ? "" : ` (
     await cut.close();
     await proxy.stop();
   });
-
-  it("statements that were taken for prepared are sent whole, once they are found not to be", async () => {
-    const named = new PostgresDatabase(new Connections(url, new Statements(true)));
-    for (let round = 0; round < 3; round++) {
-      const reads = await Promise.all(Array.from({ length: 20 }, () => commitsOf(named, ana)));
-      expect(reads).toEqual(Array(20).fill(round));
-      await Promise.all([named.write([counted(ana)]), commitsOf(named, ana)]);
-    }
-    await commitTo(named, ana);
-    expect(await commitsOf(named, ana)).toBe(4);
-    await named.close();
-  });
 });

@@ -33,7 +33,7 @@ describe("statements for PostgreSQL", () => {
   });
 
   it("have one name for one text, until names are forgotten", () => {
-    const statements = new Statements(true);
+    const statements = new Statements(false);
     const named = statements.query({ text: "select $1", values: [1] });
     expect(named).toMatchObject({ text: "select $1", values: [1] });
     expect(statements.query({ text: "select $1", values: [2] }).name).toBe(named.name);

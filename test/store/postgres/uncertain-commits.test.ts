@@ -82,12 +82,10 @@ describe.skipIf(server.url === null)("a commit whose connection is lost at its e
     async (where) => {
       proxy.cut(where, 3);
       const text = "update scopes set version = 7 where tenant = $1 and user_id = $2";
-      await cut.write([{ text, values: [ana.tenant, ana.userId] }]);
+      const statement = { text, values: [ana.tenant, ana.userId] };
+      await cut.write([statement, statement]);
       expect(await commitsOf(other, ana)).toBe(7);
       expect(proxy.count()).toBe(3);
-      proxy.cut(where);
-      expect(await commitsOf(cut, ana)).toBe(7);
-      expect(proxy.count()).toBe(4);
     },
   );
 });
