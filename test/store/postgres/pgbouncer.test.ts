@@ -1,14 +1,11 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Database } from "../../../src/store/database.js";
-import { Connections } from "../../../src/store/postgres/connections.js";
-import { PostgresDatabase } from "../../../src/store/postgres/database.js";
 import { openPostgres } from "../../../src/store/postgres/open.js";
-import { Statements } from "../../../src/store/postgres/statements.js";
 import { startCuttingProxy } from "../../postgres/cutting-proxy.js";
 import { missingPgBouncer, type PgBouncer, startPgBouncer } from "../../postgres/pgbouncer.js";
 import { newDatabase, testServer } from "../../postgres/test-server.js";
-import { ana, commitsOf, commitTo, counted, newUser, userNamed } from "./user-rows.js";
+import { ana, commitsOf, commitTo, newUser, userNamed } from "./user-rows.js";
 
 const server = await testServer();
 const missing = server.url === null ? server.missing : missingPgBouncer;
