@@ -3,7 +3,6 @@ import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { moment } from "./format.js";
-import { onColours } from "./theme.js";
 import { valueRange } from "./value-range.js";
 
 /** One series of a chart. */
@@ -97,7 +96,7 @@ function drawnIn(plot: HTMLElement, parts: ChartParts, onStep: (step: number | n
   });
   sized.observe(plot);
   const ending = new AbortController();
-  onColours(ending.signal, draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw, { signal: ending.signal });
   return () => {
     ending.abort();
     sized.disconnect();

@@ -38,25 +38,6 @@ export function filterForm(
   return html`<form class="filters" role="search" aria-label="Filters" onSubmit=${go} onChange=${go}>${fields}${more}</form>`;
 }
 
-/** Values of a parameter, with their words. */
-type Options<V extends string> = readonly (readonly [value: V, title: string])[];
-
-/** Links to a view with other values of one of its parameters. */
-function choices(label: string, path: string, query: URLSearchParams, name: string, options: Options<string>): VNode {
-  const now = chosen(query, name, options);
-  const links = options.map(([value, title]) => {
-    const href = linkTo(path, { ...Object.fromEntries(query), [name]: value });
-    return html`<a class="button" href=${href} aria-current=${value === now ? "true" : undefined}>${title}</a>`;
-  });
-  return html`<nav class="windows" aria-label=${label}>${links}</nav>`;
-}
-
-/** The option that the address names, else the first one. */
-function chosen<V extends string>(query: URLSearchParams, name: string, options: Options<V>): V {
-  const [[first] = [""]] = options;
-  return options.find(([value]) => value === query.get(name))?.[0] ?? (first as V);
-}
-
 const WINDOWS = [
   ["hour", "Hour"],
   ["day", "Day"],
@@ -65,11 +46,16 @@ const WINDOWS = [
 
 /** Links for the windows of time. */
 export function windowLinks(path: string, query: URLSearchParams): VNode {
-  return choices("Window of time", path, query, "window", WINDOWS);
+  const now = summed(query).window;
+  const links = WINDOWS.map(([window, title]) => {
+    const href = linkTo(path, { ...Object.fromEntries(query), window });
+    return html`<a class="button" href=${href} aria-current=${window === now ? "true" : undefined}>${title}</a>`;
+  });
+  return html`<nav class="windows" aria-label="Window of time">${links}</nav>`;
 }
 
-/** What sums are of, by the address: a window of time, and one model, engine or layout. */
+/** What sums are of, by the address: a window of time, and one model. */
 export function summed(query: URLSearchParams) {
-  const window = chosen(query, "window", WINDOWS);
-  return { window, model: query.get("model"), engine: query.get("engine"), layout: query.get("layout") };
+  const [window] = WINDOWS.find(([name]) => name === query.get("window")) ?? WINDOWS[0];
+  return { window, model: query.get("model") };
 }

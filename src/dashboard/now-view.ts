@@ -31,7 +31,7 @@ export const nowView = loading(
     </p>`;
     return html`
       <div class="row spread">
-        <div><h1>How much of what is sent is cached?</h1>${["model", "engine", "layout"].map((name) => filterTag(name, query))}</div>
+        <div><h1>How much of what is sent is cached?</h1>${filterTag(query)}</div>
         ${windowLinks("", query)}
       </div>
       ${health?.degraded?.map(({ part, reason, since }) =>
@@ -50,11 +50,10 @@ export const nowView = loading(
   },
 );
 
-function filterTag(name: string, query: URLSearchParams): VNode | null {
-  const value = query.get(name);
-  if (value === null) return null;
-  const rest = Object.fromEntries([...query].filter(([other]) => other !== name));
-  return html`<a class="tag" href=${linkTo("", rest)} title="Remove this filter">${name}: ${value} ✕</a>`;
+function filterTag(query: URLSearchParams): VNode | null {
+  const { window, model } = summed(query);
+  if (model === null) return null;
+  return html`<a class="tag" href=${linkTo("", { window })} title="Remove this filter">model: ${model} ✕</a>`;
 }
 
 /** Reports of fewer prompts say little. */
@@ -196,23 +195,15 @@ function chartsOf({ points, has_prices: hasPrices }: WireSummary): readonly Char
   ];
 }
 
-function breakdown(summary: WireSummary, query: URLSearchParams): VNode {
-  const { by_model: models, by_engine: engines, by_layout: layouts, has_prices: hasPrices } = summary;
-  const rows = [
-    ...models.map((row) => ({ group: "model", name: row.model, row })),
-    ...engines.map((row) => ({ group: "engine", name: row.engine, row })),
-    ...layouts.map((row) => ({ group: "layout", name: row.layout, row })),
-  ];
-  const linked = (group: string, name: string) => linkTo("", { ...Object.fromEntries(query), [group]: name });
-  const figure = (title: string, value: (row: WireSums) => string): Column<(typeof rows)[number]> => {
-    return { title, isNumber: true, cell: ({ row }) => value(row) };
-  };
-  const columns: readonly Column<(typeof rows)[number]>[] = [
-    { title: "By", cell: ({ group }) => html`<span class="muted">${group}</span>` },
+function breakdown({ by_model: models, has_prices: hasPrices }: WireSummary, query: URLSearchParams): VNode {
+  type Row = WireSummary["by_model"][number];
+  const { window } = summed(query);
+  const figure = (title: string, cell: (row: Row) => string): Column<Row> => ({ title, isNumber: true, cell });
+  const columns: readonly Column<Row>[] = [
     {
-      title: "Name",
+      title: "Model",
       isName: true,
-      cell: ({ group, name }) => html`<a class="id" href=${linked(group, name)}>${name}</a>`,
+      cell: ({ model }) => html`<a class="id" href=${linkTo("", { window, model })}>${model}</a>`,
     },
     figure("Prompts", ({ prompts }) => whole(prompts)),
     figure("Prompt tokens", (row) => short(row.prompt_tokens)),
@@ -223,6 +214,10 @@ function breakdown(summary: WireSummary, query: URLSearchParams): VNode {
     figure("First token p50", (row) => duration(row.first_token_ms?.p50)),
     ...(hasPrices ? [figure("Saved", (row) => money(row.saved_money))] : []),
   ];
-  const title = "By model, engine and layout";
-  return panel(title, rows.length === 0 ? "Nothing yet." : null, figuresTable({ caption: title, columns, rows }));
+  const title = "By model";
+  return panel(
+    title,
+    models.length === 0 ? "Nothing yet." : null,
+    figuresTable({ caption: title, columns, rows: models }),
+  );
 }

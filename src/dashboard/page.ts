@@ -6,7 +6,6 @@ import { missesView } from "./misses-view.js";
 import { nowView } from "./now-view.js";
 import { requestView } from "./request-view.js";
 import { requestsView } from "./requests-view.js";
-import { applyTheme, nextTheme, readTheme } from "./theme.js";
 import { tryView } from "./try-view.js";
 import { linkTo, type View } from "./view.js";
 
@@ -32,18 +31,6 @@ const VIEWS: readonly Listed[] = [
   { name: "try", title: "Try it", View: tryView },
   { name: "request", title: "Request", View: requestView, under: "requests" },
 ];
-
-function ThemeButton() {
-  const [theme, setTheme] = useState(readTheme);
-  const change = () => {
-    applyTheme(nextTheme(theme));
-    setTheme(nextTheme(theme));
-  };
-  const sign = { auto: "◐", light: "☀", dark: "☾" }[theme];
-  return html`<button type="button" class="quiet" aria-label="Colours: ${theme}. Change" onClick=${change}>
-    <span aria-hidden="true">${sign}</span> ${theme}
-  </button>`;
-}
 
 /** Past the menu. The address names the view: the link's own target must not get into it. */
 function skip(event: Event): void {
@@ -76,12 +63,10 @@ function Page() {
       <nav aria-label="Views">${links}</nav>
       <div class="tools">
         <${KeyButton} onChange=${() => setKeys(keys + 1)} />
-        <${ThemeButton} />
       </div>
     </header>
     <${View} key="${shown} ${keys}" query=${new URLSearchParams(parameters)} isMoved=${isMoved} />`;
 }
 
-applyTheme(readTheme());
 document.body.replaceChildren();
 render(html`<${Page} />`, document.body);

@@ -17,7 +17,7 @@ function requestLink(of: Pick<WireRow, "user_id" | "agent_id" | "request_id">): 
   return linkTo("request", { user_id: of.user_id, agent_id: of.agent_id, request_id: of.request_id });
 }
 
-const FILTERED = ["user_id", "conversation_id", "agent_id", "model", "cause", "engine", "layout"] as const;
+const FILTERED = ["user_id", "conversation_id", "agent_id", "model", "cause"] as const;
 
 function filterIn(query: URLSearchParams) {
   return Object.fromEntries(FILTERED.map((name) => [name, query.get(name)]));

@@ -13,25 +13,14 @@ import type {
   UserId,
 } from "../core/index.js";
 
-/** What a prompt is counted under. */
-export interface PromptGroup {
-  /** As its client named it; {@link NO_MODEL} where it did not. */
-  readonly model: string;
-  /** The engine family. */
-  readonly engine: string;
-  readonly layout: "single" | "conversation";
-}
-
 /** The model of prompts whose client named none. */
 export const NO_MODEL = "unknown";
 /** What models are counted as together beyond those with most tokens in a window. */
 export const OTHER_MODELS = "other";
 
-/** Those that are looked at; what is absent may be anything. */
-export type GroupFilter = { readonly [K in keyof PromptGroup]?: PromptGroup[K] | undefined };
-
 /** A prompt's tokens, and what they cost by the engine's prices; money is null where prompts cost time. */
 export interface PromptFigures {
+  /** As its client named it; {@link NO_MODEL} where it did not. */
   readonly model: string;
   readonly usage: PromptUsage;
   /** Whether it says nothing of how well prompts are built. */
@@ -41,7 +30,10 @@ export interface PromptFigures {
 }
 
 /** The figures of a prompt that is being stored. */
-export interface NewPrompt extends PromptFigures, PromptGroup {
+export interface NewPrompt extends PromptFigures {
+  /** The engine family. */
+  readonly engine: string;
+  readonly layout: "single" | "conversation";
   readonly policy: string;
   readonly retention: FixedRetention;
   readonly epoch: { readonly began: EpochReason | null; readonly prompts: number } | null;
@@ -65,16 +57,19 @@ export interface StoredFigures extends NewPrompt, PromptKey {
 }
 
 /** A part of what is stored. */
-export interface PromptView extends GroupFilter {
+export interface PromptView {
   readonly tenant: string;
+  /** Of this model; absent: of any. */
+  readonly model?: string | undefined;
   readonly window: UsageWindow;
   /** The window's end, in milliseconds since the epoch. */
   readonly now: number;
 }
 
 /** What a list of prompts is limited to. */
-export interface PromptFilter extends GroupFilter {
+export interface PromptFilter {
   readonly tenant: string;
+  readonly model?: string | undefined;
   readonly userId?: UserId | undefined;
   /** Null: none; absent: any. */
   readonly agentId?: AgentId | null | undefined;
@@ -129,12 +124,12 @@ export interface WindowSpan {
   readonly stepMs: number;
 }
 
-/** Sums over a window, and by what they are counted under. */
+/** Sums over a window, and by model. */
 export interface WindowSums extends WindowSpan {
   readonly total: TimedSums;
   /** By the start of their step; steps without prompts are left out. */
   readonly points: ReadonlyMap<number, TimedSums>;
-  readonly groups: readonly (TimedSums & { readonly group: PromptGroup })[];
+  readonly models: ReadonlyMap<string, TimedSums>;
 }
 
 /** Misses of a window, by cause; causes without any are left out. */

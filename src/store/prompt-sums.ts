@@ -1,7 +1,6 @@
 import type { UsageWindow } from "../core/index.js";
 import { keptIn } from "../core/text/collections.js";
 import {
-  type PromptGroup,
   type PromptSums,
   type PromptView,
   SUM_NAMES,
@@ -11,7 +10,7 @@ import {
 } from "./prompt-figures.js";
 
 /*
- * Sums over the table `prompts`: one query adds up each step, group and bin of times; these few rows are added up here.
+ * Sums over the table `prompts`: one query adds up each step, model and bin of times; these few rows are added up here.
  */
 
 const MINUTE_MS = 60_000;
@@ -60,8 +59,8 @@ export const SUM_COLUMNS = Object.entries(SUMS)
   .map(([name, sum]) => `cast(${sum} as double precision) as "${name}"`)
   .join();
 
-/** Sums over the prompts of a step that are counted under the same, with first-token times in the same bin (null: not measured). */
-export type GroupedSums = PromptSums & PromptGroup & { readonly at: number; readonly bin: number | null };
+/** Sums over the prompts of a step of one model, with first-token times in the same bin (null: not measured). */
+export type GroupedSums = PromptSums & { readonly model: string; readonly at: number; readonly bin: number | null };
 
 /** A window's span in whole steps, the running one included. */
 export function spanOf({ window, now }: Pick<PromptView, "window" | "now">): WindowSpan {
@@ -82,17 +81,15 @@ class GrowingSums implements TimedSums {
   }
 }
 
-/** Sums of a window in all, by step and by group. */
-export function windowSums(rows: readonly GroupedSums[]): Pick<WindowSums, "total" | "points" | "groups"> {
+/** Sums of a window in all, by step and by model. */
+export function windowSums(rows: readonly GroupedSums[]): Pick<WindowSums, "total" | "points" | "models"> {
   const total = new GrowingSums();
   const points = new Map<number, GrowingSums>();
-  const groups = new Map<string, { readonly group: PromptGroup; readonly grown: GrowingSums }>();
+  const models = new Map<string, GrowingSums>();
   for (const row of rows) {
-    const { model, engine, layout } = row;
-    const key = JSON.stringify([model, engine, layout]);
-    const { grown } = keptIn(groups, key, () => ({ group: { model, engine, layout }, grown: new GrowingSums() }));
-    for (const sums of [total, keptIn(points, row.at, () => new GrowingSums()), grown]) sums.add(row);
+    total.add(row);
+    keptIn(points, row.at, () => new GrowingSums()).add(row);
+    keptIn(models, row.model, () => new GrowingSums()).add(row);
   }
-  const ofGroups = [...groups.values()].map(({ group, grown: { sums, times } }) => ({ group, sums, times }));
-  return { total, points, groups: ofGroups };
+  return { total, points, models };
 }

@@ -116,8 +116,8 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
       const shown = `select p.model from prompts p where ${where.text} group by p.model
         order by sum(p.prompt_tokens) desc, p.model limit ${MOST_MODELS}`;
       const text = `select p.at - p.at % ${step} as at, case when p.model in (${shown}) then p.model else '${OTHER_MODELS}' end as model,
-        p.engine, p.layout, p.first_token_bin as bin, ${SUM_COLUMNS}
-        from prompts p where ${where.text} group by 1, 2, 3, 4, 5`;
+        p.first_token_bin as bin, ${SUM_COLUMNS}
+        from prompts p where ${where.text} group by 1, 2, 3`;
       return { ...span, ...windowSums(await readAside<GroupedSums>(text, where.values)) };
     },
 
@@ -207,9 +207,9 @@ class Where {
 }
 
 function whereOf(filter: Partial<Omit<PromptFilter, "cause">>): Where {
-  const { tenant, userId, agentId, conversationId, model, engine, layout } = filter;
+  const { tenant, userId, agentId, conversationId, model } = filter;
   const agent = agentId === undefined ? undefined : (agentId ?? "");
-  const columns = { tenant, user_id: userId, agent_id: agent, conversation_id: conversationId, model, engine, layout };
+  const columns = { tenant, user_id: userId, agent_id: agent, conversation_id: conversationId, model };
   const where = new Where();
   for (const [column, value] of Object.entries(columns)) if (value !== undefined) where.and(`p.${column} = ?`, value);
   return where;

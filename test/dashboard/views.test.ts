@@ -127,9 +127,9 @@ describeInChromium("the views of what prompts cost", () => {
     await expect.poll(() => page.locator("main tbody tr").count()).toBe(1);
   });
 
-  it("show the sums of the API, by window and by layout, and follow new prompts", async () => {
+  it("show the sums of the API, by window and by model, and follow new prompts", async () => {
     await talk(app, "ana", "trip", "a");
-    await app.compose({ user_id: "ben", query: "Where?", memories: MEMORIES });
+    await app.compose({ user_id: "ben", query: "Where?", memories: MEMORIES, model: "opus" });
     await app.send("POST", "/feedback", {
       user_id: "ana",
       request_id: "a-2",
@@ -147,15 +147,14 @@ describeInChromium("the views of what prompts cost", () => {
     );
     expect(await page.locator(".tile").filter({ hasText: "Holds" }).innerText()).toContain("not known");
     await expect.poll(() => page.locator("figure.chart canvas").count()).toBe(4);
-    const layouts = page.getByRole("row").filter({ hasText: "layout" });
-    expect(await layouts.allInnerTexts()).toEqual([
-      expect.stringMatching(/conversation\s+2\s/),
-      expect.stringMatching(/single\s+1\s/),
+    expect(await page.locator("tbody tr").allInnerTexts()).toEqual([
+      expect.stringMatching(/unknown\s+2\s/),
+      expect.stringMatching(/opus\s+1\s/),
     ]);
-    await page.getByRole("link", { name: "single" }).click();
-    await page.getByText("layout: single").waitFor();
+    await page.getByRole("link", { name: "opus" }).click();
+    await page.getByText("model: opus").waitFor();
     await page.getByRole("link", { name: "Month" }).click();
-    await expect.poll(() => page.url()).toMatch(/layout=single.*window=month|window=month.*layout=single/);
+    await expect.poll(() => page.url()).toMatch(/model=opus.*window=month|window=month.*model=opus/);
     const prompts = page
       .locator(".tile")
       .filter({ hasText: /^Prompts/ })
@@ -163,7 +162,7 @@ describeInChromium("the views of what prompts cost", () => {
     await expect.poll(() => prompts.innerText()).toBe("1");
     await page.getByRole("link", { name: "Hour" }).click();
     await expect.poll(() => page.url()).toContain("window=hour");
-    await app.compose({ user_id: "ben", query: "When?", memories: MEMORIES });
+    await app.compose({ user_id: "ben", query: "When?", memories: MEMORIES, model: "opus" });
     await expect.poll(() => prompts.innerText(), { timeout: 10_000 }).toBe("2");
   });
 

@@ -53,16 +53,12 @@ export function shownRow({ usage, engine, ...row }: StoredFigures): Row {
 /** `GET /usage/summary`. */
 export function usageSummary(
   window: Answer<typeof wire.usageSummaryResult>["window"],
-  { from, to, stepMs, total, points, groups }: WindowSums,
+  { from, to, stepMs, total, points, models }: WindowSums,
   priced: Priced,
   cache: CacheState | null,
 ): Answer<typeof wire.usageSummaryResult> {
   const steps = Array.from({ length: Math.round((to - from) / stepMs) }, (_, step) => from + step * stepMs);
-  const by = <K extends "model" | "engine" | "layout">(key: K) =>
-    merged(groups.map(({ group, sums, times }) => ({ name: group[key], sums, times }))).map(({ name, of }) => ({
-      ...shownSums(of, priced),
-      [key]: name,
-    }));
+  const byModel = [...models].map(([model, of]) => ({ ...shownSums(of, priced), model }));
   return {
     window,
     from,
@@ -77,9 +73,7 @@ export function usageSummary(
     },
     total: shownSums(total, priced),
     points: steps.map((at) => ({ at, ...shownSums(points.get(at) ?? null, priced) })),
-    byModel: by("model") as never,
-    byEngine: by("engine") as never,
-    byLayout: by("layout") as never,
+    byModel: byModel.sort((a, b) => b.promptTokens - a.promptTokens),
   };
 }
 
@@ -133,27 +127,6 @@ export function pageBefore(cursor: string | undefined): number | null {
   if (cursor === undefined) return null;
   const id = Number.parseInt(cursor, 36);
   return Number.isSafeInteger(id) ? id : 0;
-}
-
-/** Sums of the same name together, most prompt tokens first. */
-function merged(parts: readonly (TimedSums & { readonly name: string })[]) {
-  const byName = new Map<string, TimedSums>();
-  for (const { name, sums, times } of parts) {
-    const before = byName.get(name);
-    byName.set(name, before === undefined ? { sums, times } : added(before, { sums, times }));
-  }
-  return [...byName]
-    .map(([name, of]) => ({ name, of }))
-    .sort((a, b) => b.of.sums.promptTokens - a.of.sums.promptTokens);
-}
-
-function added(a: TimedSums, b: TimedSums): TimedSums {
-  const times = new Map(a.times);
-  for (const [bin, prompts] of b.times) times.set(bin, (times.get(bin) ?? 0) + prompts);
-  const sums = Object.fromEntries(
-    Object.entries(a.sums).map(([name, value]) => [name, value + b.sums[name as keyof typeof b.sums]]),
-  ) as unknown as TimedSums["sums"];
-  return { sums, times };
 }
 
 function shownSums(of: TimedSums | null, { hasPrices }: Priced): Sums {

@@ -20,8 +20,6 @@ const money = z.number().nullable();
 /** What every view is filtered by. */
 const filters = {
   model: field.modelName.optional().describe("Prompts to this model only. `unknown`: none was named."),
-  engine: field.engine.optional().describe("Prompts in this engine family's form only."),
-  layout: z.enum(["single", "conversation"]).optional().describe("Prompts of this layout only."),
 };
 
 const window = {
@@ -113,8 +111,6 @@ export const usageSummaryResult = z
       .array(z.object({ at: at.describe("Where the step begins."), ...sums }))
       .describe("Every step of the window, oldest first; those without prompts have zeros."),
     by_model: z.array(z.object({ model: z.string(), ...sums })).describe("Most prompt tokens first."),
-    by_engine: z.array(z.object({ engine: field.engine, ...sums })),
-    by_layout: z.array(z.object({ layout: z.enum(["single", "conversation"]), ...sums })),
   })
   .meta({ id: "WindowSums" });
 

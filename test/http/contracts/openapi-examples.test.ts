@@ -18,7 +18,18 @@ describe("an example of the OpenAPI document", () => {
   });
 
   it("is what the service takes", async () => {
-    engine.behave((_request, response) => sendJson(response, 200, wholeAnswer("Yes.")));
+    engine.behave((_request, response) =>
+      sendJson(
+        response,
+        200,
+        wholeAnswer("Yes.", {
+          prompt_tokens: 9,
+          completion_tokens: 1,
+          total_tokens: 10,
+          prompt_tokens_details: { cached_tokens: 0 },
+        }),
+      ),
+    );
     const steps = [
       ["compose", "/compose"],
       ["feedback", "/feedback"],
