@@ -1,41 +1,14 @@
 import { groupBy, largest } from "../../core/text/collections.js";
 import { type EvalArm, isAnswered, type QuestionRecord } from "../base/run-record.js";
 import { armLabel, groupArms } from "../measures/arm-summary.js";
-import { NOT_MEASURED, percent, tokens } from "../measures/measured.js";
-import { htmlTable, type Markup, markup } from "./html.js";
+import { NOT_MEASURED, percent } from "../measures/measured.js";
+import { type Markup, markup } from "./html.js";
 import type { ReportContent } from "./report-content.js";
-import type { RowGroup } from "./report-tables.js";
 
 /** Turns that a point of the lines over turns averages. */
 const WINDOW = 9;
 /** Lines of a panel beside the baseline's: the style sheet has so many colours and dashes. */
 const MOST_LINES = 6;
-const QUARTERS = ["First quarter", "Second", "Third", "Last"] as const;
-
-/** Both charts, one panel per group of arms; null if nothing was measured. */
-export function reportCharts(content: ReportContent): Markup | null {
-  const [shares, uncached] = [cachedShareFigure(content), uncachedFigure(content)];
-  return shares === null && uncached === null ? null : markup`${shares}${uncached}`;
-}
-
-/** One chart of a figure. */
-interface Panel {
-  readonly title: string;
-  readonly chart: Markup;
-}
-
-function figure(title: string, about: string, panels: readonly Panel[], below: Markup | null = null): Markup | null {
-  if (panels.length === 0) return null;
-  return markup`<figure>
-<figcaption><strong>${title}</strong> <span>${about}</span></figcaption>
-<div class="panels">
-${panels.map(
-  ({ title, chart }) => markup`<div class="panel"><h3>${title}</h3>${chart}</div>
-`,
-)}</div>
-${below}</figure>
-`;
-}
 
 /** A line of the chart over turns. */
 interface ShareLine {
@@ -45,54 +18,33 @@ interface ShareLine {
   readonly style: string;
 }
 
-function cachedShareFigure({ run, records }: ReportContent): Markup | null {
-  const groups = groupArms(run.arms, (arm) => arm).map(({ title, arms }) => {
+/** The cached share over turns, one panel per group of arms; null if nothing was measured. */
+export function cachedShareChart({ run, records }: ReportContent): Markup | null {
+  const byArm = groupBy(records, ({ arm }) => arm);
+  const panels = groupArms(run.arms, (arm) => arm).flatMap(({ title, arms }, at) => {
     const measured = arms.flatMap((arm) => {
-      const turns = cachedOverTurns(
-        records.filter((record) => record.arm === arm.id),
-        WINDOW,
-      );
+      const turns = cachedOverTurns(byArm.get(arm.id) ?? [], WINDOW);
       return turns.length === 0 ? [] : [{ arm, turns }];
     });
-    const others = measured.filter(({ arm }) => arm.policy !== "readme");
-    const lines = measured.map((line): ShareLine => {
-      const isBase = line.arm.policy === "readme";
-      return { ...line, style: isBase ? "base" : `s${others.findIndex(({ arm }) => arm === line.arm)}` };
-    });
-    return { title, lines };
-  });
-  const drawn = groups.filter(({ lines }) => lines.length > 0);
-  const rows = drawn.map(
-    ({ title, lines }): RowGroup => ({
-      title,
-      rows: lines.map(({ arm, turns }) => ({
-        title: armLabel(arm),
-        cells: QUARTERS.map((_, at) => quarterOf(turns, at)),
-      })),
-    }),
-  );
-  const table = { caption: "Cached share by quarter of the conversation", rowsAre: "Prompts built by" };
-  return figure(
-    "Cached share over turns.",
-    `Cached tokens ÷ prompt tokens, averaged over ${WINDOW} neighbouring questions and all conversations. Higher is better. A panel has at most ${MOST_LINES} lines beside Mem0’s README; the table has all.`,
-    drawn.map(({ title, lines }, at) => ({
-      title,
-      chart: shareChart(
-        `turns-${at}`,
-        title,
-        lines.filter(({ style }) => style === "base" || Number(style.slice(1)) < MOST_LINES),
-      ),
-    })),
-    markup`<details><summary>The same as a table</summary>
-${htmlTable({ ...table, columns: QUARTERS, groups: rows })}</details>
+    const others = measured.filter(({ arm }) => arm.policy !== "readme").slice(0, MOST_LINES);
+    const lines = [
+      ...measured.filter(({ arm }) => arm.policy === "readme").map((line) => ({ ...line, style: "base" })),
+      ...others.map((line, nth) => ({ ...line, style: `s${nth}` })),
+    ];
+    return lines.length === 0
+      ? []
+      : [
+          markup`<div class="panel"><h3>${title}</h3>${shareChart(`turns-${at}`, title, lines)}</div>
 `,
-  );
-}
-
-function quarterOf(turns: readonly TurnShare[], quarter: number): { readonly text: string } | null {
-  const length = turns.length / QUARTERS.length;
-  const part = turns.slice(Math.round(quarter * length), Math.round((quarter + 1) * length));
-  return part.length === 0 ? null : { text: percent(part.reduce((sum, { share }) => sum + share, 0) / part.length) };
+        ];
+  });
+  if (panels.length === 0) return null;
+  return markup`<figure>
+<figcaption><strong>Cached share over turns.</strong> <span>Cached tokens ÷ prompt tokens, averaged over ${WINDOW} neighbouring questions and all conversations. Higher is better. A panel has at most ${MOST_LINES} lines beside Mem0’s README.</span></figcaption>
+<div class="panels">
+${panels}</div>
+</figure>
+`;
 }
 
 /** Units are a narrow phone's pixels, so that text keeps its size there; wider screens show more charts side by side. */
@@ -147,27 +99,6 @@ function axisTicks(max: number): number[] {
   const power = 10 ** Math.floor(Math.log10(max / 4));
   const step = Math.max(1, ([1, 2, 5, 10].find((factor) => factor * power * 6 >= max) ?? 10) * power);
   return Array.from({ length: Math.floor(max / step + 1e-9) + 1 }, (_, index) => index * step);
-}
-
-/** Bars, each with its name and figure as text above it. */
-function uncachedFigure({ summaries }: ReportContent): Markup | null {
-  const measured = summaries.flatMap(({ arm, overall: { uncachedTokens } }) =>
-    uncachedTokens === null ? [] : [{ arm, value: uncachedTokens.value }],
-  );
-  const panels = groupArms(measured, ({ arm }) => arm).map(({ title, arms }) => {
-    const most = largest(
-      arms.map(({ value }) => value),
-      1,
-    );
-    const bars = arms.map(
-      ({ arm, value }) => markup`<li>${armLabel(arm)} <strong>${tokens(value)}</strong>
-<svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect class="bar ${arm.policy === "readme" ? "base" : "accent"}" width="${tenth((100 * value) / most)}" height="1"/></svg></li>
-`,
-    );
-    return { title, chart: markup`<ul class="bars">${bars}</ul>` };
-  });
-  const about = "Tokens that the engine had to prefill, a mean per question. Shorter is better.";
-  return figure("Uncached tokens.", about, panels);
 }
 
 /** The cached share of prompts around one place in their conversations. */

@@ -1,8 +1,6 @@
 import type { FailedQuestion } from "../base/run-record.js";
-import { type ArmSummary, armLabel, groupArms } from "../measures/arm-summary.js";
-import { milliseconds, tokens } from "../measures/measured.js";
 import { htmlTable, Markup, markup } from "./html.js";
-import { reportCharts } from "./report-charts.js";
+import { cachedShareChart } from "./report-charts.js";
 import { failureGroups, questionsText, type ReportContent } from "./report-content.js";
 import { answerTable, qualityLines } from "./report-quality.js";
 import { armTables, categoryTables, comparisonTable } from "./report-tables.js";
@@ -37,7 +35,7 @@ ${banner}<ul class="quality">${qualityLines(content).map(
     (line, at) => markup`<li>${at === 0 ? firstStrong(line) : line}</li>
 `,
   )}</ul>
-${glance(content)}${section("Answers", [answers && htmlTable(answers)])}${section("Charts", [reportCharts(content)])}${section("Figures", [...armTables(content).map(htmlTable), byCategory(content)])}${differences(content)}${failures(content.failures)}<section>
+${section("Answers", [answers && htmlTable(answers)])}${section("Charts", [cachedShareChart(content)])}${section("Figures", [...armTables(content).map(htmlTable), byCategory(content)])}${differences(content)}${failures(content.failures)}<section>
 <h2>How to read this</h2>
 <ul class="notes">${reportNotes(content).map(
     (note) => markup`<li>${note}</li>
@@ -93,43 +91,6 @@ function differences(content: ReportContent): Markup | null {
   return section("Differences", [about, htmlTable(table)]);
 }
 
-/**
- * Per group, the arm that leaves least to prefill beside Mem0’s README; nothing where that was not measured, and nothing of a partial run,
- * whose arms did not answer the same questions.
- */
-function glance({ run, summaries }: ReportContent): Markup | null {
-  if (run.finishedAt === null) return null;
-  const cards = groupArms(summaries, ({ arm }) => arm).flatMap(({ title, arms }) => {
-    const readme = arms.find(({ arm }) => arm.policy === "readme");
-    const least = leastUncached(arms.filter((summary) => summary !== readme));
-    const [before, after] = [readme?.overall.uncachedTokens, least?.overall.uncachedTokens];
-    if (readme === undefined || least === null || before == null || after == null) return [];
-    return [
-      markup`<li><h3>${title}</h3>
-<p class="big"><span>${tokens(before.value)} →</span> <strong>${tokens(after.value)}</strong></p>
-<p>uncached tokens a question, Mem0’s README → ${armLabel(least.arm)}${timesOf(readme, least)}</p></li>
-`,
-    ];
-  });
-  return cards.length === 0
-    ? null
-    : markup`<ul class="glance">${cards}</ul>
-`;
-}
-
-function leastUncached(arms: readonly ArmSummary[]): ArmSummary | null {
-  const [least] = arms
-    .filter(({ overall }) => overall.uncachedTokens !== null)
-    .sort((a, b) => (a.overall.uncachedTokens?.value ?? 0) - (b.overall.uncachedTokens?.value ?? 0));
-  return least ?? null;
-}
-
-function timesOf(readme: ArmSummary, least: ArmSummary): string {
-  const [before, after] = [readme.overall.ttftP50, least.overall.ttftP50];
-  if (before === null || after === null) return "";
-  return `; median TTFT ${milliseconds(before.value)} → ${milliseconds(after.value)} ms`;
-}
-
 function failures(failed: readonly FailedQuestion[]): Markup | null {
   const { groups, more } = failureGroups(failed);
   if (groups.length === 0) return null;
@@ -172,21 +133,11 @@ code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .banner strong{color:var(--warn)}
 .quality{border-left:4px solid var(--accent);background:var(--tint);padding:.6rem .9rem;margin:1.25rem 0;list-style:none}
 .quality li{margin:.25rem 0;max-width:62rem}
-.glance{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,15.5rem),1fr));gap:1rem;margin:1.75rem 0 0;padding:0;list-style:none}
-.glance li{border:1px solid var(--rule);border-radius:8px;padding:.9rem 1rem 1rem}
-.glance h3{margin:0 0 .5rem;color:var(--soft)}
-.glance p{margin:0;font-size:.875rem;line-height:1.45}
-.glance p.big{font-size:1.5rem;line-height:1.25;font-weight:650;font-variant-numeric:tabular-nums;margin:0 0 .15rem}
-.big span{color:var(--soft);font-weight:400}
-.big strong{color:var(--accent);font-weight:650}
 figure{margin:0 0 2.5rem}
 figcaption{margin:0 0 .75rem;max-width:46rem}
 .panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1.75rem 2rem}
 .panel>svg{display:block;width:100%;max-width:25rem;height:auto;overflow:visible}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:0 0 .5rem;padding:0;list-style:none;font-size:.8125rem;max-width:28rem}
-.bars{list-style:none;margin:0;padding:0;font-size:.8125rem;font-variant-numeric:tabular-nums}
-.bars li{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 .75rem;margin:0 0 .6rem}
-.bars svg{width:100%;height:.75rem}
 .legend li{padding-left:calc(28px + .45rem);text-indent:calc(-28px - .45rem)}
 .key{width:28px;height:8px;margin-right:.45rem;vertical-align:middle}
 .grid{stroke:var(--rule);stroke-width:1}
@@ -199,8 +150,6 @@ figcaption{margin:0 0 .75rem;max-width:46rem}
 .line.s3{stroke:var(--s3);stroke-dasharray:10 4 2 4}
 .line.s4{stroke:var(--s4);stroke-dasharray:5 3}
 .line.s5{stroke:var(--s5);stroke-dasharray:12 4}
-.bar.base{fill:var(--base)}
-.bar.accent{fill:var(--accent)}
 .scroll{overflow-x:auto;margin:0 0 1.5rem;background:linear-gradient(to left,var(--paper) 40%,transparent) right/3rem 100% no-repeat local,linear-gradient(to left,var(--rule),transparent) right/1.1rem 100% no-repeat scroll}
 .scroll:focus-visible,summary:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 table{border-collapse:collapse;font-size:.875rem;line-height:1.4;min-width:100%}
@@ -222,5 +171,5 @@ dl{display:grid;grid-template-columns:minmax(7rem,max-content) 1fr;gap:.3rem 1.2
 dd{margin:0;overflow-wrap:anywhere}
 footer{margin-top:3rem;color:var(--soft);font-size:.875rem}
 @media (max-width:30rem){main{padding-top:1.5rem}h1{font-size:1.45rem}dl{grid-template-columns:1fr;gap:0}dd{margin:0 0 .6rem}th,td{padding:.36rem .5rem}th:first-child{min-width:8rem;max-width:11rem;white-space:normal}.group th:first-child{max-width:none;white-space:nowrap}}
-@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--tint:#fff}html{font-size:12px}main{max-width:none;padding:0}.panels{grid-template-columns:1fr 1fr}.scroll{overflow:visible}th:first-child{position:static}th,td{white-space:normal;padding:.2rem .3rem}table{font-size:.75rem}.panel,tr,.glance li{break-inside:avoid}h2,h3,figcaption,caption{break-after:avoid}}
+@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--tint:#fff}html{font-size:12px}main{max-width:none;padding:0}.panels{grid-template-columns:1fr 1fr}.scroll{overflow:visible}th:first-child{position:static}th,td{white-space:normal;padding:.2rem .3rem}table{font-size:.75rem}.panel,tr{break-inside:avoid}h2,h3,figcaption,caption{break-after:avoid}}
 `;

@@ -72,7 +72,7 @@ const PROBLEMS = `(() => {
       }
     }
   }
-  for (const item of document.querySelectorAll(".bars li, .legend li, .glance li, .quality li")) {
+  for (const item of document.querySelectorAll(".legend li, .quality li")) {
     if (boxOf(item).right > wide.clientWidth + 1) problems.push(item.textContent + " is wider than the page");
   }
   return problems;
