@@ -58,7 +58,7 @@ const EVERY_QUESTION = "one arm for each";
  */
 const RUN_OPTIONS = {
   data: needed("<file>", "a file in the data set's format"),
-  out: needed("<directory>", "for report.html, report.md, results.jsonl, run.json; must be empty"),
+  out: needed("<directory>", "for report.html, results.jsonl, run.json; must be empty"),
   conversations: optional("<ids>", "which, separated by commas (default: all)", list(identifier)),
   k: standard("<numbers>", `memories per question; ${EVERY_QUESTION}`, list(wholeNumber(1, 1_000)), [20, 100]),
   layout: standard("<names>", `how questions are asked: ${LAYOUTS.join(", ")}`, list(oneOf(LAYOUTS)), ["single"]),

@@ -13,7 +13,7 @@ import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
 import { findKeptMemories, givenMemories, ingest, type KeptMemories, timedMemories } from "../eval/locomo/ingesting.js";
 import type { EvaluatedConversation } from "../eval/locomo/locomo-data.js";
 import { RecordedSearches, writeTraces } from "../eval/locomo/recorded-searches.js";
-import { renderReports } from "../eval/report/report.js";
+import { renderReport } from "../eval/report/report.js";
 import { type ConversationRun, type RunParts, runConversation } from "../eval/run/run-conversation.js";
 import type { Judge } from "../eval/scores/judge.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
@@ -142,18 +142,16 @@ export class LocomoEvaluation {
 
   #report(print: (line: string) => void): number {
     const { out } = this.options;
-    const { html, markdown } = renderReports(this.#run, this.#records);
+    const { html, summary } = renderReport(this.#run, this.#records);
     writeWhole(join(out, "report.html"), html);
-    writeWhole(join(out, "report.md"), markdown);
-    // The main table; the rest is in the files.
-    print(`${markdown.split("\n## ", 1)[0]?.trimEnd()}\n`);
+    print(`${summary}\n`);
     const failed = this.#records.filter(({ outcome }) => outcome === "failed").length;
     if (failed > 0) print(`${failed} of ${this.#records.length} prompts failed; results.jsonl says how.`);
     const unjudged = this.#records.filter(
       (record) => record.outcome === "answered" && record.judge !== null && record.judge.isCorrect === null,
     ).length;
     if (unjudged > 0) print(`The judge gave no verdict on ${unjudged} answers; results.jsonl says why.`);
-    print(`${join(out, "report.html")}, report.md, results.jsonl, run.json`);
+    print(`${join(out, "report.html")}, results.jsonl, run.json`);
     if (this.#run.finishedAt === null) {
       print(`Stopped with ${this.#left()} prompts left; the same command with --resume continues.`);
       return STOPPED;

@@ -123,16 +123,14 @@ describe("memprefix eval locomo, simulated", () => {
         expect(answers.every(({ references, referencesResolved }) => references === referencesResolved)).toBe(true);
       }
     }
-    const report = readFileSync(join(out(), "report.md"), "utf8");
+    const report = readFileSync(join(out(), "report.html"), "utf8");
     expect(report).toContain("Conversations, k = 5, last 6 messages");
     expect(report).toContain("in the last message, without memprefix");
   });
 
   it("asks every arm the same with the same memories, another one first each time; every reference resolves", async () => {
     expect(
-      await memprefix.run(
-        command(out(), "--k", "20", "--limit", "6", "--annotations", "order", "--annotation-top", "all"),
-      ),
+      await memprefix.run(command(out(), "--k", "20", "--limit", "6", "--annotations", "default,paper")),
     ).toMatchObject({ code: 0 });
     const { run, records } = writtenRun(out());
     const rounds = run.arms.map((_, n) => records.slice(n * run.arms.length, (n + 1) * run.arms.length));
@@ -170,7 +168,7 @@ describe("memprefix eval locomo, simulated", () => {
     expect(code).toBe(130);
     expect(stderr).toContain("stopping; press again to stop at once");
     expect(stdout).toMatch(/Stopped with \d+ prompts left; the same command with --resume continues\./);
-    for (const name of ["report.html", "report.md"]) expect(existsSync(join(out(), name))).toBe(true);
+    expect(existsSync(join(out(), "report.html"))).toBe(true);
     expect(writtenRun(out()).run.finishedAt).toBeNull();
     expect(await memprefix.run(command(out(), ...args, "--resume"))).toMatchObject({ code: 0 });
     expect(writtenRun(out()).records).toHaveLength(27 * (5 + 5));
@@ -204,7 +202,7 @@ describe("memprefix eval locomo, simulated", () => {
       expect(await memprefix.run(command(directory, ...args, ...more))).toMatchObject({ code: 0 });
       const trace = readTrace(JSON.parse(readFileSync(join(directory, "traces", "sample-1-k10.json"), "utf8")));
       for (const { memory } of trace.memories) expect(memory).toMatch(starts);
-      expect(readFileSync(join(directory, "report.md"), "utf8")).toContain(says);
+      expect(readFileSync(join(directory, "report.html"), "utf8")).toContain(says);
       const { run, records } = writtenRun(directory);
       for (const arm of run.arms)
         tokens.push(answersOf(records, arm).reduce((sum, { memoryTokens }) => sum + memoryTokens, 0));

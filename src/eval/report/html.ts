@@ -45,21 +45,16 @@ ${groups.map((group) => rowGroup(group, columns.length))}</table></div>
 }
 
 function rowGroup({ title, rows }: RowGroup, columns: number): Markup {
-  const head =
-    title === ""
-      ? null
-      : markup`<tr class="group"><th scope="rowgroup" colspan="${columns + 1}">${title}</th></tr>
-`;
-  return markup`<tbody>${head}${rows.map(
-    ({ title, cells }) => markup`<tr><th scope="row">${title}</th>${cells.map(cell)}</tr>
+  return markup`<tbody><tr class="group"><th scope="rowgroup" colspan="${columns + 1}">${title}</th></tr>
+${rows.map(
+  ({ title, cells }) => markup`<tr><th scope="row">${title}</th>${cells.map(cell)}</tr>
 `,
-  )}</tbody>
+)}</tbody>
 `;
 }
 
 function cell(given: Cell): Markup {
   if (given === null) return markup`<td class="none">${NOT_MEASURED}</td>`;
   const detail = given.detail === undefined ? null : markup` <small>${given.detail}</small>`;
-  const text = given.isCode ? markup`<code>${given.text}</code>` : given.text;
-  return markup`<td>${text}${detail}</td>`;
+  return markup`<td>${given.text}${detail}</td>`;
 }

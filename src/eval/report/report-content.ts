@@ -4,7 +4,7 @@ import { summariseArms } from "../measures/arm-summary.js";
 import { baselineOf, COMPARED_MEASURES, pairedDifference, pairsOf } from "../measures/paired-difference.js";
 import { qualityChange } from "../measures/quality-change.js";
 
-/** What both reports are made of. */
+/** What a report is made of. */
 export type ReportContent = ReturnType<typeof reportContent>;
 
 /** Works out everything that a report shows. */

@@ -189,11 +189,8 @@ export function comparisonTable({ comparisons }: ReportContent): ReportTable | n
   });
 }
 
-/**
- * One cell: a figure, with what qualifies it (an interval, a count), which may stand smaller; `isCode` where it is text of others, letter by
- * letter. Null: not measured.
- */
-export type Cell = { readonly text: string; readonly detail?: string; readonly isCode?: true } | null;
+/** One cell: a figure, with what qualifies it (a count), which may stand smaller. Null: not measured. */
+export type Cell = { readonly text: string; readonly detail?: string } | null;
 
 export interface TableRow {
   readonly title: string;
@@ -201,13 +198,13 @@ export interface TableRow {
   readonly cells: readonly Cell[];
 }
 
-/** Rows under one heading; an empty title is no heading. */
+/** Rows under one heading. */
 export interface RowGroup {
   readonly title: string;
   readonly rows: readonly TableRow[];
 }
 
-/** A table as both reports show it: first a column of row titles, then figures. */
+/** A table: first a column of row titles, then figures. */
 export interface ReportTable {
   readonly caption: string;
   readonly rowsAre: string;

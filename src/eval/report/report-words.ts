@@ -4,7 +4,7 @@ import { LEAST_CONVERSATIONS, RESAMPLES } from "../measures/bootstrap.js";
 import type { ReportContent } from "./report-content.js";
 import { notMeasured } from "./report-tables.js";
 
-/** Heading, summary and banner of both reports; `unfinished`: what is missing of a run that did not end, null where it did. */
+/** Heading, summary and banner of a report; `unfinished`: what is missing of a run that did not end, null where it did. */
 export function reportTitle({ run, records, summaries }: ReportContent) {
   const asked = summaries.map(({ overall, warmUps }) => overall.answered + overall.failed + warmUps);
   const most = largest(asked, 0);

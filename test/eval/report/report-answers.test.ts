@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { renderReports } from "../../../src/eval/report/report.js";
+import { renderReport } from "../../../src/eval/report/report.js";
 import { answeredBy, EXACT_ARM, README_ARM, runOf } from "../run/run-fixture.js";
 
 const SORTED_ARM = { ...EXACT_ARM, id: "single k=20 sorted", policy: "sorted" } as const;
@@ -21,13 +21,13 @@ function report(hasScores: boolean) {
       }),
     ),
   );
-  return renderReports(run, records);
+  return renderReport(run, records);
 }
 
 describe("a report", () => {
   it("begins with what changed of answers, each difference with its interval", () => {
-    const { markdown, html } = report(true);
-    const [heading, first] = markdown.split("\n\n");
+    const { summary, html } = report(true);
+    const [heading, first] = summary.split("\n\n");
     expect(heading).toMatch(/^# LoCoMo/);
     expect(first).toMatch(
       /^- Answers, by the judge: of 2 ways to build prompts, 0 scored higher .* and 1 lower; for 1 no/,
@@ -39,10 +39,10 @@ describe("a report", () => {
   });
 
   it("says that answers were not measured, and has no table of them", () => {
-    const { markdown, html } = report(false);
-    expect(markdown.split("\n\n")[1]).toBe(
+    const { summary, html } = report(false);
+    expect(summary.split("\n\n")[1]).toBe(
       "- Answers: not measured (no answer was scored in two arms). This run says nothing of quality.",
     );
-    for (const report of [markdown, html]) expect(report).not.toMatch(/Did answers change/);
+    for (const report of [summary, html]) expect(report).not.toMatch(/Did answers change/);
   });
 });

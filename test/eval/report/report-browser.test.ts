@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
-import { renderReports } from "../../../src/eval/report/report.js";
+import { renderReport } from "../../../src/eval/report/report.js";
 import { armsOf } from "../../../src/eval/run/arms.js";
 import { describeInChromium, launchChromium } from "../../chromium.js";
 import { DEFAULT_ARMS } from "../run/default-arms.js";
@@ -49,7 +49,7 @@ function madeUpReport(): string {
   );
   const judge = { url: "http://127.0.0.1:1/v1", model: "judge-1" };
   const conversationsOfRun = conversations.map((id) => ({ id, memories: 100, questions: 12 }));
-  return renderReports(runOf({ arms: ARMS, conversations: conversationsOfRun, judge }), records).html;
+  return renderReport(runOf({ arms: ARMS, conversations: conversationsOfRun, judge }), records).html;
 }
 
 /** What is wrong with what a page shows, as it is laid out; evaluated in the page. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { EvalArm, QuestionRecord, RunRecord } from "../../../src/eval/base/run-record.js";
-import { renderReports } from "../../../src/eval/report/report.js";
+import { renderReport } from "../../../src/eval/report/report.js";
 import { cachedOverTurns } from "../../../src/eval/report/report-charts.js";
 import { failureGroups } from "../../../src/eval/report/report-content.js";
 import { answeredBy, EXACT_ARM, failedBy, README_ARM, runOf } from "../run/run-fixture.js";
@@ -71,12 +71,8 @@ const small: readonly QuestionRecord[] = [
   failedBy(EXACT_ARM, 2, { category: 4 }),
 ];
 
-/** A section of report.md, by how its heading begins. */
-const sectionOf = (markdown: string, heading: string) =>
-  markdown.split(/^## /m).find((section) => section.startsWith(heading)) ?? "";
-
-describe("report.md", () => {
-  const { markdown } = renderReports(runOf(), small);
+describe("what a terminal shows of a report", () => {
+  const { summary } = renderReport(runOf(), small);
   const rowsOf = (text: string) =>
     text
       .split("\n")
@@ -88,11 +84,11 @@ describe("report.md", () => {
           .slice(1, -1),
       );
 
-  it("has at most eight columns before its first heading, which is what a terminal shows, also where all was measured", () => {
+  it("has at most eight columns, also where all was measured", () => {
     const all = { ttftMs: 5, totalMs: 9, answerTokens: 3, f1: 0.5, bleu1: 0.5, likelihood: { nats: -2, tokens: 2 } };
     const judged = { judge: { isCorrect: true, prompt: "", raw: "" }, promptTokens: 100, cachedTokens: 50 };
     const measured = [README_ARM, EXACT_ARM].map((arm) => answeredBy(arm, 1, { ...all, ...judged }));
-    const [shown = ""] = renderReports(runOf(), measured).markdown.split("\n## ", 1);
+    const { summary: shown } = renderReport(runOf(), measured);
     expect(rowsOf(shown)[0]).toHaveLength(8);
     expect(shown).not.toContain("not measured");
   });
@@ -101,12 +97,12 @@ describe("report.md", () => {
     const talk = { ...EXACT_ARM, id: "talk", layout: "conversation", retention: "auto" } as const;
     const arms = [README_ARM, { ...EXACT_ARM, id: "sorted", policy: "sorted" } as const, EXACT_ARM, talk];
     const counts = { promptTokens: 100, cachedTokens: 50 };
-    const { markdown } = renderReports(
+    const { summary } = renderReport(
       runOf({ arms }),
       arms.map((arm) => answeredBy(arm, 1, counts)),
     );
     expect(
-      rowsOf(markdown)
+      rowsOf(summary)
         .slice(2, 6)
         .map(([name]) => name),
     ).toEqual([
@@ -120,7 +116,7 @@ describe("report.md", () => {
   it("begins with the figures that were measured, worked by hand", () => {
     // 2,200 tokens in prompts, 600 of them cached.
     const head = ["Prompts built by", "Prompt tokens", "Uncached", "Hit ratio", "Evidence in prompt"];
-    expect(rowsOf(markdown).slice(0, 4)).toEqual([
+    expect(rowsOf(summary).slice(0, 4)).toEqual([
       head,
       expect.anything(),
       ["Single prompts, k = 20: memprefix, defaults", "1,000", "200", "80.0 %", "50.0 %"],
@@ -128,41 +124,33 @@ describe("report.md", () => {
     ]);
   });
 
-  it("compares the same questions", () => {
-    const differences = sectionOf(markdown, "Tokens and time");
-    expect(differences).toContain("| −600 (−600 to −600) |");
-  });
-
-  it("lists what failed, settings and notes", () => {
-    expect(markdown).toContain(
-      "- 1 in engine: `the engine did not begin to answer within 60000 ms`\n  - `single k=20 prefix-exact`, `conv-26`, question 2\n",
-    );
-    expect(markdown).toContain("- Seed: `1`");
-    expect(markdown).toContain("Between arms: each arm has a simulated cache of its own.");
-    expect(markdown).toContain("Questions asked to warm the engine up (1 per arm, the first ones) are in no figure");
-    expect(markdown).toMatch(
-      /Not measured in this run: TTFT p50 ms, .*F1, BLEU-1, Log-likelihood, Judged right\. That is not zero\./,
-    );
-  });
-
-  it("has rows as long as their heads, whatever texts hold", () => {
-    const { markdown } = renderReports(...hostile("a|b`c``d\n| e |\n# f <img src=x>[g](javascript:h)\u202ei"));
-    const tables = markdown.split(/\n\n/).filter((block) => block.startsWith("| "));
-    expect(tables.length).toBeGreaterThan(3);
-    for (const table of tables) {
-      const cells = table.split("\n").map((line) => line.replaceAll("\\|", "").split("|").length);
-      expect(new Set(cells).size).toBe(1);
-    }
-    const headings = (text: string) => text.split("\n").filter((line) => line.startsWith("#"));
-    expect(headings(markdown)).toEqual(headings(renderReports(...hostile("text")).markdown));
-    expect(markdown).not.toContain("\u202e");
+  it("has rows as long as its head, whatever texts hold", () => {
+    const { summary } = renderReport(...hostile("a|b`c``d\n| e |\n# f <img src=x>[g](javascript:h)\u202ei"));
+    const table = summary.split("\n").filter((line) => line.startsWith("| "));
+    expect(table.length).toBeGreaterThan(3);
+    expect(new Set(table.map((line) => line.replaceAll("\\|", "").split("|").length)).size).toBe(1);
+    expect(summary.split("\n").filter((line) => line.startsWith("#"))).toHaveLength(1);
+    expect(summary).not.toContain("\u202e");
+    expect(summary).not.toContain("<img");
   });
 });
 
 describe("report.html", () => {
   const arms = [README_ARM, EXACT_ARM, conversationArm];
   const records = [...small, answeredBy(conversationArm, 1, { promptTokens: 900, cachedTokens: 890, ttftMs: 12 })];
-  const page = renderReports(runOf({ arms }), records).html;
+  const page = renderReport(runOf({ arms }), records).html;
+
+  it("compares the same questions, and lists what failed, settings and notes", () => {
+    const { text } = parse(renderReport(runOf(), small).html);
+    expect(text).toContain("−600 (−600 to −600)");
+    expect(text).toContain("1 in engine: the engine did not begin to answer within 60000 ms");
+    expect(text).toContain("single k=20 prefix-exact, conv-26, question 2");
+    expect(text).toContain("Between arms: each arm has a simulated cache of its own.");
+    expect(text).toContain("Questions asked to warm the engine up (1 per arm, the first ones) are in no figure");
+    expect(text).toMatch(
+      /Not measured in this run: TTFT p50 ms, .*F1, BLEU-1, Log-likelihood, Judged right\. That is not zero\./,
+    );
+  });
 
   it("asks for nothing and runs nothing", () => {
     const { tags } = parse(page);
@@ -186,32 +174,32 @@ describe("report.html", () => {
   });
 
   it("has no chart, table or column of what was not measured", () => {
-    const unmeasured = renderReports(runOf(), [answeredBy(README_ARM, 1), answeredBy(EXACT_ARM, 1)]);
+    const unmeasured = renderReport(runOf(), [answeredBy(README_ARM, 1), answeredBy(EXACT_ARM, 1)]);
     expect(unmeasured.html).not.toMatch(/<figure|<h2>(Charts|Differences)|<th scope="col">(TTFT|F1|Hit ratio|Cut)/);
-    expect(unmeasured.markdown.split("\n## ", 1)[0]).not.toContain("|");
+    expect(unmeasured.summary).not.toContain("|");
   });
 
   it("says that a run is partial, and only then", () => {
     expect(page).not.toContain("Partial run");
-    const { html, markdown } = renderReports(runOf({ finishedAt: null }), small.slice(0, 4));
-    for (const report of [html, markdown]) {
+    const { html, summary } = renderReport(runOf({ finishedAt: null }), small.slice(0, 4));
+    for (const report of [html, summary]) {
       expect(report).toContain("Partial run.");
       expect(report).toContain("4 records so far, and 1 arm behind the others.");
     }
   });
 
   it("is the same for the same run, and there for one without records or arms", () => {
-    expect(renderReports(runOf({ arms }), records).html).toBe(page);
+    expect(renderReport(runOf({ arms }), records).html).toBe(page);
     for (const run of [runOf(), runOf({ arms: [], conversations: [], categories: [] })]) {
-      const { html, markdown } = renderReports(run, []);
+      const { html, summary } = renderReport(run, []);
       parse(html);
-      expect(html + markdown).not.toMatch(/NaN|undefined|Infinity|\[object/);
+      expect(html + summary).not.toMatch(/NaN|undefined|Infinity|\[object/);
     }
   });
 
   it("shows texts as they are, whatever they hold", () => {
     const bad = `"><script>alert('x')</script><img src=x onerror="y">&lt;\u202Egnp.exe\u0000\n`;
-    const { tags, text } = parse(renderReports(...hostile(bad)).html);
+    const { tags, text } = parse(renderReport(...hostile(bad)).html);
     expect(tags.map(({ name }) => name)).not.toContain("script");
     const shown =
       "&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&lt;img src=x onerror=&quot;y&quot;&gt;&amp;lt;";
@@ -241,10 +229,10 @@ describe("report.html", () => {
       fc.array(piece).map((pieces) => pieces.join("")),
       fc.string({ unit: "grapheme" }),
     );
-    const own = parse(renderReports(...hostile("text")).html).tags.map(({ name }) => name);
+    const own = parse(renderReport(...hostile("text")).html).tags.map(({ name }) => name);
     fc.assert(
       fc.property(text, (given) => {
-        expect(parse(renderReports(...hostile(given)).html).tags.map(({ name }) => name)).toEqual(own);
+        expect(parse(renderReport(...hostile(given)).html).tags.map(({ name }) => name)).toEqual(own);
       }),
       { numRuns: 30 },
     );
