@@ -1,6 +1,6 @@
 import Database from "better-sqlite3";
 import { messageOf } from "../core/text/thrown.js";
-import { stateOf } from "../store/forgetting.js";
+import { stateOf } from "../store/cuts.js";
 import { openProblem } from "../store/sqlite/open.js";
 import { type Store, StoreUnavailableError, type User } from "../store/store.js";
 

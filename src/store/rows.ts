@@ -73,13 +73,13 @@ function blocksOf(table: Table | undefined): StoredBlock[] {
 }
 
 interface RowsJson {
-  readonly written?: Table;
-  readonly removed?: readonly number[];
+  readonly written: Table | undefined;
+  readonly removed: readonly number[] | undefined;
 }
 
 function rowsJson<Key extends number>({ upserted, removed }: RowChanges<Key, object>): RowsJson | undefined {
   if (upserted.length === 0 && removed.length === 0) return undefined;
-  return { ...given({ written: tableOf(upserted) }), ...(removed.length === 0 ? {} : { removed }) };
+  return { written: tableOf(upserted), removed: removed.length === 0 ? undefined : removed };
 }
 
 function rowChanges<Key extends number, Row>(json: RowsJson | undefined): RowChanges<Key, Row> {
@@ -87,26 +87,10 @@ function rowChanges<Key extends number, Row>(json: RowsJson | undefined): RowCha
   return { upserted: objectsOf(json.written), removed: (json.removed ?? []) as readonly Key[] };
 }
 
-/** An object without what is undefined. */
-function given<T extends object>(fields: T): { readonly [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
-}
+type SnapshotJson = ReturnType<typeof snapshotJson>;
 
-interface SnapshotJson extends Pick<StoredScope, "counters" | "bankedTokens"> {
-  readonly [name: string]: unknown;
-  readonly blocks?: Table;
-  readonly versions?: Table;
-  readonly nodes?: Table;
-  readonly recent?: Table;
-  readonly workers?: Table;
-  readonly clusters?: Table;
-  readonly accesses?: Table;
-}
-
-/** A scope's whole state, for `scopes.snapshot`. What is forgotten stands in the user's row. */
-export function encodeSnapshot(state: StoredScope): string {
-  const { counters, bankedTokens, register, nodes, recent, workers, published } = state;
-  return JSON.stringify({
+function snapshotJson({ counters, bankedTokens, register, nodes, recent, workers, published }: StoredScope) {
+  return {
     counters,
     bankedTokens,
     blocks: blocksTable(register.blocks),
@@ -116,7 +100,12 @@ export function encodeSnapshot(state: StoredScope): string {
     workers: tableOf(workers),
     clusters: tableOf(published.clusters),
     accesses: tableOf(published.accesses),
-  });
+  };
+}
+
+/** A scope's whole state, for `scopes.snapshot`. What is forgotten stands in the user's row. */
+export function encodeSnapshot(state: StoredScope): string {
+  return JSON.stringify(snapshotJson(state));
 }
 
 export function decodeSnapshot(text: string): StoredScope {
@@ -131,21 +120,10 @@ export function decodeSnapshot(text: string): StoredScope {
   }));
 }
 
-interface ChangesJson extends Pick<StoredScope, "counters" | "bankedTokens"> {
-  readonly blocks?: Table;
-  readonly removedBlocks?: ScopeChanges["register"]["removedBlocks"];
-  readonly versions?: Table;
-  readonly nodes?: RowsJson;
-  readonly recent?: RowsJson;
-  readonly workers?: RowsJson;
-  /** Null: published policies are not used. */
-  readonly published?: { readonly clusters?: RowsJson; readonly accesses?: RowsJson };
-}
+type ChangesJson = ReturnType<typeof changesJson>;
 
-/** What a commit changed, for `changes.changes`. */
-export function encodeChanges(changes: ScopeChanges): string {
-  const { counters, bankedTokens, register, index, recent, workers, published } = changes;
-  return JSON.stringify({
+function changesJson({ counters, bankedTokens, register, index, recent, workers, published }: ScopeChanges) {
+  return {
     counters,
     bankedTokens,
     blocks: blocksTable(register.blocks),
@@ -154,10 +132,16 @@ export function encodeChanges(changes: ScopeChanges): string {
     nodes: rowsJson(index),
     recent: rowsJson(recent),
     workers: rowsJson(workers),
+    /** Absent: published policies are not used. */
     published: published
       ? { clusters: rowsJson(published.clusters), accesses: rowsJson(published.accesses) }
       : undefined,
-  });
+  };
+}
+
+/** What a commit changed, for `changes.changes`. */
+export function encodeChanges(changes: ScopeChanges): string {
+  return JSON.stringify(changesJson(changes));
 }
 
 export function decodeChanges(text: string): ScopeChanges {

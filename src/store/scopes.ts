@@ -1,21 +1,11 @@
-import {
-  EMPTY_SCOPE,
-  type MemoryId,
-  type RequestId,
-  type Scope,
-  ScopeFolding,
-  type StoredScope,
-  type TurnId,
-} from "../core/index.js";
+import { EMPTY_SCOPE, type MemoryId, type Scope, ScopeFolding, type StoredScope } from "../core/index.js";
 import type { Database, ReadRows, SqlValue, Statement, UserTransaction } from "./database.js";
 import { promptInsert, promptUpdate } from "./prompts.js";
 import { evictionStatement, reportStatement, requestStatement } from "./requests.js";
 import { decodeChanges, decodedJson, decodeSnapshot, encodeChanges, encodeSnapshot } from "./rows.js";
 import {
-  type ComposeRecord,
   type HeldScope,
   type KnownScope,
-  type ReportRecord,
   type ScopeCounts,
   type ScopeDelta,
   type ScopeVersion,
@@ -153,7 +143,7 @@ export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber"
         const state = isCurrent
           ? { version: known.version, userNumber: known.userNumber, newer: null }
           : await readScope(transaction.read, scope, known);
-        return work(new ScopeInTransaction(transaction, scope, state));
+        return work(heldScope(transaction, scope, state));
       }),
   };
 }
@@ -197,62 +187,46 @@ interface Committed {
 }
 
 /** A scope in a transaction of its user's. */
-export class ScopeInTransaction implements HeldScope {
-  readonly version: ScopeVersion | null;
-  readonly userNumber: number;
-  readonly newer: StoredScope | null;
+function heldScope(transaction: UserTransaction, scope: Scope, state: StoredState): HeldScope {
+  const { version: before } = state;
 
-  constructor(
-    private readonly transaction: UserTransaction,
-    private readonly scope: Scope,
-    { version, userNumber, newer }: StoredState,
-  ) {
-    this.version = version;
-    this.userNumber = userNumber;
-    this.newer = newer;
-  }
-
-  commitCompose(record: ComposeRecord): Promise<ScopeVersion> {
-    return this.#commit(record.delta, (scopeId) => [
-      ...turnStatements(scopeId, record),
-      requestStatement(scopeId, record),
-      ...promptInsert(scopeId, record, this.scope),
-    ]);
-  }
-
-  commitReport(delta: ScopeDelta, { turn, observed, prompt }: ReportRecord): Promise<ScopeVersion> {
-    return this.#commit(delta, (scopeId) => [
-      reportStatement(scopeId, turn, observed),
-      ...(prompt === null ? [] : [promptUpdate(scopeId, turn, prompt)]),
-    ]);
-  }
-
-  commitEviction(delta: ScopeDelta, ids: readonly RequestId[]): Promise<ScopeVersion> {
-    return this.#commit(delta, (scopeId) => ids.map((id) => evictionStatement(scopeId, id)));
-  }
-
-  async commitWithdrawal(delta: ScopeDelta, turn: TurnId): Promise<ScopeVersion> {
-    const later = `select 1 as one from turns own join turns t on t.scope_id = own.scope_id and t.id > own.id
-      and coalesce(t.conversation_id, '') = coalesce(own.conversation_id, '')
-      where own.scope_id = $1 and own.id = $2 and own.conversation_id is not null limit 1`;
-    const isContinued = (await this.transaction.read(later, [this.version?.scopeId ?? 0, turn])).length > 0;
-    return this.#commit(delta, (scopeId) => [
-      ...(["requests", "prompts"] as const).map((table) => deletionOf(table, scopeId, turn)),
-      ...(isContinued ? [] : turnRemoval(scopeId, turn)),
-    ]);
-  }
-
-  commitChanges(delta: ScopeDelta): Promise<ScopeVersion> {
-    return this.#commit(delta, () => []);
-  }
-
-  async #commit(delta: ScopeDelta, others: (scopeId: number) => readonly Statement[]): Promise<ScopeVersion> {
-    const { version: before } = this;
+  async function commit(delta: ScopeDelta, others: (scopeId: number) => readonly Statement[]): Promise<ScopeVersion> {
     if (before === null) throw new Error("a scope is begun before it is committed");
     const { version, statements } = scopeStatements(before, delta);
-    await this.transaction.commit([...statements, ...others(before.scopeId)], "apart");
+    await transaction.commit([...statements, ...others(before.scopeId)], "apart");
     return version;
   }
+
+  return {
+    ...state,
+    commitCompose: (record) =>
+      commit(record.delta, (scopeId) => [
+        ...turnStatements(scopeId, record),
+        requestStatement(scopeId, record),
+        ...promptInsert(scopeId, record, scope),
+      ]),
+
+    commitReport: (delta, { turn, observed, prompt }) =>
+      commit(delta, (scopeId) => [
+        reportStatement(scopeId, turn, observed),
+        ...(prompt === null ? [] : [promptUpdate(scopeId, turn, prompt)]),
+      ]),
+
+    commitEviction: (delta, ids) => commit(delta, (scopeId) => ids.map((id) => evictionStatement(scopeId, id))),
+
+    async commitWithdrawal(delta, turn) {
+      const later = `select 1 as one from turns own join turns t on t.scope_id = own.scope_id and t.id > own.id
+        and coalesce(t.conversation_id, '') = coalesce(own.conversation_id, '')
+        where own.scope_id = $1 and own.id = $2 and own.conversation_id is not null limit 1`;
+      const isContinued = (await transaction.read(later, [before?.scopeId ?? 0, turn])).length > 0;
+      return commit(delta, (scopeId) => [
+        ...(["requests", "prompts"] as const).map((table) => deletionOf(table, scopeId, turn)),
+        ...(isContinued ? [] : turnRemoval(scopeId, turn)),
+      ]);
+    },
+
+    commitChanges: (delta) => commit(delta, () => []),
+  };
 }
 
 /** Removes a turn that no other one continues, and a conversation that has no other one. */

@@ -20,25 +20,19 @@ const COLUMNS = `t.id, t.conversation_id as "conversationId", t.head, t.turn`;
 /** The last turns of a conversation that are loaded, and those of its newest epoch: a client may return to a branch that it left. */
 const MOST_TURNS = 1_000;
 
-/** A condition: the row of `messages` is no prompt's instructions, which many turns may share. */
-export const NO_HEAD = "key not like 'head %'";
-/** The opposite. */
-export const IS_HEAD = "key like 'head %'";
+/** What the key of a prompt's instructions in `messages` begins with; many turns may share them. */
+export const HEAD = "head ";
+/** A condition: the row of `messages` has no instructions. */
+export const NO_HEAD = `key not like '${HEAD}%'`;
 
 /** Removes what no turn has any more: instructions, and messages of single prompts. */
 export function unusedMessages(scopeId: number): Statement[] {
-  const heads = "select 'head ' || t.head from turns t where t.scope_id = $1";
-  const turns = "select t.id from turns t where t.scope_id = $1";
-  const unused = [`${IS_HEAD} and key not in (${heads})`, `${NO_HEAD} and turn_id not in (${turns})`];
-  return unused.map((condition) => ({
+  const heads = `key like '${HEAD}%' and key not in (select '${HEAD}' || t.head from turns t where t.scope_id = $1)`;
+  const singles = `${NO_HEAD} and turn_id not in (select t.id from turns t where t.scope_id = $1)`;
+  return [heads, singles].map((condition) => ({
     text: `delete from messages where scope_id = $1 and conversation_id = '' and ${condition}`,
     values: [scopeId],
   }));
-}
-
-/** The key of instructions in `messages`. */
-function headKey(head: Digest): string {
-  return `head ${head}`;
 }
 
 /**
@@ -65,7 +59,7 @@ export function turnStatements(scopeId: number, { composition, section, at }: Co
   const statements: Statement[] = [];
   const keep = (text: string, ...values: SqlValue[]) => statements.push({ text, values: [scopeId, ...values] });
   if (turn.conversationId !== null) keep(KEEP_CONVERSATION, turn.conversationId, at);
-  if (head.length > 0) keep(KEEP_MESSAGE, NO_CONVERSATION, headKey(turn.head), turn.id, JSON.stringify(head));
+  if (head.length > 0) keep(KEEP_MESSAGE, NO_CONVERSATION, HEAD + turn.head, turn.id, JSON.stringify(head));
   for (const said of [...restated, { turn, given }]) {
     const isOwn = said.turn === turn;
     const conversation = said.turn.conversationId;
@@ -136,7 +130,7 @@ export class TurnReading {
 
   /** The instructions of a prompt. */
   async head({ head }: Turn): Promise<readonly ChatMessage[]> {
-    const key = headKey(head);
+    const key = HEAD + head;
     return ((await this.#messages(NO_CONVERSATION, [key])).get(key) as readonly ChatMessage[] | undefined) ?? [];
   }
 

@@ -1,0 +1,91 @@
+import { setImmediate as pause } from "node:timers/promises";
+import { type ConversationId, ScopeState, type StoredScope, type Turn, type TurnId } from "../core/index.js";
+import type { ReadRows, SqlValue, Statement } from "./database.js";
+import { decodeTurn, type TurnColumns } from "./rows.js";
+import { deletionOf, readScope } from "./scopes.js";
+import type { ScopeVersion, User } from "./store.js";
+import { unusedMessages } from "./turns.js";
+import { scopeRows } from "./users.js";
+
+/*
+ * What forgetting and expiry have in common: a walk through the scopes and turns of a user, and the end of histories.
+ */
+
+/** Bounds are the service's to enforce. */
+const NO_BOUNDS = { maxIndexNodes: Number.POSITIVE_INFINITY, maxLoadedConversations: 1 };
+/** Turns that are read before other work runs: some milliseconds. */
+const AT_ONCE = 500;
+
+/** A scope as it is stored, in memory. */
+export interface LoadedState {
+  readonly agentId: ScopeRow["scope"]["agentId"];
+  readonly version: ScopeVersion;
+  readonly state: ScopeState;
+}
+
+type ScopeRow = Awaited<ReturnType<typeof scopeRows>>[number];
+
+/** Every scope of a user that has a state. */
+export async function loadScopes(read: ReadRows, user: User): Promise<LoadedState[]> {
+  const loaded: LoadedState[] = [];
+  for (const { scope, hasState } of await scopeRows(read, user)) {
+    if (!hasState) continue;
+    const { version, newer } = await readScope(read, scope, null);
+    if (version !== null && newer !== null) loaded.push({ agentId: scope.agentId, version, state: stateOf(newer) });
+  }
+  return loaded;
+}
+
+/** Nothing is counted in it. */
+export function stateOf(stored: StoredScope): ScopeState {
+  return new ScopeState(stored, () => 0, NO_BOUNDS);
+}
+
+/** A scope's turns, oldest first; other work runs in between. */
+export async function* turnsOf(read: ReadRows, scopeId: number): AsyncGenerator<ReturnType<typeof decodeTurn>> {
+  const text = `select t.id, t.conversation_id as "conversationId", t.head, t.turn from turns t
+    where t.scope_id = $1 and t.id > $2 order by t.id limit ${AT_ONCE}`;
+  for (let after = 0; ; ) {
+    const rows = await read<TurnColumns>(text, [scopeId, after]);
+    for (const row of rows) yield decodeTurn(row);
+    if (rows.length < AT_ONCE) return;
+    after = rows.at(-1)?.id ?? after;
+    await pause();
+  }
+}
+
+/** Where histories end: of a conversation the first turn that goes, of a single prompt its turn. */
+export type Cuts = Map<ConversationId | TurnId, TurnId>;
+
+/** Ends a conversation before a turn, or removes a single prompt's. */
+export function cut(cuts: Cuts, conversation: ConversationId | null, turn: TurnId): void {
+  const key = conversation ?? turn;
+  const before = cuts.get(key);
+  if (before === undefined || turn < before) cuts.set(key, turn);
+}
+
+/** Whether a turn stays. */
+export function isLeft(cuts: Cuts, { id, conversationId }: Turn): boolean {
+  return id < (cuts.get(conversationId ?? id) ?? Number.POSITIVE_INFINITY);
+}
+
+/** A condition on turns `t` that go, with its values from `$2` on. */
+export function goneTurns(key: ConversationId | TurnId, first: TurnId): { where: string; values: readonly SqlValue[] } {
+  if (typeof key === "number") return { where: "t.id = $2", values: [key] };
+  return { where: "t.conversation_id = $2 and t.id >= $3", values: [key, first] };
+}
+
+/** Removes the turns that go, with their requests and messages. */
+export function removeTurns(scopeId: number, cuts: Cuts): Statement[] {
+  const removed = [...cuts].flatMap(([key, first]): Statement[] => {
+    if (typeof key === "number") return [deletionOf("requests", scopeId, key), deletionOf("turns", scopeId, key)];
+    const values = [scopeId, key, first];
+    const later = "select id from turns where scope_id = $1 and conversation_id = $2 and id >= $3";
+    return [
+      { text: `delete from requests where scope_id = $1 and turn_id in (${later})`, values },
+      { text: "delete from messages where scope_id = $1 and conversation_id = $2 and turn_id >= $3", values },
+      { text: "delete from turns where scope_id = $1 and conversation_id = $2 and id >= $3", values },
+    ];
+  });
+  return [...removed, ...unusedMessages(scopeId)];
+}
