@@ -113,14 +113,12 @@ describe("built commands, one after the other:", () => {
     { args: ["keys", "list"], stdout: /^[0-9a-f]{12} {2}default {2}made / },
     { args: ["keys", "revoke", "nobody"], code: 1, stderr: /^memprefix: id: no such key/ },
     { args: ["doctor"], stdout: /^store +ok +2 requests of 1 users load\n/ },
-    { args: ["eval", "plan", ...LOCOMO, "--out", at("out")], stdout: /--resume begins there/ },
-    { args: ["eval", "locomo", ...LOCOMO, "--out", at("out"), "--resume"], stdout: /report\.html/ },
+    { args: ["eval", "locomo", ...LOCOMO, "--out", at("out")], stdout: /report\.html/ },
     {
       args: ["eval", "longmemeval", ...LOCOMO, "--out", at("other")],
       code: 1,
       stderr: /^memprefix: not a LongMemEval/,
     },
-    { args: ["eval", "compare", at("out"), at("out")], stdout: /\|/ },
     { args: ["replay", "--trace", at("out/traces/sample-1-k1.json"), "--k", "1"], stdout: /^\| policy / },
   ])("$args, in a process of its own", async ({ args, code = 0, input = "", stdout = /^$/, stderr = /^$/ }) => {
     const { child, ended } = launch(args, { ...own, MEMPREFIX_DATA_DIR: at("data") });
