@@ -5,13 +5,12 @@ import type { EngineUsage } from "../apis/api/usage.js";
 import { APIS } from "../apis/apis.js";
 import { createMemprefixClient } from "../client/client.js";
 import { MemprefixError } from "../client/errors.js";
-import type { CacheReading, ChatMessage, RequestId, UserId } from "../core/index.js";
+import type { ChatMessage, RequestId, UserId } from "../core/index.js";
 import { listIn, parsedJson, record, text } from "../core/text/json.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { ANTHROPIC_LIMITS } from "../engines/adapters/provider-limits.js";
 import { wholeOf } from "../engines/upstream/answer-body.js";
-import { readCacheMetrics } from "../engines/upstream/cache-metrics.js";
 import { errorsIn } from "../engines/upstream/engine-errors.js";
 import { type ModelLimit, ModelLimits } from "../engines/upstream/model-limits.js";
 import { OWN_NAME, type Upstream, UpstreamError } from "../engines/upstream/upstream.js";
@@ -24,15 +23,7 @@ import { openChatEngine, openSource, openStoreBeside } from "./assemble.js";
 import { databasesIn } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
 import type { Settings } from "./setting-list.js";
-import {
-  addressOf,
-  engineFamilyOf,
-  leftOutSource,
-  readSettings,
-  residencyOf,
-  sharedCacheOf,
-  sourceOf,
-} from "./settings.js";
+import { addressOf, engineFamilyOf, leftOutSource, readSettings, sourceOf } from "./settings.js";
 import { loadEveryUser, quickCheck } from "./stored-users.js";
 
 /** What `memprefix doctor` was asked for. */
@@ -42,13 +33,12 @@ export interface DoctorOptions {
   readonly model?: string;
 }
 
-type Part =
-  | ("store" | "memories" | "engine" | "cache" | "report" | "block")
-  | ("limit" | "clock" | "apis" | "service" | "identity");
+/** What to do first: where nothing works, then what costs whole prompts, then what costs knowledge. */
+const PARTS = ["store", "engine", "service", "memories", "cache", "identity", "apis"] as const;
 
 /** One thing that was looked at. `change`: works, and a setting would gain something; `unknown`: cannot be seen now. */
 interface Finding {
-  readonly part: Part;
+  readonly part: (typeof PARTS)[number];
   readonly state: "ok" | "change" | "broken" | "unknown";
   readonly says: string;
   /** What to do about it. */
@@ -57,13 +47,6 @@ interface Finding {
 
 /** Prompts of the running service that are looked at. */
 const LAST_PROMPTS = 100;
-/** A clock that is off by more decides wrongly which memories have expired. */
-const MOST_CLOCK_MS = 60_000;
-/** What to do first: where nothing works, then what costs whole prompts, then what costs knowledge. */
-const GAIN: readonly Part[] = [
-  ...(["store", "engine", "service", "memories", "cache", "identity"] as const),
-  ...(["report", "limit", "clock", "block", "apis"] as const),
-];
 
 /**
  * Looks at everything that the settings name, and prints what works, what does not, and what to change, what gains most first. Ends with 1
@@ -87,7 +70,7 @@ export async function runDoctor({ user, model }: DoctorOptions, call: Invocation
 }
 
 const STATES: readonly Finding["state"][] = ["broken", "change", "unknown"];
-const rank = ({ part, state }: Finding) => STATES.indexOf(state) * GAIN.length + GAIN.indexOf(part);
+const rank = ({ part, state }: Finding) => STATES.indexOf(state) * PARTS.length + PARTS.indexOf(part);
 
 /** Whether every database is sound, and everything stored loads. */
 async function store(settings: Settings): Promise<readonly Finding[]> {
@@ -167,13 +150,7 @@ async function engine(settings: Settings, model: string | null): Promise<readonl
     const says = facts.says.includes(upstream.name) ? facts.says : `${upstream.name}: ${facts.says}`;
     return [{ part, state: "broken", says, advice: facts.needs }];
   }
-  return [
-    answering(facts, upstream.name, settings),
-    ...cached(facts),
-    limited(facts, settings),
-    clock(facts, settings),
-    await routes(upstream),
-  ];
+  return [answering(facts, upstream.name, settings), cached(facts), await routes(upstream)];
 }
 
 /** Statuses with which an engine says that it has no such route. */
@@ -204,73 +181,26 @@ function answering({ model, owner, probes }: EngineFacts, name: string, settings
   return { part: "engine", state: "change", says, advice };
 }
 
-function cached({ probes, reading }: EngineFacts): readonly Finding[] {
-  const [fresh, again] = probes;
-  const [first, second, third] = probes.map(({ usage }) => usage.cachedTokens);
-  const of = again.usage.promptTokens;
-  const times = `${Math.round(fresh.ms)} ms, the same again ${Math.round(again.ms)} ms`;
-  if (second == null || third == null || of === null)
-    return [
-      { part: "cache", state: "unknown", says: `it does not say; a new prompt took ${times}` },
-      {
-        part: "report",
-        state: "change",
-        says: "its answers have no cached tokens",
-        advice:
-          "let the engine report cached tokens: vLLM --enable-prompt-tokens-details, SGLang --enable-cache-report (docs/engines.md)",
-      },
-    ];
-  const says = `${second} of ${of} tokens hit the second time, ${third} with another question; a new prompt took ${times}`;
-  const report: Finding = { part: "report", state: "ok", says: "its answers say how many tokens were cached" };
+function cached({ probes }: EngineFacts): Finding {
+  const part = "cache";
+  const [fresh, again, changed] = probes;
+  const { cachedTokens: second, promptTokens: of } = again.usage;
+  const third = changed.usage.cachedTokens;
+  const times = `a new prompt took ${Math.round(fresh.ms)} ms, the same again ${Math.round(again.ms)} ms`;
+  if (second == null || third == null || of === null) {
+    const advice =
+      "let the engine report cached tokens: vLLM --enable-prompt-tokens-details, SGLang --enable-cache-report (docs/engines.md)";
+    return { part, state: "unknown", says: `its answers have no cached tokens; ${times}`, advice };
+  }
+  const says = `${second} of ${of} tokens hit the second time, ${third} with another question; ${times}`;
   if (second === 0) {
     const advice =
       "turn the engine's prefix cache on: without it nothing that memprefix does saves anything (vLLM --enable-prefix-caching; docs/engines.md)";
-    return [{ part: "cache", state: "broken", says, advice }, report];
+    return { part, state: "broken", says, advice };
   }
-  const { blockTokens = null, capacityTokens = null } = reading ?? {};
-  const step = blockTokens ?? divisor(divisor(second, third), first ?? 0);
-  const size = capacityTokens === null ? "" : `; it holds ${capacityTokens} tokens`;
-  const block = blockTokens === null ? `cached tokens are multiples of ${step}` : `${step} tokens, as it says${size}`;
+  if (third > 0) return { part, state: "ok", says };
   const advice = "a prompt hits only where all of it was cached: see docs/engines.md for this engine's cache";
-  return [
-    third === 0 ? { part: "cache", state: "change", says, advice } : { part: "cache", state: "ok", says },
-    report,
-    { part: "block", state: "ok", says: block },
-  ];
-}
-
-function divisor(a: number, b: number): number {
-  return b === 0 ? a : divisor(b, a % b);
-}
-
-function limited({ limit }: EngineFacts, { maxPromptTokens }: Settings): Finding {
-  const part = "limit";
-  if (maxPromptTokens !== undefined) return { part, state: "ok", says: `${maxPromptTokens} tokens, by the settings` };
-  if (limit?.promptTokens != null) return { part, state: "ok", says: `prompts of ${limit.promptTokens} tokens` };
-  if (limit?.contextTokens != null)
-    return { part, state: "ok", says: `${limit.contextTokens} tokens, the answer included` };
-  const advice =
-    "long conversations are refused once before they are shortened: MEMPREFIX_MAX_PROMPT_TOKENS says the limit";
-  return { part, state: "change", says: "its list of models does not say how long a prompt may be", advice };
-}
-
-/** What the cache is taken to forget by, and whether the engine's clock is ours. */
-function clock({ clockAheadMs: ahead, reading }: EngineFacts, settings: Settings): Finding {
-  const part = "clock";
-  const residency = residencyOf(settings);
-  const shared = sharedCacheOf(settings);
-  const held = shared?.tokens ?? reading?.capacityTokens ?? null;
-  const by =
-    residency.kind === "ttl"
-      ? `prefixes are kept for ${residency.ttlMs / 1_000} s`
-      : residency.kind === "slots"
-        ? `the last prompt of each of ${residency.slots} slots is kept`
-        : shared === undefined
-          ? "prefixes are kept as long as the provider says"
-          : `prefixes are kept while ${held ?? "so many (learned from reports)"} newer tokens are computed`;
-  if (ahead === null || Math.abs(ahead) <= MOST_CLOCK_MS) return { part, state: "ok", says: by };
-  const says = `${by}; the engine's clock is ${Math.round(Math.abs(ahead) / 1_000)} s ${ahead > 0 ? "ahead of" : "behind"} ours`;
-  return { part, state: "change", says, advice: "set both machines' clocks: memories expire by ours" };
+  return { part, state: "change", says, advice };
 }
 
 /** The service that the settings would start, where it runs. */
@@ -343,13 +273,8 @@ export interface EngineFacts {
   readonly model: string;
   /** What its list of models says of who serves them, as `vllm`; empty: nothing. */
   readonly owner: string;
-  readonly limit: ModelLimit | null;
   /** A new prompt; the same again; the same memories with another question. */
   readonly probes: readonly [fresh: Probe, again: Probe, changed: Probe];
-  /** Null where it shows no metrics. */
-  readonly reading: CacheReading | null;
-  /** How far its clock is ahead of ours, in milliseconds; null where its answers have no date. */
-  readonly clockAheadMs: number | null;
 }
 
 /** Why nothing more is known of an engine. `needs`: what its caller has to do. */
@@ -360,7 +285,7 @@ export interface EngineFailure {
 }
 
 /**
- * Sends an engine three prompts of some 1,500 tokens, as memprefix composes them for its family, and reads what it says of its cache.
+ * Sends an engine three prompts of some 1,500 tokens, as memprefix composes them for its family, and reads how much of each hit.
  *
  * @param wanted the model; null: the only one that it lists
  */
@@ -383,22 +308,16 @@ async function probeEngine(
     const limit = ModelLimits.read(json)?.of(model) ?? null;
     const prompt = promptFor(family, model, limit);
     const probes: Probe[] = [];
-    let clockAheadMs: number | null = null;
     for (const question of ["Say yes.", "Say yes.", "Say no."]) {
       const sent = await ask(upstream, prompt(question));
       if (sent.status !== 200) return refusal(sent.status, sent.text);
-      clockAheadMs = sent.clockAheadMs;
       probes.push({ usage: ENGINES[family].readUsage(parsedJson(sent.text)), ms: sent.ms });
     }
-    const metrics = await get(upstream, "/metrics").catch(() => null);
     return {
       kind: "answers",
       model,
       owner: text(models.find(({ id }) => id === model)?.["owned_by"]),
-      limit,
       probes: probes as unknown as EngineFacts["probes"],
-      reading: metrics?.status === 200 ? readCacheMetrics(metrics.text) : null,
-      clockAheadMs,
     };
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
@@ -445,7 +364,6 @@ interface Received {
   readonly status: number;
   readonly text: string;
   readonly ms: number;
-  readonly clockAheadMs: number | null;
 }
 
 type Sent = ReturnType<ReturnType<typeof promptFor>>;
@@ -466,13 +384,11 @@ function get(upstream: Upstream, path: string): Promise<Received> {
 
 async function received(upstream: Upstream, call: Parameters<Upstream["send"]>[0]): Promise<Received> {
   const began = performance.now();
-  const { status, headers, body } = await upstream.send(call, new AbortController().signal);
+  const { status, body } = await upstream.send(call, new AbortController().signal);
   const whole = await wholeOf(body, upstream.name, MOST_BYTES);
-  const date = Date.parse(headers.find(([name]) => name === "date")?.[1] ?? "");
   return {
     status,
     text: whole.toString("utf8"),
     ms: performance.now() - began,
-    clockAheadMs: Number.isNaN(date) ? null : date - Date.now(),
   };
 }
