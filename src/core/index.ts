@@ -116,4 +116,5 @@ export {
   unstorableWithin,
 } from "./text/memory-text.js";
 export * from "./text/message.js";
+export * from "./usage/prompt-sums.js";
 export * from "./usage/usage-record.js";

@@ -8,19 +8,16 @@ import type {
   MissCause,
   PromptUsage,
   RequestId,
+  TimedSums,
   TurnId,
   UsageWindow,
   UserId,
+  WindowSpan,
 } from "../core/index.js";
-
-/** The model of prompts whose client named none. */
-export const NO_MODEL = "unknown";
-/** What models are counted as together beyond those with most tokens in a window. */
-export const OTHER_MODELS = "other";
 
 /** A prompt's tokens, and what they cost by the engine's prices; money is null where prompts cost time. */
 export interface PromptFigures {
-  /** As its client named it; {@link NO_MODEL} where it did not. */
+  /** As its client named it; `NO_MODEL` where it did not. */
   readonly model: string;
   readonly usage: PromptUsage;
   /** Whether it says nothing of how well prompts are built. */
@@ -75,53 +72,6 @@ export interface PromptFilter {
   readonly agentId?: AgentId | null | undefined;
   readonly conversationId?: ConversationId | undefined;
   readonly cause?: MissCause | undefined;
-}
-
-/** Sums over prompts. */
-export const SUM_NAMES = [
-  "prompts",
-  "promptTokens",
-  "expectedTokens",
-  "uncachedTokens",
-  "missedTokens",
-  /** Prompts whose engine reported, and their tokens by its count. */
-  "reportedPrompts",
-  "reportedPromptTokens",
-  "reportedCachedTokens",
-  /** The same without prompts that are set apart: what shares are made of. */
-  "sharedPromptTokens",
-  "sharedExpectedTokens",
-  "sharedReportedPromptTokens",
-  "sharedReportedCachedTokens",
-  /** What was expected of the reported ones, as the same share of the engine's count. */
-  "sharedReportedExpectedTokens",
-  "belowMinimumPrompts",
-  "belowMinimumTokens",
-  "expiredPrompts",
-  "expiredTokens",
-  "timedPrompts",
-  "firstTokenMs",
-  "savedMoney",
-  "missedMoney",
-] as const;
-export type PromptSums = Readonly<Record<(typeof SUM_NAMES)[number], number>>;
-
-/** Times to the first token, by the bins of `timeBin`. */
-export type TimeCounts = ReadonlyMap<number, number>;
-
-/** Sums with the times that they are of. */
-export interface TimedSums {
-  readonly sums: PromptSums;
-  readonly times: TimeCounts;
-}
-
-/** A window's steps. */
-export interface WindowSpan {
-  /** Where the first step begins, in milliseconds since the epoch. */
-  readonly from: number;
-  /** Where the last one ends. */
-  readonly to: number;
-  readonly stepMs: number;
 }
 
 /** Sums over a window, and by model. */

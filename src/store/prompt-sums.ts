@@ -1,25 +1,10 @@
-import type { UsageWindow } from "../core/index.js";
+import { GrowingSums, type PromptSums } from "../core/index.js";
 import { keptIn } from "../core/text/collections.js";
-import {
-  type PromptSums,
-  type PromptView,
-  SUM_NAMES,
-  type TimedSums,
-  type WindowSpan,
-  type WindowSums,
-} from "./prompt-figures.js";
+import type { WindowSums } from "./prompt-figures.js";
 
 /*
  * Sums over the table `prompts`: one query adds up each step, model and bin of times; these few rows are added up here.
  */
-
-const MINUTE_MS = 60_000;
-/** How long the steps of a window are, and how many it has. */
-const STEPS: Readonly<Record<UsageWindow, { readonly stepMs: number; readonly count: number }>> = {
-  hour: { stepMs: MINUTE_MS, count: 60 },
-  day: { stepMs: 15 * MINUTE_MS, count: 96 },
-  month: { stepMs: 360 * MINUTE_MS, count: 124 },
-};
 
 /** A prompt's tokens by its engine's count, where it gave one. */
 const COUNTED = "coalesce(p.reported_prompt_tokens, p.prompt_tokens)";
@@ -62,34 +47,15 @@ export const SUM_COLUMNS = Object.entries(SUMS)
 /** Sums over the prompts of a step of one model, with first-token times in the same bin (null: not measured). */
 export type GroupedSums = PromptSums & { readonly model: string; readonly at: number; readonly bin: number | null };
 
-/** A window's span in whole steps, the running one included. */
-export function spanOf({ window, now }: Pick<PromptView, "window" | "now">): WindowSpan {
-  const { stepMs, count } = STEPS[window];
-  const to = (Math.floor(now / stepMs) + 1) * stepMs;
-  return { from: to - count * stepMs, to, stepMs };
-}
-
-class GrowingSums implements TimedSums {
-  readonly sums = Object.fromEntries(SUM_NAMES.map((name) => [name, 0])) as {
-    -readonly [K in keyof PromptSums]: PromptSums[K];
-  };
-  readonly times = new Map<number, number>();
-
-  add(row: GroupedSums): void {
-    for (const name of SUM_NAMES) this.sums[name] += row[name];
-    if (row.bin !== null) this.times.set(row.bin, (this.times.get(row.bin) ?? 0) + row.prompts);
-  }
-}
-
 /** Sums of a window in all, by step and by model. */
 export function windowSums(rows: readonly GroupedSums[]): Pick<WindowSums, "total" | "points" | "models"> {
   const total = new GrowingSums();
   const points = new Map<number, GrowingSums>();
   const models = new Map<string, GrowingSums>();
   for (const row of rows) {
-    total.add(row);
-    keptIn(points, row.at, () => new GrowingSums()).add(row);
-    keptIn(models, row.model, () => new GrowingSums()).add(row);
+    total.add(row, row.bin);
+    keptIn(points, row.at, () => new GrowingSums()).add(row, row.bin);
+    keptIn(models, row.model, () => new GrowingSums()).add(row, row.bin);
   }
   return { total, points, models };
 }

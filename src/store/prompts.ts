@@ -2,24 +2,25 @@ import {
   type FirstTokenTime,
   type Miss,
   type MissCause,
+  OTHER_MODELS,
   type Scope,
+  spanOf,
   type TurnId,
   timeBin,
   uncachedTokens,
+  type WindowSpan,
 } from "../core/index.js";
 import type { Database, SqlValue, Statement } from "./database.js";
-import {
-  type NewPrompt,
-  OTHER_MODELS,
-  type PromptFigures,
-  type PromptFilter,
-  type PromptKey,
-  type PromptTable,
-  type PromptView,
-  type StoredFigures,
-  type WindowSpan,
+import type {
+  NewPrompt,
+  PromptFigures,
+  PromptFilter,
+  PromptKey,
+  PromptTable,
+  PromptView,
+  StoredFigures,
 } from "./prompt-figures.js";
-import { type GroupedSums, SUM_COLUMNS, spanOf, windowSums } from "./prompt-sums.js";
+import { type GroupedSums, SUM_COLUMNS, windowSums } from "./prompt-sums.js";
 import { agentIn } from "./rows.js";
 import type { ComposeRecord } from "./store.js";
 
@@ -109,7 +110,7 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
   const { read, readAside } = database;
   return {
     async summary(view) {
-      const span = spanOf(view);
+      const span = spanOf(view.window, view.now);
       const where = windowOf(view, span);
       const step = where.add(span.stepMs);
       // Names of models are clients' to choose.
@@ -122,7 +123,7 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
     },
 
     async misses(view) {
-      const span = spanOf(view);
+      const span = spanOf(view.window, view.now);
       const where = windowOf(view, span);
       const text = `select p.miss_cause as cause, cast(count(*) as double precision) as prompts,
         cast(sum(p.miss_tokens) as double precision) as tokens, sum(coalesce(p.missed_money, 0)) as money

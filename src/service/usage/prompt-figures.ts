@@ -10,11 +10,12 @@ import {
   type MissCause,
   modelAfter,
   moneyOf,
+  NO_MODEL,
   type PromptUsage,
   reportedUsage,
   setApart,
 } from "../../core/index.js";
-import { type NewPrompt, NO_MODEL, type PromptFigures } from "../../store/prompt-figures.js";
+import type { NewPrompt, PromptFigures } from "../../store/prompt-figures.js";
 import type { EngineReport } from "../../store/store.js";
 import type { ObservedCompose } from "../base/memprefix-observer.js";
 

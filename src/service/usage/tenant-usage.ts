@@ -9,8 +9,8 @@ import type {
   WindowSums,
 } from "../../store/prompt-figures.js";
 
-export { MISS_CAUSES, type MissCause, newTokens, timeAt, uncachedTokens } from "../../core/index.js";
-export type { PromptPage, StoredFigures, TimedSums, WindowMisses, WindowSums } from "../../store/prompt-figures.js";
+export { MISS_CAUSES, type MissCause, newTokens, type TimedSums, timeAt, uncachedTokens } from "../../core/index.js";
+export type { PromptPage, StoredFigures, WindowMisses, WindowSums } from "../../store/prompt-figures.js";
 
 /** What a view shows: all of the tenant's, or a part. */
 export type ViewOptions = Omit<PromptView, "tenant" | "now">;
