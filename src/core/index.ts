@@ -116,5 +116,6 @@ export {
   unstorableWithin,
 } from "./text/memory-text.js";
 export * from "./text/message.js";
+export * from "./usage/prompt-figures.js";
 export * from "./usage/prompt-sums.js";
 export * from "./usage/usage-record.js";

@@ -1,12 +1,10 @@
 import type {
   AgentId,
   ConversationId,
-  EpochReason,
   FirstTokenTime,
-  FixedRetention,
   Miss,
   MissCause,
-  PromptUsage,
+  NewPrompt,
   RequestId,
   TimedSums,
   TurnId,
@@ -14,27 +12,6 @@ import type {
   UserId,
   WindowSpan,
 } from "../core/index.js";
-
-/** A prompt's tokens, and what they cost by the engine's prices; money is null where prompts cost time. */
-export interface PromptFigures {
-  /** As its client named it; `NO_MODEL` where it did not. */
-  readonly model: string;
-  readonly usage: PromptUsage;
-  /** Whether it says nothing of how well prompts are built. */
-  readonly apart: "below_minimum" | "expired" | null;
-  readonly savedMoney: number | null;
-  readonly missedMoney: number | null;
-}
-
-/** The figures of a prompt that is being stored. */
-export interface NewPrompt extends PromptFigures {
-  /** The engine family. */
-  readonly engine: string;
-  readonly layout: "single" | "conversation";
-  readonly policy: string;
-  readonly retention: FixedRetention;
-  readonly epoch: { readonly began: EpochReason | null; readonly prompts: number } | null;
-}
 
 /** Whose prompt: one request of a scope. */
 export interface PromptKey {

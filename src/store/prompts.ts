@@ -2,7 +2,9 @@ import {
   type FirstTokenTime,
   type Miss,
   type MissCause,
+  type NewPrompt,
   OTHER_MODELS,
+  type PromptFigures,
   type Scope,
   spanOf,
   type TurnId,
@@ -11,15 +13,7 @@ import {
   type WindowSpan,
 } from "../core/index.js";
 import type { Database, SqlValue, Statement } from "./database.js";
-import type {
-  NewPrompt,
-  PromptFigures,
-  PromptFilter,
-  PromptKey,
-  PromptTable,
-  PromptView,
-  StoredFigures,
-} from "./prompt-figures.js";
+import type { PromptFilter, PromptKey, PromptTable, PromptView, StoredFigures } from "./prompt-figures.js";
 import { type GroupedSums, SUM_COLUMNS, windowSums } from "./prompt-sums.js";
 import { agentIn } from "./rows.js";
 import type { ComposeRecord } from "./store.js";

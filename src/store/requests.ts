@@ -1,15 +1,7 @@
-import type { NodeId, RequestId, SpokenTurn, StoredPrompt, Turn, TurnId, UserId } from "../core/index.js";
+import type { EngineReport, NodeId, RequestId, SpokenTurn, StoredPrompt, Turn, TurnId, UserId } from "../core/index.js";
 import type { Database, SqlValue, Statement } from "./database.js";
 import { agentIn, decodeAnswer, decodedJson, encodeAnswer } from "./rows.js";
-import type {
-  AnsweredRequest,
-  ComposeRecord,
-  EngineReport,
-  LiveRequest,
-  ServedRequest,
-  Store,
-  StoredAnswer,
-} from "./store.js";
+import type { AnsweredRequest, ComposeRecord, LiveRequest, ServedRequest, Store, StoredAnswer } from "./store.js";
 import { TurnReading } from "./turns.js";
 
 interface RequestRow {

@@ -8,11 +8,14 @@ import type {
   Composition,
   ConversationId,
   Digest,
+  EngineReport,
   Label,
   MemoryId,
+  NewPrompt,
   NodeId,
   PlacedMemory,
   Plan,
+  PromptFigures,
   PromptTokens,
   ReportGrounds,
   RequestId,
@@ -24,7 +27,7 @@ import type {
   TurnId,
   Warning,
 } from "../core/index.js";
-import type { NewPrompt, PromptFigures, PromptTable } from "./prompt-figures.js";
+import type { PromptTable } from "./prompt-figures.js";
 
 /** A user of a tenant: what one lock, one queue and one deletion are of. */
 export type User = Pick<Scope, "tenant" | "userId">;
@@ -78,13 +81,6 @@ export interface ComposeRecord {
   readonly prompt: NewPrompt | null;
   /** Milliseconds since the epoch. */
   readonly at: number;
-}
-
-/** What the engine reported of a request: tokens, milliseconds. Absent: unknown, not zero. */
-export interface EngineReport {
-  readonly promptTokens?: number;
-  readonly cachedTokens?: number;
-  readonly ttftMs?: number;
 }
 
 /** An engine's report, as it is stored. */

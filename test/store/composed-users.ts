@@ -7,8 +7,10 @@ import {
   compose,
   digestOf,
   ENGINE_MODELS,
+  type EngineReport,
   KEEPS_ALL,
   type MemoryId,
+  type NewPrompt,
   possibleSections,
   prefixExact,
   type RequestId,
@@ -20,10 +22,8 @@ import {
   type TokenCounter,
   type UserId,
 } from "../../src/core/index.js";
-import type { NewPrompt } from "../../src/store/prompt-figures.js";
 import type {
   ComposeRecord,
-  EngineReport,
   ForgottenMemory,
   HeldScope,
   KnownScope,

@@ -2,6 +2,7 @@ import {
   type AgentId,
   type ConversationId,
   type MissCause,
+  type PromptFigures,
   type PromptUsage,
   type RequestId,
   type Scope,
@@ -10,7 +11,7 @@ import {
   uncachedTokens,
 } from "../../src/core/index.js";
 import type { Statement } from "../../src/store/database.js";
-import type { PromptFigures, PromptKey } from "../../src/store/prompt-figures.js";
+import type { PromptKey } from "../../src/store/prompt-figures.js";
 import { promptInsert } from "../../src/store/prompts.js";
 import type { ComposeRecord } from "../../src/store/store.js";
 

@@ -1,9 +1,8 @@
-import type { ConversationId, Plan, RequestId, Scope, Warning } from "../../core/index.js";
+import type { ConversationId, EngineReport, Plan, RequestId, Scope, Warning } from "../../core/index.js";
 import { listIn, parsedJson, record } from "../../core/text/json.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { MemorySourceFailure } from "../../memory/memory-source.js";
-import type { EngineReport } from "../../store/store.js";
 import type { Feedback } from "./call-types.js";
 
 /** What memprefix needs of others, and goes on without. */

@@ -15,6 +15,7 @@ import {
   type Label,
   type MemoryId,
   NOTHING_INJECTED,
+  newPrompt,
   ORDERING_POLICIES,
   type Ordering,
   PromptTooLongError,
@@ -36,7 +37,6 @@ import type { ComposeDefaults, MemprefixParts, TenantParts } from "../base/mempr
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
-import { newPrompt } from "../usage/prompt-figures.js";
 import {
   type AnswerForm,
   answerAgain,

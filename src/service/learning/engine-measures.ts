@@ -2,6 +2,7 @@ import {
   type AnswerTime,
   answerPace,
   type EngineModel,
+  type EngineReport,
   fitTimeLaw,
   KEPT_SAMPLES,
   KNOWN_TIME_LAWS,
@@ -14,7 +15,7 @@ import {
   type TurnId,
   type UserId,
 } from "../../core/index.js";
-import type { EngineReport, Store } from "../../store/store.js";
+import type { Store } from "../../store/store.js";
 
 /** New samples between two fits of the law, once there are as many; each of the first ones changes it. */
 const TIMES_BETWEEN_FITS = 8;

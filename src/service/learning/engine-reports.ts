@@ -6,6 +6,8 @@
 
 import {
   type AgentId,
+  cacheReport,
+  type EngineReport,
   type EngineWork,
   groupBy,
   hadOnlyHead,
@@ -17,12 +19,13 @@ import {
   type PromptWork,
   type RequestId,
   type ResidencyModel,
+  reportedFigures,
   type TurnId,
   takeReport,
   type UserId,
 } from "../../core/index.js";
 import { sentRequestId } from "../../engines/adapters/engine-adapter.js";
-import type { EngineReport, ServedRequest, Store } from "../../store/store.js";
+import type { ServedRequest, Store } from "../../store/store.js";
 import type { ComposeAnswer, Eviction, Feedback } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
@@ -30,7 +33,6 @@ import type { TenantParts } from "../base/memprefix-parts.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLosses } from "../usage/losses.js";
-import { cacheReport, reportedFigures } from "../usage/prompt-figures.js";
 import type { EngineLaw, TokenRatios } from "./engine-measures.js";
 
 /** Evicts requests from a scope's context index: what only they had is no longer expected to hit. Gives those that were live. */

@@ -10,6 +10,7 @@ import {
   type CacheState,
   DEFAULT_SCOPE_BOUNDS,
   type EngineCache,
+  type EngineReport,
   EngineWork,
   groupBy,
   isWithinTtl,
@@ -20,7 +21,6 @@ import {
   sharedResidency,
   type UserId,
 } from "../../core/index.js";
-import type { EngineReport } from "../../store/store.js";
 import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";

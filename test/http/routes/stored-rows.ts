@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
-import type { Turn } from "../../../src/core/index.js";
+import type { EngineReport, Turn } from "../../../src/core/index.js";
 import { decodeAnswer, decodeTurn, type TurnColumns } from "../../../src/store/rows.js";
-import type { EngineReport, StoredAnswer } from "../../../src/store/store.js";
+import type { StoredAnswer } from "../../../src/store/store.js";
 
 /** Every row of every table in a database file, by a second connection that can only read. */
 export function storedRows(file: string): ReadonlyMap<string, readonly Readonly<Record<string, unknown>>[]> {

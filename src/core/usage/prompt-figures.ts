@@ -1,26 +1,56 @@
+import type { MissCause } from "../compose/miss.js";
+import type { Plan } from "../compose/plan.js";
+import type { CacheReport } from "../context-index/cache-report.js";
+import type { FixedRetention } from "../conversation/conversation.js";
+import type { EpochReason } from "../conversation/epoch.js";
+import { type EngineModel, modelAfter } from "../cost/engine-model.js";
+import { NO_MODEL } from "./prompt-sums.js";
+import { moneyOf, type PromptUsage, reportedUsage, setApart } from "./usage-record.js";
+
 /*
- * usage: what answered prompts cost and why they missed.
- * Enters: what was planned and reported of a prompt, and queries of a tenant. Leaves: the figures that are stored with a compose or a report,
- * and the tenant's view of them.
+ * The figures of a prompt that are stored with its compose, and with its engine's report.
  */
 
-import {
-  type CacheReport,
-  type EngineModel,
-  type MissCause,
-  modelAfter,
-  moneyOf,
-  NO_MODEL,
-  type PromptUsage,
-  reportedUsage,
-  setApart,
-} from "../../core/index.js";
-import type { NewPrompt, PromptFigures } from "../../store/prompt-figures.js";
-import type { EngineReport } from "../../store/store.js";
-import type { ObservedCompose } from "../base/memprefix-observer.js";
+/** A prompt's tokens, and what they cost by the engine's prices; money is null where prompts cost time. */
+export interface PromptFigures {
+  /** As its client named it; `NO_MODEL` where it did not. */
+  readonly model: string;
+  readonly usage: PromptUsage;
+  /** Whether it says nothing of how well prompts are built. */
+  readonly apart: "below_minimum" | "expired" | null;
+  readonly savedMoney: number | null;
+  readonly missedMoney: number | null;
+}
+
+/** The figures of a prompt that is being stored. */
+export interface NewPrompt extends PromptFigures {
+  /** The engine family. */
+  readonly engine: string;
+  readonly layout: "single" | "conversation";
+  readonly policy: string;
+  readonly retention: FixedRetention;
+  readonly epoch: { readonly began: EpochReason | null; readonly prompts: number } | null;
+}
+
+/** What the engine reported of a request: tokens, milliseconds. Absent: unknown, not zero. */
+export interface EngineReport {
+  readonly promptTokens?: number;
+  readonly cachedTokens?: number;
+  readonly ttftMs?: number;
+}
 
 /** What is counted of a composed prompt. */
-export type CountedPrompt = Pick<ObservedCompose, "plan" | "besideTokens" | "model" | "engine" | "carriedTokens">;
+export interface CountedPrompt {
+  readonly plan: Plan;
+  /** Tokens that the engine counts besides the prompt. */
+  readonly besideTokens: number;
+  /** As its client names it; null: not known. */
+  readonly model: string | null;
+  /** The engine family. */
+  readonly engine: string;
+  /** Of memories that were not retrieved. */
+  readonly carriedTokens: number;
+}
 
 /** The figures of a prompt that was composed. @param costs of the configured engine */
 export function newPrompt(prompt: CountedPrompt, costs: EngineModel): NewPrompt {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ENGINE_MODELS } from "../../../src/core/index.js";
-import { newPrompt, reportedFigures } from "../../../src/service/usage/prompt-figures.js";
-import { observedCompose } from "./observed-compose.js";
+import { ENGINE_MODELS, newPrompt, reportedFigures } from "../../../src/core/index.js";
+import { observedCompose } from "../../service/usage/observed-compose.js";
 
 /** Prices: 1 a token, 1.25 written, 0.1 read; from 1,024 tokens. */
 const COSTS = ENGINE_MODELS["hosted-writes"];
