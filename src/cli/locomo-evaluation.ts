@@ -27,31 +27,8 @@ import { withProgress } from "./progress-bar.js";
 
 const ALL_FAILED = 3;
 
-/** What is asked, and what was recorded of it before. */
-interface AskedRun extends Pick<ConversationRun, "searches" | "warmUpQuestions" | "onRecord"> {
-  readonly conversations: readonly EvaluatedConversation[];
-  /** By conversation. */
-  readonly memories: ReadonlyMap<string, KeptMemories>;
-  readonly recorded: readonly QuestionRecord[];
-}
-
-/** Runs the remaining questions of all conversations, one after the other. Rejects with the signal's reason. */
-async function askAll(parts: RunParts, run: AskedRun, signal: AbortSignal): Promise<void> {
-  const recorded = new Map(
-    run.recorded.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
-  );
-  // A real engine's cache may not have outlived the process that filled it, and the question in flight then may be cached whole.
-  const mayBeCold = run.recorded.length > 0 && parts.engine.losesCache;
-  const coldArms = new Set(mayBeCold ? parts.arms.map(({ id }) => id) : []);
-  for (const [place, conversation] of run.conversations.entries()) {
-    const { id, asked } = conversation;
-    if (asked.every(({ at }) => parts.arms.every((arm) => recorded.has(recordKey(arm.id, id, at))))) continue;
-    // What an engine needs once: every conversation begins cold, and that is measured.
-    const warmUpQuestions = place === 0 ? run.warmUpQuestions : 0;
-    const memories = run.memories.get(id) ?? [];
-    await runConversation(parts, { ...run, conversation, memories, warmUpQuestions, coldArms, recorded }, signal);
-  }
-}
+const SEARCH_MS = 120_000;
+const WRITE_MS = 600_000;
 
 /** One run, with the files that it writes. */
 export class LocomoEvaluation {
@@ -100,7 +77,7 @@ export class LocomoEvaluation {
     const engine = openMeasuredEngine(this.options, { salt, apiKey: engineKey(call.env) });
     // First, because it takes a moment, and memories may take hours.
     this.#recordServed(await engine.check(this.signal));
-    await this.#ask(engine, await this.#search(call), call.stderr);
+    await this.#ask(engine, await this.#search(call.stderr), call.stderr);
   }
 
   /** Throws {@link EvaluationError} where the run was begun on other weights or another version. */
@@ -113,11 +90,48 @@ export class LocomoEvaluation {
     this.#note({ engine: { ...engine, served } });
   }
 
-  async #search(call: Invocation): Promise<ReadonlyMap<string, KeptMemories>> {
-    const parts = { options: this.options, conversations: this.conversations, searches: this.#searches, call };
-    return await searchConversations(parts, this.signal);
+  /**
+   * Adds to Mem0 the memories that are missing, makes the searches that are missing, and writes the traces. Resolves to each conversation's
+   * memories as prompts give them, by its id. Rejects with the signal's reason.
+   */
+  async #search(stderr: Output): Promise<ReadonlyMap<string, KeptMemories>> {
+    const { out, k: ks, ingest: how, times } = this.options;
+    const kept = new Map<string, KeptMemories>();
+    for (const { id } of this.conversations) {
+      const known = findKeptMemories(out, id);
+      if (known !== null) kept.set(id, known);
+    }
+    const mem0 = openEmbeddedMem0({ dataDir: out, threshold: THRESHOLD });
+    const source = withDeadline(mem0, { searchMs: SEARCH_MS, writeMs: WRITE_MS });
+    try {
+      const missing = this.conversations.filter(({ id }) => !kept.has(id));
+      const steps = missing.reduce((sum, { conversation }) => sum + givenMemories(conversation, how).length, 0);
+      await withProgress(stderr, "loading memories", steps, async (step) => {
+        for (const { id, conversation } of missing) {
+          const given = { conversation, how, directory: out };
+          kept.set(id, await ingest(source, scopeOf(id), given, this.signal, step));
+        }
+      });
+      const unsearched = this.conversations.flatMap(({ id, asked }) =>
+        asked.flatMap(({ at }) => ks.filter((k) => this.#searches.find(id, at, k) === undefined)),
+      ).length;
+      await withProgress(stderr, "searching", unsearched, async (step) => {
+        for (const conversation of this.conversations) {
+          const given = { memories: kept.get(conversation.id) ?? [], ks };
+          await this.#searches.complete(source, scopeOf(conversation.id), conversation, given, this.signal, step);
+        }
+      });
+    } finally {
+      await source.close();
+    }
+    const given = times ? new Map([...kept].map(([id, memories]) => [id, timedMemories(memories)])) : kept;
+    for (const conversation of this.conversations) {
+      writeTraces(out, conversation, { memories: given.get(conversation.id) ?? [], searches: this.#searches, ks });
+    }
+    return given;
   }
 
+  /** Runs the remaining questions of all conversations, one after the other. Rejects with the signal's reason. */
   async #ask(engine: MeasuredEngine, memories: ReadonlyMap<string, KeptMemories>, stderr: Output): Promise<void> {
     const { arms, warmUpQuestions } = this.#run;
     const cost = costModel(this.options);
@@ -128,15 +142,33 @@ export class LocomoEvaluation {
       countTokens: countO200k,
       openMemprefix: (now) => openMeasuredMemprefix(cost, now),
     };
-    const { conversations } = this;
+    const recorded = new Map(
+      this.#records.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
+    );
+    // A real engine's cache may not have outlived the process that filled it, and the question in flight then may be cached whole.
+    const mayBeCold = recorded.size > 0 && engine.losesCache;
+    const coldArms = new Set(mayBeCold ? arms.map(({ id }) => id) : []);
     await withProgress(stderr, "asking", this.#left(), async (step) => {
       const onRecord = (record: QuestionRecord) => {
         this.#results.append(record);
         this.#records.push(record);
         step();
       };
-      const given = { conversations, memories, searches: this.#searches, recorded: [...this.#records] };
-      await askAll(parts, { ...given, warmUpQuestions, onRecord }, this.signal);
+      for (const [place, conversation] of this.conversations.entries()) {
+        const { id, asked } = conversation;
+        if (asked.every(({ at }) => arms.every((arm) => recorded.has(recordKey(arm.id, id, at))))) continue;
+        const run: ConversationRun = {
+          conversation,
+          memories: memories.get(id) ?? [],
+          searches: this.#searches,
+          // What an engine needs once: every conversation begins cold, and that is measured.
+          warmUpQuestions: place === 0 ? warmUpQuestions : 0,
+          coldArms,
+          recorded,
+          onRecord,
+        };
+        await runConversation(parts, run, this.signal);
+      }
     });
   }
 
@@ -169,61 +201,6 @@ export class LocomoEvaluation {
     this.#run = { ...this.#run, ...news };
     writeRun(this.options.out, this.#run);
   }
-}
-
-const SEARCH_MS = 120_000;
-const WRITE_MS = 600_000;
-
-/** What an evaluation searches, and where it keeps what was found. */
-interface SearchedRun {
-  readonly options: EvalLocomoOptions;
-  readonly conversations: readonly EvaluatedConversation[];
-  readonly searches: RecordedSearches;
-  readonly call: Pick<Invocation, "stderr">;
-}
-
-/**
- * Adds to Mem0 the memories that are missing, makes the searches that are missing, and writes the traces. Resolves to each conversation's
- * memories as prompts give them, by its id. Rejects with the signal's reason.
- */
-async function searchConversations(
-  { options, conversations, searches, call }: SearchedRun,
-  signal: AbortSignal,
-): Promise<ReadonlyMap<string, KeptMemories>> {
-  const { out, k: ks, ingest: how } = options;
-  const kept = new Map<string, KeptMemories>();
-  for (const { id } of conversations) {
-    const known = findKeptMemories(out, id);
-    if (known !== null) kept.set(id, known);
-  }
-  const mem0 = openEmbeddedMem0({ dataDir: out, threshold: THRESHOLD });
-  const source = withDeadline(mem0, { searchMs: SEARCH_MS, writeMs: WRITE_MS });
-  try {
-    const missing = conversations.filter(({ id }) => !kept.has(id));
-    const steps = missing.reduce((sum, { conversation }) => sum + givenMemories(conversation, how).length, 0);
-    await withProgress(call.stderr, "loading memories", steps, async (step) => {
-      for (const { id, conversation } of missing) {
-        const given = { conversation, how, directory: out };
-        kept.set(id, await ingest(source, scopeOf(id), given, signal, step));
-      }
-    });
-    const unsearched = conversations.flatMap(({ id, asked }) =>
-      asked.flatMap(({ at }) => ks.filter((k) => searches.find(id, at, k) === undefined)),
-    ).length;
-    await withProgress(call.stderr, "searching", unsearched, async (step) => {
-      for (const conversation of conversations) {
-        const given = { memories: kept.get(conversation.id) ?? [], ks };
-        await searches.complete(source, scopeOf(conversation.id), conversation, given, signal, step);
-      }
-    });
-  } finally {
-    await source.close();
-  }
-  const given = options.times ? new Map([...kept].map(([id, memories]) => [id, timedMemories(memories)])) : kept;
-  for (const conversation of conversations) {
-    writeTraces(out, conversation, { memories: given.get(conversation.id) ?? [], searches, ks });
-  }
-  return given;
 }
 
 /** Each conversation's memories are a user's of its own. */
