@@ -120,12 +120,8 @@ function summariseQuestions(records: readonly QuestionRecord[]) {
     /** Milliseconds from the request to the first token. */
     ttftP50: median((one) => one.ttftMs),
     ttftP95: quantileOf(answered, 0.95, (one) => one.ttftMs),
-    /** Milliseconds to the end of the answer, and of each of its tokens after the first one. */
+    /** Milliseconds to the end of the answer. */
     totalP50: median((one) => one.totalMs),
-    answerTokenMs: ratio(
-      ({ ttftMs, totalMs }) => (ttftMs === null || totalMs === null ? null : totalMs - ttftMs),
-      ({ answerTokens }) => answerTokens && answerTokens - 1,
-    ),
     /** Prompts that memories of the search, or messages, were left out of, for the engine's limit, and those without what the last one held. */
     cut: answered.filter(({ memoriesCut, messagesCut }) => memoriesCut + messagesCut > 0).length,
     freshStarts: answered.filter(({ isFreshStart }) => isFreshStart).length,
@@ -138,8 +134,6 @@ function summariseQuestions(records: readonly QuestionRecord[]) {
       (one) => one.cachedTokens,
       (one) => one.promptTokens,
     ),
-    /** Uncached tokens ÷ seconds to the first token, of all prompts together: what the engine took in, waiting and all. */
-    prefillPerSecond: ratio(uncachedTokens, ({ ttftMs }) => (ttftMs === null ? null : ttftMs / 1_000)),
     /** Adaptive depth, means: memories that a prompt got, tries, and 1 where one was sure; null without it. */
     memoriesGiven: mean(({ depth }) => depth?.given ?? null),
     tries: mean(({ depth }) => depth?.probes.length ?? null),

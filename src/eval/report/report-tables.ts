@@ -68,8 +68,6 @@ const TIMES: readonly ArmColumn[] = [
   measured("TTFT p50 ms", milliseconds, ({ ttftP50 }) => ttftP50),
   measured("TTFT p95 ms", milliseconds, ({ ttftP95 }) => ttftP95),
   measured("Total p50 ms", milliseconds, ({ totalP50 }) => totalP50),
-  measured("ms per answer token", milliseconds, ({ answerTokenMs }) => answerTokenMs),
-  measured("Prefill tokens/s", tokens, ({ prefillPerSecond }) => prefillPerSecond),
   measured("Search p50 ms", milliseconds, ({ searchMs }) => searchMs),
   measured("Compose p50 ms", milliseconds, ({ composeMs }) => composeMs),
 ];

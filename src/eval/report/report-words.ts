@@ -83,7 +83,7 @@ export function reportNotes(content: ReportContent): string[] {
       ? "No question failed."
       : `${failed} answers are missing because something failed; they are listed and are in no mean.`,
     missing.length === 0 ? null : `Not measured in this run: ${missing.join(", ")}. That is not zero.`,
-    "TTFT is the time from the request to the first token, p50 the median and p95 the 95th percentile. Prefill tokens/s are uncached tokens divided by TTFT, over all questions together. Hit ratio is cached tokens divided by prompt tokens, over all questions together.",
+    "TTFT is the time from the request to the first token, p50 the median and p95 the 95th percentile. Hit ratio is cached tokens divided by prompt tokens, over all questions together.",
     "Evidence in prompt is the share of gold evidence whose memory stands in the prompt.",
     "F1 and BLEU-1 are those of Mem0’s evaluation: F1 of distinct words, unstemmed, gold answers taken whole; BLEU-1 on Treebank words with brevity penalty. LoCoMo’s own F1 (repeated words counted, Porter stems, no articles, category 1 split at commas, category 3 cut at a semicolon) is another measure. Category 5 is not scored.",
     missing.includes("Log-likelihood")

@@ -60,8 +60,6 @@ describe("an arm's summary", () => {
         cachedTokens: { value: (400 + 1_400) / 2, n: 2 },
         uncachedTokens: { value: (600 + 600) / 2, n: 2 },
         hitRatio: { value: 1_800 / 3_000, n: 2 },
-        // 1,200 tokens in 0.4 s.
-        prefillPerSecond: { value: 3_000, n: 2 },
         searchMs: { value: 50, n: 2 },
         composeMs: { value: 2, n: 2 },
         evidenceRecall: { value: 2 / 3, n: 2 },
@@ -84,7 +82,7 @@ describe("an arm's summary", () => {
     const { answered, failed, judgeUnread, cut, freshStarts, ...measures } = summary?.overall ?? {};
     expect({ answered, failed, judgeUnread }).toEqual({ answered: 1, failed: 0, judgeUnread: 0 });
     expect({ cut, freshStarts }).toEqual({ cut: 0, freshStarts: 0 });
-    expect(Object.keys(measures)).toHaveLength(20);
+    expect(Object.keys(measures)).toHaveLength(18);
     expect(Object.values(measures).every((measure) => measure === null)).toBe(true);
   });
 });
