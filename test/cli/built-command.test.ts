@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
 import { VERSION } from "../../src/cli/package.js";
@@ -23,26 +23,6 @@ it("`npx memprefix` runs in a clone that was built: its file may be executed", a
   expect(stdout).toBe(`${VERSION}\n`);
 });
 
-/**
- * Runs the commands on standard input one after the other in one process, and writes what each ended with, and whether the tokenizer is
- * loaded by then.
- */
-const ONE_AFTER_THE_OTHER = `
-import { createRequire } from "node:module";
-import { PassThrough, Readable } from "node:stream";
-import { json, text } from "node:stream/consumers";
-const { run } = await import(process.argv[1]);
-const ended = [];
-for (const { args, environment, input = "" } of await json(process.stdin)) {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const io = { stdin: Readable.from([input]), stdout, stderr, signals: process, exit: process.exit };
-  const code = await run(args, { ...process.env, ...environment }, io);
-  for (const stream of [stdout, stderr]) stream.end();
-  const hasTokenizer = Object.keys(createRequire("/").cache).some((path) => path.includes("/gpt-tokenizer/"));
-  ended.push({ code, stdout: await text(stdout), stderr: await text(stderr), hasTokenizer });
-}
-console.log(JSON.stringify(ended));
-`;
 const REQUEST = { user_id: "ada", request_id: "r-1", query: "Tea?", memories: [{ id: "m", memory: "Ada drinks tea" }] };
 const LOCOMO = ["--data", SAMPLE, "--k", "1", "--limit", "1", "--policies", "readme"];
 
@@ -56,48 +36,12 @@ interface Case {
   readonly stderr?: RegExp;
 }
 
-const MISTAKES: readonly Case[] = [
-  { args: ["serve"], environment: { MEMPREFIX_PORT: "x" }, stderr: /^memprefix: MEMPREFIX_PORT: / },
-  { args: ["compose"], environment: { MEMPREFIX_TOP_K: "x" }, stderr: /^memprefix: MEMPREFIX_TOP_K: / },
-  { args: ["compose"], stderr: /^memprefix: standard input: is not JSON/ },
-  { args: ["explain", "r-1", "--user", "ada"], stderr: /^memprefix: cannot open the database/ },
-  { args: ["replay", "--trace", "none.json"], stderr: /^memprefix: cannot read none.json/ },
-  { args: ["eval", "locomo", "--data", "none.json", "--out", "out"], stderr: /^memprefix: cannot read none.json/ },
-  {
-    args: ["eval", "locomo", "--data", SAMPLE, "--out", "out", "--cost", "x"],
-    stderr: /^memprefix: --cost: must be one of/,
-  },
-];
-
 describe("built commands, one after the other:", () => {
   const root = mkdtempSync(join(tmpdir(), "memprefix-built-"));
   afterAll(() => rmSync(root, { recursive: true }));
   const at = (name: string) => join(root, name);
   writeFileSync(at("requests.jsonl"), `${JSON.stringify({ ...REQUEST, request_id: "r-2" })}\n{`);
   const own = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, MEMPREFIX_SOURCE: "none" };
-
-  it("each tells a mistake before it loads the tokenizer; compose, where a prompt is composed, loads it", async () => {
-    const env = { ...own, MEMPREFIX_DATA_DIR: at("in-one") };
-    const program = ["--input-type=module", "--eval", ONE_AFTER_THE_OTHER, join(dirname(MAIN), "command-line.js")];
-    const running = promisify(execFile)(process.execPath, program, { env });
-    running.child.stdin?.end(JSON.stringify([...MISTAKES, { args: ["compose"], input: JSON.stringify(REQUEST) }]));
-    const ended = JSON.parse((await running).stdout) as readonly object[];
-    const mistakes = MISTAKES.map(({ stderr }) => ({
-      ...{
-        code: expect.toBeOneOf([1, 2]),
-        stdout: "",
-        stderr: expect.stringMatching(stderr ?? ""),
-        hasTokenizer: false,
-      },
-    }));
-    const composed = {
-      code: 0,
-      stdout: expect.stringContaining('"request_id": "r-1"'),
-      stderr: "",
-      hasTokenizer: true,
-    };
-    expect(ended).toEqual([...mistakes, composed]);
-  });
 
   it.each<Case>([
     { args: ["compose"], input: JSON.stringify(REQUEST), stdout: /"request_id": "r-1"/ },

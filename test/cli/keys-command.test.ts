@@ -89,21 +89,6 @@ describe("memprefix keys", () => {
 describe("memprefix keys add", () => {
   const memprefix = commands();
 
-  it("makes a key of the tenant default, which has what was there before there were keys, and says nothing else", async () => {
-    const service = await memprefix.serve();
-    const known = {
-      user_id: "ana",
-      query: "Tea?",
-      request_id: "r-1",
-      memories: [{ id: "m-1", memory: "Ana likes tea" }],
-    };
-    const before = await (await post(service.address, undefined, known)).json();
-    const { code, stdout, stderr } = await memprefix.run(["keys", "add"]);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(await (await post(service.address, stdout.trim(), known)).json()).toEqual(before);
-    expect((await memprefix.run(["keys", "list"])).stdout).toMatch(/^[0-9a-f]{12} {2}default {2}made /);
-  });
-
   it("says of another tenant what its users are called in Mem0, what is not found so, and what to do", async () => {
     const { code, stdout, stderr } = await memprefix.run(["keys", "add", "--tenant", "acme"]);
     expect(code).toBe(0);
@@ -197,17 +182,6 @@ describe("memprefix serve with MEMPREFIX_API_KEY", () => {
     const acme = (await memprefix.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
     expect(await (await post(again.address, acme, body)).json()).not.toEqual(before);
   });
-
-  it.each([
-    ["short", "x".repeat(31)],
-    ["long", "x".repeat(257)],
-    ["with spaces", `${"x".repeat(32)} y`],
-    ["no ASCII", "é".repeat(40)],
-  ])("refuses one that is %s, and does not quote it", async (_what, key) => {
-    const { code, stdout, stderr } = await memprefix.run(["serve"], { environment: { MEMPREFIX_API_KEY: key } });
-    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-    expect(stderr).toBe("memprefix: MEMPREFIX_API_KEY: must be 32 to 256 printable ASCII characters without spaces\n");
-  });
 });
 
 describe("memprefix serve on an address that others can reach", () => {
@@ -228,13 +202,5 @@ describe("memprefix serve on an address that others can reach", () => {
       code: 2,
       stderr: expect.stringMatching(says),
     });
-  });
-
-  it("listens with one", async () => {
-    const key = (await memprefix.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
-    const service = await memprefix.serve(environment);
-    const address = service.address.replace("0.0.0.0", "127.0.0.1");
-    expect((await post(address)).status).toBe(401);
-    expect((await post(address, key)).status).toBe(200);
   });
 });

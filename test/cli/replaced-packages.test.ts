@@ -13,41 +13,6 @@ async function post(address: string, path: string, body: unknown): Promise<{ sta
 const remember = (address: string) => post(address, "/memories", { user_id: "ana", memories: ["Ana likes tea."] });
 const compose = (address: string) => post(address, "/compose", { user_id: "ana", query: "Who likes tea?" });
 
-describe("a service whose packages are replaced while it runs, as by `npm ci`", () => {
-  const installed = installation();
-
-  it("goes on, though it was never asked for a memory before", async () => {
-    const address = await listening(installed.start(["serve"]));
-    installed.takePackages();
-    expect(await remember(address)).toMatchObject({ status: 201 });
-    const found = await compose(address);
-    expect(found).toMatchObject({ status: 200, text: expect.stringContaining("Ana likes tea.") });
-    expect(found.text).toContain('"warnings":[]');
-    installed.bringPackages();
-    expect(await remember(address)).toMatchObject({ status: 201 });
-  });
-});
-
-describe("a service whose own files are replaced while it runs, as by `npm test`", () => {
-  const installed = installation();
-
-  it("answers a batch that is planned in a thread of its own", async () => {
-    const address = await listening(installed.start(["serve"], { MEMPREFIX_SOURCE: "none" }));
-    installed.takeBuild();
-    const memories = (user: number) =>
-      Array.from({ length: 20 }, (_, at) => ({ id: `m-${user}-${at}`, memory: `User ${user} has ${at} books.` }));
-    const requests = Array.from({ length: 300 }, (_, user) => ({
-      user_id: `u-${user}`,
-      query: "Books?",
-      memories: memories(user),
-    }));
-    const { status, text } = await post(address, "/compose/batch", { requests });
-    expect(status).toBe(200);
-    expect(text).not.toContain(installed.root);
-    expect(JSON.parse(text).answers).toHaveLength(300);
-  });
-});
-
 describe("a service that was started while its packages are not all there", () => {
   const installed = installation();
   const RESTART = /its packages could not be loaded \(\w+\): restart the service once they are installed/;

@@ -1,6 +1,5 @@
 import { EventEmitter } from "node:events";
 import { readdirSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { PassThrough, Readable, Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
@@ -63,51 +62,6 @@ describe("memprefix serve", () => {
     expect(memprefix.leftBehind).toEqual([]);
   });
 
-  it("says in one line that its port is taken, and ends with 1", async () => {
-    const taken = createServer();
-    const port = await new Promise<number>((resolve) => {
-      taken.listen(0, "127.0.0.1", () => resolve((taken.address() as { port: number }).port));
-    });
-    const environment = { MEMPREFIX_PORT: String(port), MEMPREFIX_SOURCE: "none" };
-    const { code, stdout, stderr } = await memprefix.run(["serve"], { environment });
-    await new Promise((resolve) => taken.close(resolve));
-    expect(code).toBe(1);
-    expect(stdout).toBe("");
-    expect(stderr).toMatch(
-      new RegExp(
-        `^memprefix: .*address already in use.*:${port}: end what listens there, or choose another MEMPREFIX_PORT\\n$`,
-      ),
-    );
-  });
-
-  it("logs JSON lines on standard error that hold no memory text, question or answer", async () => {
-    const service = await memprefix.serve({ MEMPREFIX_LOG_LEVEL: "debug" });
-    const at = { user_id: "ada", conversation_id: "c", memories: [{ id: "m-1", memory: SECRET }] };
-    const asked = [{ role: "user", content: QUESTION }];
-    const history = [...asked, { role: "assistant", content: ANSWER }, ...asked];
-    await post(service, "/compose", { ...at, request_id: "r-1", messages: asked });
-    await post(service, "/compose", { ...at, messages: history });
-    await post(service, "/compose", { ...at, messages: history, policy: SECRET });
-    await post(service, "/compose", `{ "${SECRET}": ${QUESTION}`);
-    await post(service, "/memories", { user_id: "ada", memories: [SECRET] });
-    await fetch(`${service.address}/${encodeURIComponent(SECRET)}`);
-    service.kill("SIGTERM");
-    const { code, stderr } = await service.ended;
-    expect(code).toBe(0);
-    const lines = stderr
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(lines.map(({ msg }) => msg)).toEqual([
-      "listening",
-      ...Array.from({ length: 6 }, () => "request"),
-      "stopping",
-    ]);
-    expect(lines[1]).toMatchObject({ method: "POST", route: "/compose", status: 200, requestId: "r-1" });
-    const texts = [SECRET, "flower", QUESTION, ANSWER].flatMap((text) => [text, encodeURIComponent(text)]);
-    expect(texts.filter((text) => stderr.includes(text))).toEqual([]);
-  });
-
   it("takes up where the process before it stopped", async () => {
     const at = { user_id: "ada", conversation_id: "c" };
     const asked = { role: "user", content: QUESTION };
@@ -163,17 +117,4 @@ describe("memprefix serve, told to stop", () => {
       expect(await service.ended).toMatchObject({ code: 0 });
     },
   );
-
-  it("does not wait for a source that hangs longer than its deadline", async () => {
-    mem0.delayMs = 60_000;
-    const environment = { MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url, MEMPREFIX_SEARCH_TIMEOUT_MS: "300" };
-    const service = await memprefix.serve(environment);
-    const searching = mem0.asked();
-    const request = post(service, "/compose", { user_id: "ada", query: QUESTION });
-    await searching;
-    service.kill("SIGTERM");
-    const answer = composeResult.parse(await (await request).json());
-    expect(answer.warnings).toMatchObject([{ code: "memory_source_failed" }]);
-    expect(await service.ended).toMatchObject({ code: 0 });
-  });
 });

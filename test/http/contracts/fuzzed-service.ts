@@ -1,11 +1,10 @@
 /**
- * The service that is fuzzed, in a process of its own: what its event loop does is not what its client does. Reads the settings of its
+ * The service that is fuzzed, in a process of its own. Reads the settings of its
  * environment, finds what it is told, and tells its parent what went wrong in it.
  */
 import { readSettings } from "../../../src/cli/settings.js";
 import { answeringSource } from "../routes/answering-source.js";
 import { startApp } from "../server/started-app.js";
-import { EventLoopBlocks } from "./event-loop-blocks.js";
 
 /** What the service tells. */
 export interface Told {
@@ -14,25 +13,18 @@ export interface Told {
   readonly faults: readonly string[];
   /** Texts that were written back. */
   readonly written: readonly string[];
-  /** The longest time for which synchronous work blocked the event loop, in milliseconds. */
-  readonly longestBlockMs: number;
 }
 
 const faults: unknown[] = [];
 const source = answeringSource(JSON.parse(process.env["FOUND"] ?? "[]") as string[]);
 const { FOUND: _found, ...environment } = process.env;
 const app = await startApp(readSettings(environment), source, { log: [], faults });
-let longestBlockMs = 0;
-new EventLoopBlocks((ms) => {
-  longestBlockMs = Math.max(longestBlockMs, ms);
-});
 const tell = () => {
   const written = source.added.filter(({ metadata }) => metadata?.["written_back"] === true).map(({ text }) => text);
   process.send?.({
     base: app.base,
     faults: faults.map((fault) => String((fault as Error).stack)),
     written,
-    longestBlockMs,
   } satisfies Told);
 };
 process.on("message", async (message) => {

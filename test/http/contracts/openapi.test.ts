@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { servedApp } from "../server/served-app.js";
-import { ABSENT_AS_NULL } from "./absent-as-null.js";
 import { OpenApiDocument } from "./openapi-document.js";
 
 describe("GET /openapi.json", () => {
@@ -88,27 +87,6 @@ describe("GET /openapi.json", () => {
     );
   });
 
-  it.each([
-    ["instructions", { role: "developer", content: "Be brief." }, true],
-    ["parts", { role: "user", name: "ana", content: [{ type: "text", text: "Tea?" }, { type: "image_url" }] }, true],
-    [
-      "a call of a tool",
-      {
-        role: "assistant",
-        content: null,
-        tool_calls: [{ id: "call-1", type: "function", function: { name: "brew", arguments: "{}" } }],
-      },
-      true,
-    ],
-    ["a tool's result", { role: "tool", content: "Brewed.", tool_call_id: "call-1" }, true],
-    ["a field that is not named", { role: "user", content: "Tea?", cache_control: { type: "ephemeral" } }, true],
-    ["a role that there is not", { role: "robot", content: "Tea?" }, false],
-    ["content that is a number", { role: "user", content: 7 }, false],
-    ["a call without an id", { role: "assistant", tool_calls: [{ type: "function" }] }, false],
-  ])("has OpenAI's messages: %s", (_what, message, isOne) => {
-    expect(document.accepts("Message", message)).toBe(isOne);
-  });
-
   it("has something at the end of every reference", () => {
     expect(document.references.length).toBeGreaterThan(10);
     expect(document.references.filter((reference) => !document.resolves(reference))).toEqual([]);
@@ -123,39 +101,5 @@ describe("GET /openapi.json", () => {
 
   it("requires user_id of a compose, and nothing else", () => {
     expect(document.component("ComposeRequest")["required"]).toEqual(["user_id"]);
-  });
-
-  it.each([
-    ["the least there can be", { user_id: "ada", query: "Tea?" }],
-    ["memories in an array", { user_id: "ada", query: "Tea?", memories: [{ id: "m-1", memory: "tea", score: 0.5 }] }],
-    [
-      "memories as Mem0 gives them",
-      { user_id: "ada", memories: { results: [{ id: "m-1", memory: "tea" }], relations: [] } },
-    ],
-    ["annotations as a switch", { user_id: "ada", query: "Tea?", annotations: false }],
-    ["ContextPilot's annotations", { user_id: "ada", query: "Tea?", annotations: "paper" }],
-    [
-      "null for every field that may be absent",
-      {
-        user_id: "ada",
-        ...ABSENT_AS_NULL,
-        query: "Tea?",
-      },
-    ],
-  ])("accepts, as the service does, %s", (_what, body) => {
-    expect(document.accepts("ComposeRequest", body)).toBe(true);
-  });
-
-  it.each([
-    ["no user_id", { query: "Tea?" }],
-    ["an unknown field", { user_id: "ada", query: "Tea?", k: 3 }],
-    ["an unknown field in annotations", { user_id: "ada", query: "Tea?", annotations: { topN: 3 } }],
-    ["memories that are a text", { user_id: "ada", query: "Tea?", memories: "tea" }],
-    ["a memory without text", { user_id: "ada", query: "Tea?", memories: [{ id: "m-1" }] }],
-    ["a retention that there is not", { user_id: "ada", query: "Tea?", retention: "forever" }],
-    ["a negative budget", { user_id: "ada", query: "Tea?", memory_budget_tokens: -1 }],
-    ["a budget ratio below 1", { user_id: "ada", query: "Tea?", memory_budget_ratio: 0.5 }],
-  ])("refuses, as the service does, %s", (_what, body) => {
-    expect(document.accepts("ComposeRequest", body)).toBe(false);
   });
 });

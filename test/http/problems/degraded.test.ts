@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type Server, type ServerResponse } from "node:http";
@@ -130,49 +129,6 @@ describe("a service whose parts fail", () => {
     expect(await health()).toMatchObject({ status: "ok" });
     expect((await send("GET", "/metrics")).text).toContain('memprefix_degraded{part="memory_search"} 0');
     expect(told("fault")).toEqual([]);
-  });
-
-  it.each([
-    ["an id", () => `request ${randomUUID()} failed`],
-    ["an id in one word", () => `request req_${randomUUID().replaceAll("-", "")} failed`],
-    ["an id of letters and digits", (n: number) => `request req_011CSHoEeqs5C35K2UUqR7F${n} failed`],
-    ["a time", (n: number) => `failed at 2026-11-27T12:00:0${n}Z`],
-    ["a time of the day", (n: number) => `failed at 12:00:0${n}.123`],
-    ["a measure", (n: number) => `gave up after ${n}.5 s`],
-    ["a count", (n: number) => `queue of 1${n}000 is full`],
-  ])("says it once where each failure names %s of its own", async (_what, detail) => {
-    for (let n = 1; n < 4; n++) {
-      answer = { status: 500, body: { detail: detail(n) } };
-      await chat("ada");
-      answer = { status: 400, body: { detail: detail(n) } };
-      await chat("ada");
-    }
-    expect(told("degraded")).toHaveLength(1);
-    expect(told("refused")).toHaveLength(1);
-    answer = { status: 502, body: { detail: detail(1) } };
-    await chat("ada");
-    expect(told("degraded")).toHaveLength(2);
-  });
-
-  it("says so once in a conversation, too, whose known memories are looked up beside the search", async () => {
-    const messages: object[] = [];
-    const ask = (content: string) => {
-      messages.push({ role: "user", content });
-      const asked = send("POST", "/compose", { user_id: "ada", conversation_id: "c", messages });
-      messages.push({ role: "assistant", content: `To ${content}` });
-      return asked;
-    };
-    await ask("Which tea?");
-    answer = { status: 500, body: { detail: "qdrant is away" } };
-    for (const question of ["And when?", "And why?", "And so?"]) {
-      expect((await ask(question)).text).toContain("memory_source_failed");
-      expect(await health()).toMatchObject({ status: "degraded", degraded: [{ part: "memory_search" }] });
-    }
-    expect(told("degraded", "recovered")).toHaveLength(1);
-    answer = FOUND;
-    await ask("And again?");
-    expect(told("degraded", "recovered")).toMatchObject([{ msg: "degraded" }, { msg: "recovered" }]);
-    expect(await health()).toMatchObject({ status: "ok" });
   });
 
   it("tells nobody without a key what Mem0 said", async () => {
@@ -307,40 +263,6 @@ describe("a service whose parts fail", () => {
     await streamAll();
     expect(told("degraded", "recovered")).toHaveLength(2);
     expect(await health()).toMatchObject({ status: "ok" });
-  });
-
-  it("says that the engine tells of an error within its answers, once, and when it does not any more", async () => {
-    const ask = (stream: boolean) =>
-      send("POST", "/v1/chat/completions", {
-        ...{ model: "m", user: "ada", stream },
-        messages: [{ role: "user", content: "Which tea?" }],
-      });
-    const choice = { index: 0, delta: {}, finish_reason: "error" };
-    for (const error of [
-      { error: { message: "EngineCore died", type: "InternalServerError", code: 500 } },
-      { error: "CUDA out of memory" },
-      { choices: [{ ...choice, error: { code: 502, message: "Provider returned error" } }] },
-      { choices: [choice], error: { message: "Provider disconnected", code: "server_error" } },
-    ])
-      for (const stream of [false, true]) {
-        lines.length = 0;
-        toldWithin = error;
-        for (let n = 0; n < 2; n++) await ask(stream);
-        const reason = "the upstream engine told of an error within an answer";
-        expect(told("degraded", "recovered")).toMatchObject([{ msg: "degraded", part: "engine", cause: reason }]);
-        expect(await health()).toMatchObject({ status: "degraded", degraded: [{ part: "engine", reason }] });
-        // What a request is refused for is its own fault; and a model may speak of errors.
-        for (const fine of [
-          { error: { code: 400, message: "too long" } },
-          { error: { type: "invalid_request_error", message: "too long" } },
-          { choices: [{ index: 0, delta: { content: '{"error":{"code":500}}' }, finish_reason: "stop" }] },
-          { choices: [{ index: 0, delta: {}, finish_reason: "stop" }], error: null },
-        ]) {
-          toldWithin = fine;
-          await ask(stream);
-          expect(await health(), JSON.stringify(fine)).toMatchObject({ status: "ok" });
-        }
-      }
   });
 
   it.each([401, 402])("says that the engine refuses the key that it was given for it: %i", async (status) => {

@@ -1,5 +1,4 @@
 import { describe, expect, it, vi } from "vitest";
-import { callerOf } from "../guards/callers.js";
 import { composedOf, type ServedApp, servedApp } from "../server/served-app.js";
 import { ask, clientOf } from "./chat-client.js";
 import { likeliest, openAiEngine, type Received, sendJson, wholeAnswer } from "./openai-engine.js";
@@ -139,18 +138,6 @@ describe("adaptive depth, configured", () => {
     expect((await complete(app, { adaptive_depth: lax })).depth).toContain("given=2, retrieved=12, outcome=sure");
   });
 
-  it.each([
-    [{ first_blocks: 0 }, "memprefix.adaptive_depth.first_blocks"],
-    [{ growth: 1 }, "memprefix.adaptive_depth.growth"],
-    [{ blocks: 3 }, "memprefix.adaptive_depth.blocks"],
-    ["yes", "memprefix.adaptive_depth"],
-  ])("refuses %j", async (adaptive_depth, field) => {
-    const body = { ...ask(QUESTION), memprefix: { user_id: "ada", adaptive_depth } };
-    const { status, text } = await app.send("POST", "/v1/chat/completions", body);
-    expect({ status, fields: JSON.parse(text).errors }).toMatchObject({ status: 422, fields: [{ field }] });
-    expect(engine.requests).toEqual([]);
-  });
-
   it("makes no tries where there is nothing to hold back, or the first token is fixed", async () => {
     expect((await complete(app, { memories: memories.slice(0, 3) })).depth).toContain("outcome=few");
     const schema = { response_format: { type: "json_object" } };
@@ -158,30 +145,6 @@ describe("adaptive depth, configured", () => {
     const tool = { type: "function", function: { name: "look", parameters: {} } };
     expect((await complete(app, {}, { tools: [tool], tool_choice: "required" })).depth).toContain("fixed_start");
     expect(engine.requests.map(isTry)).toEqual([false, false, false]);
-  });
-
-  it("sends tools along with tries, and streams the answer", async () => {
-    engine.firstTokens.push(SURE);
-    const tools = [{ type: "function", function: { name: "look", parameters: {} } }];
-    const body = { ...ask(QUESTION), stream: true, tools, memprefix: { user_id: "ada", memories } };
-    const { contentType } = await app.send("POST", "/v1/chat/completions", body);
-    expect(contentType).toMatch(/^text\/event-stream/);
-    const [tried, real] = engine.requests;
-    expect(tried?.body).toMatchObject({ tools, logprobs: true });
-    expect(tried?.body).not.toHaveProperty("stream");
-    expect(real?.body).toMatchObject({ tools, stream: true });
-    expect(real?.body.messages).toEqual(tried?.body.messages);
-  });
-
-  it("is counted", async () => {
-    engine.firstTokens.push(UNSURE, SURE);
-    await complete(app);
-    const { text } = await app.send("GET", "/metrics");
-    expect(text).toContain('memprefix_depth_probes_sum{outcome="sure"} 2');
-    expect(text).toContain('memprefix_depth_blocks_total{given="yes"} 6');
-    expect(text).toContain('memprefix_depth_blocks_total{given="no"} 6');
-    expect(text).toMatch(/memprefix_depth_probe_tokens_total\{cached="yes"\} [1-9]/);
-    expect(text).toMatch(/memprefix_depth_probe_tokens_total\{cached="no"\} [1-9]/);
   });
 });
 
@@ -226,25 +189,6 @@ describe("adaptive depth, where the engine does not play along", () => {
     expect(headers.get("x-memprefix-warnings")).toBe("depth_unavailable");
     await complete(app);
     expect(tries()).toBe(2);
-  });
-
-  it("what one tenant's requests made an engine refuse is asked for again for another's", async () => {
-    engine.behave(({ body, headers }, response, usage) => {
-      if (body.logprobs && headers["x-makes"] === "refuse")
-        sendJson(response, 400, { error: { message: "'logprobs' is not supported with this model" } });
-      else sendJson(response, 200, wholeAnswer("Two.", usage, {}, body.logprobs ? { logprobs: likeliest(SURE) } : {}));
-    });
-    const depthOf = async (caller: ReturnType<typeof callerOf>, headers: Readonly<Record<string, string>> = {}) => {
-      const body = { ...ask(QUESTION), memprefix: { user_id: "ada", memories } };
-      const answer = await caller.send("POST", "/v1/chat/completions", body, headers);
-      return answer.headers.get("x-memprefix-depth");
-    };
-    const [one, other] = [callerOf(app, "acme"), callerOf(app, "other")];
-    expect(await depthOf(one, { "x-makes": "refuse" })).toContain("outcome=unavailable");
-    expect(await depthOf(one)).toContain("outcome=unavailable");
-    expect(await depthOf(other)).toContain("outcome=sure");
-    // Another key of the same tenant is the same tenant.
-    expect(await depthOf(callerOf(app, "acme"))).toContain("outcome=unavailable");
   });
 
   it.each(["fails", "hangs", "breaks off", "answers no JSON", "thinks first"])(

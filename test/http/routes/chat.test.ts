@@ -3,15 +3,7 @@ import { OpenApiDocument } from "../contracts/openapi-document.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { ask, clientOf, observedBy } from "./chat-client.js";
-import {
-  MODELS,
-  openAiEngine,
-  openEvents,
-  sendEvents,
-  sendJson,
-  streamedAnswer,
-  wholeAnswer,
-} from "./openai-engine.js";
+import { MODELS, openAiEngine, openEvents, sendEvents, sendJson, streamedAnswer } from "./openai-engine.js";
 import { storedExchanges, storedRows } from "./stored-rows.js";
 
 const TEA = "Ada drinks green tea";
@@ -45,61 +37,6 @@ describe("OpenAI's own client, with another base URL", () => {
     });
     expect(response.headers.get("x-memprefix-warnings")).toBeNull();
     expect(app.log.at(-1)).toMatchObject({ route: "/v1/chat/completions", status: 200, expectedCachedTokens: 0 });
-  });
-
-  it("gets it byte for byte, unknown fields, tool calls and log probabilities included", async () => {
-    const tool = { id: "call_1", type: "function" as const, function: { name: "brew", arguments: '{"tea":"green"}' } };
-    const logprobs = { content: [{ token: "G", logprob: -0.31, bytes: [71], top_logprobs: [] }], refusal: null };
-    let sent = "";
-    engine.behave((_request, response, usage) => {
-      const body = wholeAnswer(
-        "",
-        usage,
-        { content: null, tool_calls: [tool] },
-        { logprobs, finish_reason: "tool_calls" },
-      );
-      sent = JSON.stringify(body, null, 1);
-      response.writeHead(200, { "content-type": "application/json", "openai-processing-ms": "7" }).end(sent);
-    });
-    const asked = { ...ask("Which tea?"), user: "ada" };
-    const exchange = await app.send("POST", "/v1/chat/completions", asked);
-    expect(exchange).toEqual({ status: 200, contentType: "application/json", text: sent });
-    const { data, response } = await clientOf(app).chat.completions.create(ask("Which tea?")).withResponse();
-    expect(data.choices[0]).toMatchObject({ message: { tool_calls: [tool] }, logprobs, finish_reason: "tool_calls" });
-    expect(data).toMatchObject({ kv_transfer_params: { engine: "its own" } });
-    expect(response.headers.get("openai-processing-ms")).toBe("7");
-  });
-
-  it("sends every field but messages and memprefix on as it is", async () => {
-    const fields = {
-      model: "stub-1",
-      temperature: 0.5,
-      tools: [{ type: "function", function: { name: "brew", parameters: { type: "object", properties: {} } } }],
-      response_format: { type: "json_object" },
-      stream: false,
-      metadata: null,
-      guided_json: { of: ["some engine"] },
-      user: "someone",
-    };
-    const messages = [
-      { role: "system", content: "Be brief." },
-      {
-        role: "user",
-        content: [
-          { type: "text", text: "Which?" },
-          { type: "image_url", image_url: { url: "data:," } },
-        ],
-      },
-      {
-        role: "assistant",
-        content: null,
-        tool_calls: [{ id: "c", type: "function", function: { name: "brew", arguments: "{}" } }],
-      },
-      { role: "tool", tool_call_id: "c", content: "green" },
-    ];
-    const memprefix = { user_id: "ada", memories: [] };
-    expect((await app.send("POST", "/v1/chat/completions", { ...fields, messages, memprefix })).status).toBe(200);
-    expect(JSON.parse(engine.requests[0]?.raw ?? "")).toEqual({ ...fields, messages });
   });
 
   it("keeps its own headers: session, request id, key and organisation; memprefix's go no further", async () => {
@@ -147,31 +84,6 @@ describe("OpenAI's own client, with another base URL", () => {
       if (text === "Green") goOn();
     }
     expect(text).toBe("Green tea it is.");
-  });
-
-  it("gets every byte of a stream but the usage that it did not ask for, which is learned from", async () => {
-    let sent = "";
-    engine.behave((request, response, usage) => {
-      expect(request.body.stream_options).toEqual({ include_usage: true });
-      const chunks = streamedAnswer("Green tea.", usage);
-      openEvents(response);
-      const events = chunks.map((chunk) => `event: message\ndata: ${JSON.stringify(chunk)}\n\n`);
-      sent = `${events.slice(0, -1).join("")}data: [DONE]\n\n`;
-      const all = Buffer.from(`${events.join("")}data: [DONE]\n\n`);
-      for (let at = 0; at < all.length; at += 7) response.write(all.subarray(at, at + 7));
-      response.end();
-    });
-    const exchange = await app.send("POST", "/v1/chat/completions", {
-      ...ask("Which tea?"),
-      user: "ada",
-      stream: true,
-    });
-    expect(exchange).toEqual({ status: 200, contentType: "text/event-stream; charset=utf-8", text: sent });
-    expect(await observedBy(app)).toEqual({
-      promptTokens: expect.any(Number),
-      cachedTokens: 0,
-      ttftMs: expect.any(Number),
-    });
   });
 
   it.each([{ include_usage: true }, { include_usage: false }])(
@@ -225,39 +137,6 @@ describe("OpenAI's own client, with another base URL", () => {
       expect((await chunksOf(stream)).length).toBeGreaterThan(1);
     }
     expect(engine.requests).toHaveLength(3);
-  });
-
-  it("gets streamed tool calls and their log probabilities untouched", async () => {
-    const deltas = [
-      {
-        role: "assistant",
-        content: null,
-        tool_calls: [{ index: 0, id: "call_1", type: "function", function: { name: "brew", arguments: "" } }],
-      },
-      { tool_calls: [{ index: 0, function: { arguments: '{"tea":' } }] },
-      { tool_calls: [{ index: 0, function: { arguments: '"green"}' } }] },
-    ];
-    const chunks = deltas.map((delta) => ({
-      id: "c",
-      object: "chat.completion.chunk",
-      choices: [{ index: 0, delta, finish_reason: null }],
-    }));
-    engine.behave((_request, response) => sendEvents(response, chunks));
-    const stream = await clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream: true });
-    expect(await chunksOf(stream)).toEqual(chunks);
-    expect((await observedBy(app))["ttftMs"]).toBeGreaterThan(0);
-  });
-
-  it("leaves none of its words in the log", async () => {
-    engine.answers.push("Green as grass.");
-    await clientOf(app).chat.completions.create(ask("Which tea?"));
-    engine.behave((_request, response) => sendJson(response, 500, { error: { message: `${TEA}, you said` } }));
-    await clientOf(app)
-      .chat.completions.create(ask("Which tea?"))
-      .catch(() => {});
-    const written = JSON.stringify([app.log, app.faults]);
-    expect([TEA, "Which tea?", "grass", "sk-of"].filter((text) => written.includes(text))).toEqual([]);
-    expect(app.log.map(({ status }) => status)).toEqual([200, 500]);
   });
 
   it("gets what the OpenAPI document says", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { composedOf, problemOf, servedApp } from "../server/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { openAiEngine } from "./openai-engine.js";
 import { storedExchanges } from "./stored-rows.js";
@@ -109,26 +109,6 @@ describe("a dry run of POST /compose", () => {
     const request = { user_id: "ada", request_id: "r-1", query: "Tea?", memories: MEMORIES };
     const sent = await app.compose(request);
     expect(await app.compose({ ...request, dry_run: true })).toEqual(sent);
-  });
-
-  it("is refused where it is no yes or no, in a batch and in a chat", async () => {
-    const request = { user_id: "ada", query: "Tea?", memories: [] };
-    expect(problemOf(await app.send("POST", "/compose", { ...request, dry_run: "maybe" })).errors?.[0]?.field).toBe(
-      "dry_run",
-    );
-    const batch = await app.send("POST", "/compose/batch", { requests: [{ ...request, dry_run: true }] });
-    expect(batch.text).toContain("dry_run");
-    expect((await app.compose({ ...request, dry_run: null })).request_id).toBeTypeOf("string");
-  });
-
-  it("does not disturb what others compose meanwhile", async () => {
-    const request = { user_id: "ada", conversation_id: "c", messages: [user("Tea?")], memories: MEMORIES };
-    const all = await Promise.all(
-      Array.from({ length: 8 }, (_, n) => app.send("POST", "/compose", { ...request, dry_run: n % 2 === 0 })),
-    );
-    const texts = new Set(all.map((exchange) => JSON.stringify(composedOf(exchange).messages)));
-    expect(texts.size).toBe(1);
-    expect(storedExchanges(app.database).requests).toHaveLength(4);
   });
 
   it("is what a prompt of a user that was made up to try something is not: that one is stored, and counts in no figures", async () => {

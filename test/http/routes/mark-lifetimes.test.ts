@@ -19,76 +19,6 @@ const called = (mark: object = {}) => ({
 });
 const result = (mark: object = {}) => ({ type: "tool_result", tool_use_id: "t1", content: "Done.", ...mark });
 
-/** Bodies of `POST /v1/messages` whose marks the provider takes, and the lifetimes that reach it in order: ours among them. */
-const TAKEN: readonly (readonly [string, object])[] = [
-  [
-    "an hour on the system text and at the end",
-    { system: [text("Brief.", HOUR)], messages: [user(text("?"), text("Tea?", HOUR))] },
-  ],
-  ["an hour at the end alone", { system: "Brief.", messages: [user(text("Tea?", HOUR))] }],
-  ["an automatic mark of an hour", { ...HOUR, system: [text("Brief.")], messages: [user(text("Tea?"))] }],
-  [
-    "an automatic mark of an hour behind marks of an hour",
-    { ...HOUR, tools: [tool("a", HOUR)], system: [text("Brief.", HOUR)], messages: [user(text("Tea?"))] },
-  ],
-  ["an automatic mark that is at the end already", { ...HOUR, messages: [user(text("Tea?", HOUR))] }],
-  ["five minutes on a tool", { tools: [tool("a", FIVE)], system: "Brief.", messages: [user(text("Tea?"))] }],
-  [
-    "an hour on tools, five minutes on the system text",
-    { tools: [tool("a", HOUR)], system: [text("Brief.", FIVE)], messages: [user(text("Tea?"))] },
-  ],
-  [
-    "four of an hour",
-    {
-      tools: [tool("a", HOUR)],
-      system: [text("Brief.", HOUR), text("Kind.", HOUR)],
-      messages: [user(text("Tea?", HOUR))],
-    },
-  ],
-  [
-    "three on tools and an automatic one",
-    { ...HOUR, tools: ["a", "b", "c"].map((name) => tool(name, HOUR)), messages: [user(text("Tea?"))] },
-  ],
-  [
-    "an hour on a tool's call and on its result",
-    { tools: [tool("brew")], messages: [user(text("Tea?")), called(HOUR), user(result(HOUR))] },
-  ],
-  [
-    "an hour inside a tool's result",
-    { messages: [user(text("Tea?")), called(), user({ ...result(), content: [text("Done.", HOUR)] })] },
-  ],
-  [
-    "an hour on a system message behind the question",
-    { messages: [user(text("Tea?")), { role: "system", content: [text("Brief.", HOUR)] }] },
-  ],
-  ["an hour, then five minutes in one message", { messages: [user(text("Long.", HOUR), text("Tea?", PLAIN))] }],
-  [
-    "an hour on a document in front of the question",
-    {
-      messages: [
-        user(
-          { type: "document", source: { type: "text", media_type: "text/plain", data: "Tea." }, ...HOUR },
-          text("Tea?"),
-        ),
-      ],
-    },
-  ],
-  [
-    "thinking in front of a call",
-    {
-      messages: [
-        user(text("Tea?")),
-        { role: "assistant", content: [{ type: "thinking", thinking: "Hm.", signature: "s" }, ...called().content] },
-        user(result(HOUR)),
-      ],
-    },
-  ],
-  [
-    "no lifetime that is null",
-    { system: [text("Brief.", { cache_control: { type: "ephemeral", ttl: null } })], messages: [user(text("Tea?"))] },
-  ],
-];
-
 describe("marks with lifetimes by Anthropic's API", () => {
   const anthropic = anthropicServer();
   const source = answeringSource([TEA]);
@@ -99,18 +29,6 @@ describe("marks with lifetimes by Anthropic's API", () => {
   });
   const send = (path: string, body: object, conversation: string) =>
     app.send("POST", path, { model: MODEL, ...body, memprefix: { user_id: "ada", conversation_id: conversation } });
-
-  it("are taken by the provider, whatever the client's are", async () => {
-    for (const [title, body] of TAKEN) {
-      expect([title, markProblem(body)]).toEqual([title, null]);
-      const { status } = await send("/v1/messages", { max_tokens: 9, ...body }, title);
-      expect([title, status, anthropic.refusals]).toEqual([title, 200, []]);
-      const sent = anthropic.calls.at(-1)?.body;
-      expect([title, JSON.stringify(sent)]).toEqual([title, expect.stringContaining(TEA)]);
-      // The client's stay, as many as they were.
-      expect(lifetimesIn(sent).length).toBeGreaterThanOrEqual(lifetimesIn(body).length);
-    }
-  });
 
   it("take five minutes where the client has none, and what the place allows where it has", async () => {
     const question = (mark: object = {}) => [user(text("Tea?", mark))];

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { createMemprefix, InvalidRequestError } from "../../../src/index.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { ask, clientOf } from "./chat-client.js";
@@ -93,17 +92,6 @@ describe("a prompt bounded by max_prompt_tokens", () => {
     expect(answer).toMatchObject({ request_id: "r", warnings: [] });
     expect(answer.blocks).toHaveLength(10);
   });
-
-  it.each([0, -1, 1.5, "700"])("is refused as %j", async (max_prompt_tokens) => {
-    const refused = await app.send("POST", "/compose", {
-      user_id: "ada",
-      query: "Q?",
-      memories: [],
-      max_prompt_tokens,
-    });
-    expect(refused.status).toBe(422);
-    expect(problemOf(refused).errors).toMatchObject([{ field: "max_prompt_tokens" }]);
-  });
 });
 
 describe("MEMPREFIX_MAX_PROMPT_TOKENS", () => {
@@ -128,18 +116,5 @@ describe("MEMPREFIX_MAX_PROMPT_TOKENS", () => {
     expect(engine.requests.at(-1)?.body.messages).toEqual([{ role: "user", content: long }]);
     expect(await chat("Tea?")).toBeNull();
     expect(JSON.stringify(engine.requests.at(-1)?.body.messages)).toContain("Ada drinks tea.");
-  });
-
-  it("is the library's maxPromptTokens", async () => {
-    const memprefix = createMemprefix({ dataDir: app.dataDir, source: { kind: "none" }, maxPromptTokens: 60 });
-    try {
-      const options = { userId: "ada", query: "Tea?", memories: facts(0) };
-      expect((await memprefix.compose(options)).plan.totalTokens).toBeLessThanOrEqual(60);
-      expect((await memprefix.compose({ ...options, maxPromptTokens: 1_000 })).blocks).toHaveLength(10);
-      await expect(memprefix.compose({ ...options, maxPromptTokens: 3 })).rejects.toThrow(InvalidRequestError);
-      expect(() => createMemprefix({ dataDir: app.dataDir, maxPromptTokens: 0 })).toThrow("maxPromptTokens");
-    } finally {
-      await memprefix.close();
-    }
   });
 });

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { readSettings } from "../../../src/cli/settings.js";
@@ -21,7 +20,6 @@ type Composed = z.output<typeof composed>;
 
 const dataDir = mkdtempSync(join(tmpdir(), "memprefix-formats-"));
 let app: StartedApp;
-let names = 0;
 beforeAll(async () => {
   const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none" });
   app = await startApp(settings, answeringSource([]), { log: [], faults: [] });
@@ -212,64 +210,6 @@ describe("POST /compose with messages of an API", () => {
       messages: [...history.slice(4), asked],
     });
     expect(messages).toEqual([...history, asked]);
-  });
-
-  it("gives back what it was given, where there is nothing to add", async () => {
-    const text = fc.string({ maxLength: 8 });
-    const fields = fc.dictionary(fc.constantFrom("id", "status", "name", "extra"), text);
-    const items = fc.oneof(
-      fc.record({
-        type: fc.constant("message"),
-        role: fc.constantFrom("user", "assistant", "developer"),
-        content: text,
-      }),
-      fc.record({
-        role: fc.constantFrom("user", "assistant"),
-        content: fc.array(fc.record({ type: fc.constantFrom("input_text", "output_text", "refusal"), text }), {
-          minLength: 1,
-        }),
-      }),
-      fc.record({ type: fc.constant("function_call"), call_id: text, name: text, arguments: text }),
-      fc.record({ type: fc.constant("function_call_output"), call_id: text, output: text }),
-      fc.record({
-        type: fc.constantFrom("reasoning", "web_search_call", "item_reference"),
-        id: text,
-        summary: fc.constant([]),
-      }),
-    );
-    const blocks = fc.oneof(
-      fc.record({ type: fc.constant("text"), text }),
-      fc.record({ type: fc.constant("tool_use"), id: text, name: text, input: fields }),
-      fc.record({ type: fc.constant("thinking"), thinking: text, signature: text }),
-    );
-    const turns = fc.oneof(
-      fc.record({ role: fc.constant("assistant"), content: fc.array(blocks, { minLength: 1 }) }),
-      fc.record({ role: fc.constant("user"), content: text }),
-      fc.record({
-        role: fc.constant("user"),
-        content: fc.array(fc.record({ type: fc.constant("tool_result"), tool_use_id: text, content: text }), {
-          minLength: 1,
-        }),
-      }),
-    );
-    const asked = fc.oneof(
-      fc.record({
-        format: fc.constant("responses"),
-        messages: fc.array(items).map((list) => [...list, { type: "message", role: "user", content: "Now?" }]),
-      }),
-      fc.record({
-        format: fc.constant("messages"),
-        messages: fc.array(turns).map((list) => [...list, { role: "user", content: "Now?" }]),
-      }),
-    );
-    await fc.assert(
-      fc.asyncProperty(asked, async ({ format, messages }) => {
-        const { status, answer } = await post({ user_id: `ana-${names++}`, format, messages, memories: [] });
-        expect({ status, answer }).toMatchObject({ status: 200 });
-        expect(composed.parse(answer).messages).toEqual(messages);
-      }),
-      { numRuns: 60 },
-    );
   });
 
   it.each([

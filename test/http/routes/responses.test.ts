@@ -171,26 +171,6 @@ describe("OpenAI's own client, by the Responses API", () => {
     expect(app.faults).toEqual([]);
   });
 
-  it("notices nothing of a prompt that was too long, streamed or not", async () => {
-    const error = { message: "Your input exceeds the context window of this model.", code: "context_length_exceeded" };
-    const answers = answersResponses();
-    engine.behave((request, response, usage) => {
-      if (!request.raw.includes("<memories>")) return answers(request, response, usage);
-      if (!request.raw.includes('"stream":true')) return sendJson(response, 400, { error });
-      openEvents(response);
-      return void response.end(eventsText([{ type: "error", sequence_number: 0, error }]));
-    });
-    const client = clientOf(app);
-    const { response } = await client.responses.create({ model: "stub-1", input: "Which tea?" }).withResponse();
-    expect(response.headers.get("x-memprefix-request-id")).not.toBeNull();
-    expect(received(engine.requests.length - 1).input).toBe("Which tea?");
-    const other = clientOf(app, { "x-memprefix-user": "bob" });
-    const stream = await other.responses.create({ model: "stub-1", input: "Which tea?", stream: true });
-    const types: string[] = [];
-    for await (const event of stream) types.push(event.type);
-    expect(types.at(-1)).toBe("response.completed");
-  });
-
   it("raises what the engine says, and gets no more than the engine's bytes where it breaks off", async () => {
     engine.behave((_request, response) => sendJson(response, 429, { error: { message: "Slow down.", code: "rate" } }));
     const refused = await errorOf(clientOf(app).responses.create({ model: "stub-1", input: "Which tea?" }));
