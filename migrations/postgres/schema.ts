@@ -1,6 +1,6 @@
 import { isNotNull, isNull } from "drizzle-orm";
 import { bigint, doublePrecision, index, pgSchema, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { SCHEMA } from "../../src/store/postgres/schema-name.js";
+import { SCHEMA } from "../../src/store/postgres/statements.js";
 
 /*
  * The tables in PostgreSQL, in a schema of their own: those of `../schema.ts`, which says what each column is. JSON is text, as `jsonb`

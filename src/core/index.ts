@@ -24,6 +24,7 @@ export { MISS_CAUSES, type Miss, type MissCause, reportedMiss } from "./compose/
 export * from "./compose/plan.js";
 export * from "./compose/policies.js";
 export { type BatchKnowledge, batchKnowledge, type PromptHead, promptHead } from "./compose/prompt-head.js";
+export * from "./compose/scope-json.js";
 export * from "./compose/scope-state.js";
 export * from "./context-index/cache-report.js";
 export * from "./context-index/context-index.js";

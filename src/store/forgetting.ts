@@ -8,6 +8,7 @@ import {
   type Turn,
   type TurnId,
 } from "../core/index.js";
+import { formsInJson } from "../core/text/json.js";
 import { type Cuts, cut, goneTurns, isLeft, type LoadedState, loadScopes, removeTurns, turnsOf } from "./cuts.js";
 import type { Database, ReadRows, Statement } from "./database.js";
 import { encodeTurn } from "./rows.js";
@@ -105,19 +106,6 @@ function conversationsIn(cuts: Cuts): ConversationId[] {
   return [...cuts.keys()].filter((key) => typeof key !== "number");
 }
 
-/** How a text may stand in a message's JSON: as a part of a text, and of JSON in a text. */
-function formsOf(text: string): readonly string[] {
-  const escaped = (one: string) => JSON.stringify(one).slice(1, -1);
-  const ascii = (one: string) =>
-    one.replace(/[\u007f-\uffff]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  // Line breaks of a memory are stored as one kind.
-  const whole = [...new Set([text, text.replaceAll("\n", "\r\n")])];
-  return whole.flatMap((one) => {
-    const once = escaped(one);
-    return [...new Set([once, escaped(once), ascii(once), escaped(ascii(once))])];
-  });
-}
-
 interface SayingRow {
   readonly key: string;
   /** Empty: none. */
@@ -130,7 +118,7 @@ async function messagesThatSay(read: ReadRows, scopeId: number, words: readonly 
   const text = `select key, conversation_id as conversation, turn_id as turn from messages
     where scope_id = $1 and replace(message, $2, '') <> message`;
   const found: SayingRow[][] = [];
-  for (const form of new Set(words.flatMap(formsOf))) found.push(await read<SayingRow>(text, [scopeId, form]));
+  for (const form of new Set(words.flatMap(formsInJson))) found.push(await read<SayingRow>(text, [scopeId, form]));
   return found.flat();
 }
 

@@ -13,7 +13,7 @@ import {
   type WindowSpan,
 } from "../core/index.js";
 import type { Database, SqlValue, Statement } from "./database.js";
-import type { PromptFilter, PromptKey, PromptTable, PromptView, StoredFigures } from "./prompt-figures.js";
+import type { PromptKey, PromptTable, PromptView, StoredFigures } from "./prompt-figures.js";
 import { type GroupedSums, SUM_COLUMNS, windowSums } from "./prompt-sums.js";
 import { agentIn } from "./rows.js";
 import type { ComposeRecord } from "./store.js";
@@ -106,11 +106,10 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
     async summary(view) {
       const span = spanOf(view.window, view.now);
       const where = windowOf(view, span);
-      const step = where.add(span.stepMs);
       // Names of models are clients' to choose.
       const shown = `select p.model from prompts p where ${where.text} group by p.model
         order by sum(p.prompt_tokens) desc, p.model limit ${MOST_MODELS}`;
-      const text = `select p.at - p.at % ${step} as at, case when p.model in (${shown}) then p.model else '${OTHER_MODELS}' end as model,
+      const text = `select p.at - p.at % ${span.stepMs} as at, case when p.model in (${shown}) then p.model else '${OTHER_MODELS}' end as model,
         p.first_token_bin as bin, ${SUM_COLUMNS}
         from prompts p where ${where.text} group by 1, 2, 3`;
       return { ...span, ...windowSums(await readAside<GroupedSums>(text, where.values)) };
@@ -125,13 +124,19 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
       return { ...span, causes: await readAside(text, where.values) };
     },
 
-    async page({ cause, tenant, ...filter }, before, limit) {
-      // An expression keeps the tenant's index out: with it, all of the tenant's rows would be sorted for each page.
-      const where = whereOf(filter).and("p.tenant || '' = ?", tenant);
-      if (before !== null) where.and("p.id < ?", before);
-      if (cause !== undefined) where.and("p.miss_cause = ?", cause);
-      const text = `select p.* from prompts p where ${where.text} order by p.id desc limit ${where.add(limit + 1)}`;
-      const rows = await readAside<PromptRow>(text, where.values);
+    async page({ tenant, model, userId, agentId, conversationId, cause }, before, limit) {
+      const where = whereOf({
+        // An expression keeps the tenant's index out: with it, all of the tenant's rows would be sorted for each page.
+        "p.tenant || '' = ?": tenant,
+        "p.model = ?": model,
+        "p.user_id = ?": userId,
+        "p.agent_id = ?": agentId === null ? "" : agentId,
+        "p.conversation_id = ?": conversationId,
+        "p.miss_cause = ?": cause,
+        "p.id < ?": before ?? undefined,
+      });
+      const text = `select p.* from prompts p where ${where.text} order by p.id desc limit $${where.values.length + 1}`;
+      const rows = await readAside<PromptRow>(text, [...where.values, limit + 1]);
       const next = rows.length > limit ? (rows[limit - 1]?.id ?? null) : null;
       return { rows: rows.slice(0, limit).map(storedFigures), next };
     },
@@ -179,39 +184,21 @@ function valuesOf({ tenant, userId, agentId, requestId }: PromptKey): readonly S
   return [tenant, userId, agentId ?? "", requestId];
 }
 
-/** A query's conditions, whose parameters are collected as they are named. */
-class Where {
-  readonly values: SqlValue[] = [];
-  readonly #conditions: string[] = [];
-
-  /** @param condition with `?` for the value */
-  and(condition: string, value: SqlValue): this {
-    this.#conditions.push(condition.replace("?", this.add(value)));
-    return this;
-  }
-
-  /** The parameter of a value. */
-  add(value: SqlValue): string {
-    this.values.push(value);
-    return `$${this.values.length}`;
-  }
-
-  get text(): string {
-    return this.#conditions.join(" and ");
-  }
+/** A query's conditions, joined, and their values. */
+interface Where {
+  readonly text: string;
+  readonly values: readonly SqlValue[];
 }
 
-function whereOf(filter: Partial<Omit<PromptFilter, "cause">>): Where {
-  const { tenant, userId, agentId, conversationId, model } = filter;
-  const agent = agentId === undefined ? undefined : (agentId ?? "");
-  const columns = { tenant, user_id: userId, agent_id: agent, conversation_id: conversationId, model };
-  const where = new Where();
-  for (const [column, value] of Object.entries(columns)) if (value !== undefined) where.and(`p.${column} = ?`, value);
-  return where;
+/** @param conditions each with `?` for its value; one whose value is absent is left out */
+function whereOf(conditions: Readonly<Record<string, SqlValue | undefined>>): Where {
+  const given = Object.entries(conditions).filter((one): one is [string, SqlValue] => one[1] !== undefined);
+  const text = given.map(([condition], at) => condition.replace("?", `$${at + 1}`)).join(" and ");
+  return { text, values: given.map(([, value]) => value) };
 }
 
-function windowOf({ window: _, now: __, ...filter }: PromptView, { from, to }: WindowSpan): Where {
-  return whereOf(filter).and("p.at >= ?", from).and("p.at < ?", to);
+function windowOf({ tenant, model }: PromptView, { from, to }: WindowSpan): Where {
+  return whereOf({ "p.tenant = ?": tenant, "p.model = ?": model, "p.at >= ?": from, "p.at < ?": to });
 }
 
 /** The prompt of a row. */

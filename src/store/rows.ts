@@ -1,12 +1,12 @@
 import {
   type AgentId,
-  digestOf,
+  changesFromJson,
+  changesToJson,
   type Injection,
-  NO_ROWS_CHANGED,
-  type RowChanges,
   type ScopeChanges,
-  type StoredBlock,
   type StoredScope,
+  scopeFromJson,
+  scopeToJson,
   type Turn,
 } from "../core/index.js";
 import { parsedJson } from "../core/text/json.js";
@@ -17,110 +17,22 @@ import { type StoredAnswer, StoreUnavailableError } from "./store.js";
  * The JSON in the tables' text columns. Lists of like objects are written as a `Table`.
  */
 
-const OF_VERSIONS = ["found", "ofRun", "until", "dated"];
-
-/** The digest of a block's text is made again of its text. */
-function blocksTable(blocks: readonly StoredBlock[]): Table | undefined {
-  return tableOf(blocks.map(({ textDigest: _made, ...block }) => block));
-}
-
-function blocksOf(table: Table | undefined): StoredBlock[] {
-  return objectsOf<Omit<StoredBlock, "textDigest">>(table).map((block) => ({
-    ...block,
-    textDigest: digestOf(block.text),
-  }));
-}
-
-interface RowsJson {
-  readonly written: Table | undefined;
-  readonly removed: readonly number[] | undefined;
-}
-
-function rowsJson<Key extends number>({ upserted, removed }: RowChanges<Key, object>): RowsJson | undefined {
-  if (upserted.length === 0 && removed.length === 0) return undefined;
-  return { written: tableOf(upserted), removed: removed.length === 0 ? undefined : removed };
-}
-
-function rowChanges<Key extends number, Row>(json: RowsJson | undefined): RowChanges<Key, Row> {
-  if (json === undefined) return NO_ROWS_CHANGED;
-  return { upserted: objectsOf(json.written), removed: (json.removed ?? []) as readonly Key[] };
-}
-
-type SnapshotJson = ReturnType<typeof snapshotJson>;
-
-function snapshotJson({ counters, bankedTokens, register, nodes, recent, workers, published }: StoredScope) {
-  return {
-    counters,
-    bankedTokens,
-    blocks: blocksTable(register.blocks),
-    versions: tableOf(register.versions),
-    nodes: tableOf(nodes),
-    recent: tableOf(recent),
-    workers: tableOf(workers),
-    clusters: tableOf(published.clusters),
-    accesses: tableOf(published.accesses),
-  };
-}
-
 /** A scope's whole state, for `scopes.snapshot`. What is forgotten stands in the user's row. */
 export function encodeSnapshot(state: StoredScope): string {
-  return JSON.stringify(snapshotJson(state));
+  return JSON.stringify(scopeToJson(state));
 }
 
 export function decodeSnapshot(text: string): StoredScope {
-  return decoded("a scope's snapshot", text, (json: SnapshotJson) => ({
-    counters: { ...json.counters },
-    bankedTokens: json.bankedTokens,
-    register: { blocks: blocksOf(json.blocks), versions: objectsOf(json.versions, OF_VERSIONS), forgotten: [] },
-    nodes: objectsOf(json.nodes),
-    recent: objectsOf(json.recent),
-    workers: objectsOf(json.workers),
-    published: { clusters: objectsOf(json.clusters), accesses: objectsOf(json.accesses) },
-  }));
-}
-
-type ChangesJson = ReturnType<typeof changesJson>;
-
-function changesJson({ counters, bankedTokens, register, index, recent, workers, published }: ScopeChanges) {
-  return {
-    counters,
-    bankedTokens,
-    blocks: blocksTable(register.blocks),
-    removedBlocks: register.removedBlocks.length === 0 ? undefined : register.removedBlocks,
-    versions: tableOf(register.versions),
-    nodes: rowsJson(index),
-    recent: rowsJson(recent),
-    workers: rowsJson(workers),
-    /** Absent: published policies are not used. */
-    published: published
-      ? { clusters: rowsJson(published.clusters), accesses: rowsJson(published.accesses) }
-      : undefined,
-  };
+  return decoded("a scope's snapshot", text, scopeFromJson);
 }
 
 /** What a commit changed, for `changes.changes`. */
 export function encodeChanges(changes: ScopeChanges): string {
-  return JSON.stringify(changesJson(changes));
+  return JSON.stringify(changesToJson(changes));
 }
 
 export function decodeChanges(text: string): ScopeChanges {
-  return decoded("a scope's changes", text, (json: ChangesJson) => ({
-    counters: json.counters,
-    bankedTokens: json.bankedTokens,
-    register: {
-      blocks: blocksOf(json.blocks),
-      versions: objectsOf(json.versions, OF_VERSIONS),
-      removedBlocks: json.removedBlocks ?? [],
-      forgotten: [],
-    },
-    index: rowChanges(json.nodes),
-    recent: rowChanges(json.recent),
-    workers: rowChanges(json.workers),
-    published:
-      json.published === undefined
-        ? null
-        : { clusters: rowChanges(json.published.clusters), accesses: rowChanges(json.published.accesses) },
-  }));
+  return decoded("a scope's changes", text, changesFromJson);
 }
 
 /** The agent that a column names; empty: none. */
@@ -129,10 +41,7 @@ export function agentIn(column: string): AgentId | null {
 }
 
 /** A turn's row, as far as it stands in columns of its own. */
-export interface TurnColumns {
-  readonly id: number;
-  readonly conversationId: string | null;
-  readonly head: string;
+export interface TurnColumns extends Pick<Turn, "id" | "conversationId" | "head"> {
   readonly turn: string;
 }
 
@@ -157,14 +66,10 @@ export function encodeTurn({ id: _i, conversationId: _c, head: _h, ...turn }: Tu
   });
 }
 
-export function decodeTurn(row: TurnColumns): { readonly turn: Turn; readonly keys: readonly string[] } {
-  return decoded("a turn", row.turn, ({ blocks, annotations = [], keys, meant, ...rest }: TurnJson) => {
-    const named = { id: row.id, conversationId: row.conversationId, head: row.head } as Pick<
-      Turn,
-      "id" | "conversationId" | "head"
-    >;
+export function decodeTurn({ turn, ...row }: TurnColumns): { readonly turn: Turn; readonly keys: readonly string[] } {
+  return decoded("a turn", turn, ({ blocks, annotations = [], keys, meant, ...rest }: TurnJson) => {
     const injection: Injection = { blocks: objectsOf(blocks, ["isLabelled"]), annotations };
-    return { turn: { ...rest, ...named, meant: meant ?? rest.given, injection }, keys: keys ?? rest.given };
+    return { turn: { ...rest, ...row, meant: meant ?? rest.given, injection }, keys: keys ?? rest.given };
   });
 }
 
@@ -173,15 +78,12 @@ export function encodeAnswer({ memories, ...answer }: StoredAnswer): string {
   return JSON.stringify({ ...answer, memories: tableOf(memories) });
 }
 
+type AnswerJson = Omit<StoredAnswer, "memories"> & { readonly memories?: Table };
+
 export function decodeAnswer(text: string): StoredAnswer {
-  return decoded(
-    "an answer",
-    text,
-    ({ memories, ...answer }: Omit<StoredAnswer, "memories"> & { memories?: Table }) => ({
-      ...answer,
-      memories: objectsOf(memories),
-    }),
-  );
+  return decoded("an answer", text, ({ memories, ...answer }: AnswerJson) => {
+    return { ...answer, memories: objectsOf(memories) };
+  });
 }
 
 /** Parsed JSON of a column that was written as such. */

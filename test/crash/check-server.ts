@@ -2,7 +2,7 @@ import pg from "pg";
 import { loadEveryUser } from "../../src/cli/stored-users.js";
 import { clientConfig } from "../../src/store/postgres/connections.js";
 import { openPostgres } from "../../src/store/postgres/open.js";
-import { SCHEMA } from "../../src/store/postgres/schema-name.js";
+import { SCHEMA } from "../../src/store/postgres/statements.js";
 import { storeIn } from "../../src/store/sql-store.js";
 import { type Forgotten, marksIn } from "./actors.js";
 

@@ -7,7 +7,7 @@ import type { Scope } from "../../src/core/index.js";
 import type { Database } from "../../src/store/database.js";
 import { StoredApiKeys } from "../../src/store/keys.js";
 import { openPostgres } from "../../src/store/postgres/open.js";
-import { SCHEMA } from "../../src/store/postgres/schema-name.js";
+import { SCHEMA } from "../../src/store/postgres/statements.js";
 import { storeIn } from "../../src/store/sql-store.js";
 import { DATABASE_FILE, openOwned } from "../../src/store/sqlite/open.js";
 import { newDatabase, testServer } from "../postgres/test-server.js";

@@ -116,3 +116,16 @@ export function valueEnd(json: string, from: number): number {
   }
   return json.length;
 }
+
+/** How a text may stand in a message's JSON: as a part of a text, and of JSON in a text. */
+export function formsInJson(text: string): readonly string[] {
+  const escaped = (one: string) => JSON.stringify(one).slice(1, -1);
+  const ascii = (one: string) =>
+    one.replace(/[\u007f-\uffff]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  // Line breaks of a memory are stored as one kind.
+  const whole = [...new Set([text, text.replaceAll("\n", "\r\n")])];
+  return whole.flatMap((one) => {
+    const once = escaped(one);
+    return [...new Set([once, escaped(once), ascii(once), escaped(ascii(once))])];
+  });
+}

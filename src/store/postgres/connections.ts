@@ -117,29 +117,19 @@ export class PostgresConnection {
 
 /** The connections of one process to its server. Rejects with the store's faults. */
 export class Connections {
-  readonly #pools: Readonly<Record<Purpose, pg.Pool>>;
-  /** Number of failovers so far. Connections made before the last one are closed. */
-  #generation = 0;
-  readonly #generations = new WeakMap<pg.ClientBase, number>();
+  #pools: Readonly<Record<Purpose, pg.Pool>>;
 
   constructor(
-    url: string,
+    private readonly url: string,
     private readonly statements: Statements,
   ) {
-    const poolOf = (max: number) => newPool(url, max, statements.isPooled);
-    this.#pools = { holders: poolOf(MOST.holders), others: poolOf(MOST.others) };
+    this.#pools = this.#newPools();
   }
 
   async acquire(purpose: Purpose): Promise<PostgresConnection> {
     try {
-      for (;;) {
-        const client = await this.#pools[purpose].connect();
-        if (!this.#generations.has(client)) this.#generations.set(client, this.#generation);
-        const isOld = () => this.#generations.get(client) !== this.#generation;
-        if (!isOld())
-          return new PostgresConnection(client, this.statements, (isLost) => client.release(isLost || isOld()));
-        client.release(true);
-      }
+      const client = await this.#pools[purpose].connect();
+      return new PostgresConnection(client, this.statements, (isLost) => client.release(isLost));
     } catch (error) {
       throw this.named(error);
     }
@@ -167,13 +157,21 @@ export class Connections {
   /** Names an error's fault. A read-only server may be a standby now, so all connections to it are closed. */
   named(error: unknown): unknown {
     const fault = namedFault(error);
-    if (fault instanceof StoreUnavailableError && fault.fault === "read-only") this.#generation++;
+    if (fault instanceof StoreUnavailableError && fault.fault === "read-only") {
+      void this.close();
+      this.#pools = this.#newPools();
+    }
     if (isNameLost(error)) this.statements.forgetNames();
     return fault;
   }
 
   async close(): Promise<void> {
     await Promise.all(Object.values(this.#pools).map((pool) => pool.end()));
+  }
+
+  #newPools(): Readonly<Record<Purpose, pg.Pool>> {
+    const poolOf = (max: number) => newPool(this.url, max, this.statements.isPooled);
+    return { holders: poolOf(MOST.holders), others: poolOf(MOST.others) };
   }
 
   async #transactOnce(statements: readonly Statement[]): Promise<object[][]> {

@@ -8,8 +8,7 @@ import { StoreUnavailableError } from "../store.js";
 import { Connections, clientConfig } from "./connections.js";
 import { PostgresDatabase } from "./database.js";
 import { faultOfPostgres } from "./faults.js";
-import { SCHEMA } from "./schema-name.js";
-import { Statements } from "./statements.js";
+import { SCHEMA, Statements } from "./statements.js";
 
 // Equally deep in `src` and `dist`.
 const MIGRATIONS = fileURLToPath(new URL("../../../migrations/postgres", import.meta.url));

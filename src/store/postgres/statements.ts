@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import type { SqlValue, Statement } from "../database.js";
-import { SCHEMA } from "./schema-name.js";
+
+export const SCHEMA = "memprefix";
 
 export const TABLES = ["scopes", "changes", "conversations", "turns", "messages", "requests", "prompts", "keys"];
 

@@ -4,7 +4,7 @@ import type { SqlValue, Statement } from "../database.js";
 import { faultOf, namedFault } from "./faults.js";
 
 /** Milliseconds that a statement waits for another process's lock. It blocks the thread. */
-const LOCK_MS = 20;
+export const LOCK_MS = 20;
 /** Milliseconds that a transaction waits for it: `memprefix keys`, a backup and the `sqlite3` command hold it for a moment. */
 const BEGIN_MS = 2_000;
 const AGAIN_MS = 5;
@@ -42,7 +42,7 @@ export class Connection {
   /** Runs statements in one transaction; throws the store's faults, and then nothing of it is stored. */
   transaction(work: () => void): void {
     named(() => {
-      this.#begin();
+      whileLocked(() => this.sqlite.exec("begin immediate"), BEGIN_MS);
       try {
         work();
         this.sqlite.exec("commit");
@@ -68,19 +68,19 @@ export class Connection {
     this.sqlite.close();
   }
 
-  #begin(): void {
-    for (const deadline = performance.now() + BEGIN_MS; ; sleep(AGAIN_MS)) {
-      try {
-        this.sqlite.exec("begin immediate");
-        return;
-      } catch (error) {
-        if (faultOf(error) !== "busy" || performance.now() >= deadline) throw error;
-      }
-    }
-  }
-
   #statement(text: string): Database.Statement {
     return keptIn(this.#prepared, text, () => this.sqlite.prepare(text));
+  }
+}
+
+/** Runs `work`, for so many milliseconds again and again while another process holds a lock. Blocks the thread. */
+export function whileLocked<T>(work: () => T, waitMs: number): T {
+  for (const deadline = performance.now() + waitMs; ; sleep(AGAIN_MS)) {
+    try {
+      return work();
+    } catch (error) {
+      if (faultOf(error) !== "busy" || performance.now() >= deadline) throw error;
+    }
   }
 }
 

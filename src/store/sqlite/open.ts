@@ -7,10 +7,10 @@ import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { messageOf } from "../../core/text/thrown.js";
 import { DatabaseOpenError, refuseOtherSchema } from "../open-error.js";
-import { Connection, SYNCHRONOUS, sleep } from "./connection.js";
+import { Connection, LOCK_MS, SYNCHRONOUS, whileLocked } from "./connection.js";
 import { SqliteDatabase } from "./database.js";
 import { faultOf } from "./faults.js";
-import { type Ownership, own } from "./owner.js";
+import { own } from "./owner.js";
 import { finishErasure } from "./writer.js";
 
 /** The database in a data directory. */
@@ -22,10 +22,6 @@ const MIGRATIONS = fileURLToPath(new URL("../../../migrations", import.meta.url)
 const PAGE_BYTES = 2_048;
 /** Milliseconds that opening waits for another process's lock. */
 const OPEN_WAIT_MS = 5_000;
-/** Milliseconds between retries for locks that SQLite itself does not wait for. */
-const OPEN_AGAIN_MS = 20;
-/** Milliseconds that a statement waits for a lock, once it is open. */
-const LOCK_MS = 20;
 
 /** A database in a data directory that this process owns. Closing it gives the directory up. */
 export interface OwnedDatabase {
@@ -50,37 +46,33 @@ const OWNED = new Map<string, Shared>();
 export function openOwned(directory: string): OwnedDatabase {
   const name = named(directory, () => realpathSync(directory));
   const known = OWNED.get(name);
-  if (known !== undefined) {
-    known.users++;
-    known.wasShared = true;
-    return known;
-  }
-  const ownership = named(directory, () => own(name));
+  if (known === undefined) return openFirst(directory, name);
+  known.users++;
+  known.wasShared = true;
+  return known;
+}
+
+function openFirst(directory: string, name: string): OwnedDatabase {
+  const { announce, release } = named(directory, () => own(name));
   try {
     const connection = openFile(join(directory, DATABASE_FILE), finishErasure);
-    const shared = { ...owned(name, connection, ownership), users: 1, wasShared: false };
+    // Run from source, there is no JavaScript file for a thread to load.
+    const threads = import.meta.filename.endsWith(".ts") ? null : new URL(".", import.meta.url);
+    const database = new SqliteDatabase(connection, () => shared.wasShared, threads);
+    const shared: Shared = { database, announce, users: 1, wasShared: false };
+    const close = database.close.bind(database);
+    database.close = async () => {
+      if (--shared.users > 0) return;
+      OWNED.delete(name);
+      await close();
+      release();
+    };
     OWNED.set(name, shared);
     return shared;
   } catch (error) {
-    ownership.release();
+    release();
     throw error;
   }
-}
-
-function owned(name: string, connection: Connection, ownership: Ownership): OwnedDatabase {
-  const hasOthers = () => OWNED.get(name)?.wasShared ?? false;
-  // Run from source, there is no JavaScript file for a thread to load.
-  const threads = import.meta.filename.endsWith(".ts") ? null : new URL(".", import.meta.url);
-  const database = new SqliteDatabase(connection, hasOthers, threads);
-  const close = database.close.bind(database);
-  database.close = async () => {
-    const shared = OWNED.get(name);
-    if (shared !== undefined && --shared.users > 0) return;
-    OWNED.delete(name);
-    await close();
-    ownership.release();
-  };
-  return { database, announce: (address) => ownership.announce(address) };
 }
 
 /** Opens the database of a data directory beside its owner: to read it, and for keys. Throws {@link DatabaseOpenError}. */
@@ -103,7 +95,9 @@ export function openInMemory(): SqliteDatabase {
  * @param prepare what else its owner does before anything is served
  */
 export function openFile(file: string, prepare: (connection: Connection) => void = () => {}): Connection {
-  return named(file, () => retriedWhileLocked(() => openOnce(file, prepare)));
+  // SQLite does not wait for every lock: where two processes switch a new file to WAL together, one fails immediately
+  // (https://sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode). Nothing is served yet.
+  return named(file, () => whileLocked(() => openOnce(file, prepare), OPEN_WAIT_MS));
 }
 
 function named<T>(place: string, work: () => T): T {
@@ -112,22 +106,6 @@ function named<T>(place: string, work: () => T): T {
   } catch (error) {
     if (error instanceof DatabaseOpenError) throw error;
     throw new DatabaseOpenError(place, openProblem(error), { cause: error });
-  }
-}
-
-/**
- * SQLite does not wait for every lock: where two processes switch a new file to WAL together, one fails immediately
- * (https://sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode). Waiting may block: nothing is served yet.
- */
-function retriedWhileLocked<T>(work: () => T): T {
-  const deadline = performance.now() + OPEN_WAIT_MS;
-  for (;;) {
-    try {
-      return work();
-    } catch (error) {
-      if (faultOf(error) !== "busy" || performance.now() >= deadline) throw error;
-      sleep(OPEN_AGAIN_MS);
-    }
   }
 }
 

@@ -12,8 +12,8 @@ const SAYS = "owner.json";
 /** The right to write a data directory's database; one process has it. */
 export interface Ownership {
   /** Says where the owner's service listens, for the message to others. */
-  announce(address: string): void;
-  release(): void;
+  readonly announce: (address: string) => void;
+  readonly release: () => void;
 }
 
 /**

@@ -1,0 +1,111 @@
+import type { StoredBlock } from "../blocks/context-block.js";
+import { NO_ROWS_CHANGED, type RowChanges } from "../text/collections.js";
+import { digestOf } from "../text/ids.js";
+import { objectsOf, type Table, tableOf } from "../text/tables.js";
+import type { ScopeChanges, StoredScope } from "./scope-state.js";
+
+/*
+ * A scope's state, and what changed in it, as JSON in which lists are tables.
+ */
+
+const OF_VERSIONS = ["found", "ofRun", "until", "dated"];
+
+/** The digest of a block's text is made again of its text. */
+function blocksTable(blocks: readonly StoredBlock[]): Table | undefined {
+  return tableOf(blocks.map(({ textDigest: _made, ...block }) => block));
+}
+
+function blocksOf(table: Table | undefined): StoredBlock[] {
+  return objectsOf<Omit<StoredBlock, "textDigest">>(table).map((block) => ({
+    ...block,
+    textDigest: digestOf(block.text),
+  }));
+}
+
+interface RowsJson {
+  readonly written: Table | undefined;
+  readonly removed: readonly number[] | undefined;
+}
+
+function rowsJson<Key extends number>({ upserted, removed }: RowChanges<Key, object>): RowsJson | undefined {
+  if (upserted.length === 0 && removed.length === 0) return undefined;
+  return { written: tableOf(upserted), removed: removed.length === 0 ? undefined : removed };
+}
+
+function rowChanges<Key extends number, Row>(json: RowsJson | undefined): RowChanges<Key, Row> {
+  if (json === undefined) return NO_ROWS_CHANGED;
+  return { upserted: objectsOf(json.written), removed: (json.removed ?? []) as readonly Key[] };
+}
+
+/** A scope as JSON. */
+export type ScopeJson = ReturnType<typeof scopeToJson>;
+
+/** A scope as JSON, without what is forgotten. */
+export function scopeToJson({ counters, bankedTokens, register, nodes, recent, workers, published }: StoredScope) {
+  return {
+    counters,
+    bankedTokens,
+    blocks: blocksTable(register.blocks),
+    versions: tableOf(register.versions),
+    nodes: tableOf(nodes),
+    recent: tableOf(recent),
+    workers: tableOf(workers),
+    clusters: tableOf(published.clusters),
+    accesses: tableOf(published.accesses),
+  };
+}
+
+/** The scope that some JSON was made of. */
+export function scopeFromJson(json: ScopeJson): StoredScope {
+  return {
+    counters: { ...json.counters },
+    bankedTokens: json.bankedTokens,
+    register: { blocks: blocksOf(json.blocks), versions: objectsOf(json.versions, OF_VERSIONS), forgotten: [] },
+    nodes: objectsOf(json.nodes),
+    recent: objectsOf(json.recent),
+    workers: objectsOf(json.workers),
+    published: { clusters: objectsOf(json.clusters), accesses: objectsOf(json.accesses) },
+  };
+}
+
+/** Changes of a scope as JSON. */
+export type ChangesJson = ReturnType<typeof changesToJson>;
+
+/** Changes of a scope as JSON, without what is forgotten. */
+export function changesToJson({ counters, bankedTokens, register, index, recent, workers, published }: ScopeChanges) {
+  return {
+    counters,
+    bankedTokens,
+    blocks: blocksTable(register.blocks),
+    removedBlocks: register.removedBlocks.length === 0 ? undefined : register.removedBlocks,
+    versions: tableOf(register.versions),
+    nodes: rowsJson(index),
+    recent: rowsJson(recent),
+    workers: rowsJson(workers),
+    /** Absent: published policies are not used. */
+    published: published
+      ? { clusters: rowsJson(published.clusters), accesses: rowsJson(published.accesses) }
+      : undefined,
+  };
+}
+
+/** The changes that some JSON was made of. */
+export function changesFromJson(json: ChangesJson): ScopeChanges {
+  return {
+    counters: json.counters,
+    bankedTokens: json.bankedTokens,
+    register: {
+      blocks: blocksOf(json.blocks),
+      versions: objectsOf(json.versions, OF_VERSIONS),
+      removedBlocks: json.removedBlocks ?? [],
+      forgotten: [],
+    },
+    index: rowChanges(json.nodes),
+    recent: rowChanges(json.recent),
+    workers: rowChanges(json.workers),
+    published:
+      json.published === undefined
+        ? null
+        : { clusters: rowChanges(json.published.clusters), accesses: rowChanges(json.published.accesses) },
+  };
+}
