@@ -129,9 +129,9 @@ describe("memprefix eval locomo, simulated", () => {
   });
 
   it("asks every arm the same with the same memories, another one first each time; every reference resolves", async () => {
-    expect(
-      await memprefix.run(command(out(), "--k", "20", "--limit", "6", "--annotations", "default,paper")),
-    ).toMatchObject({ code: 0 });
+    expect(await memprefix.run(command(out(), "--k", "20", "--limit", "6", "--annotations", "paper"))).toMatchObject({
+      code: 0,
+    });
     const { run, records } = writtenRun(out());
     const rounds = run.arms.map((_, n) => records.slice(n * run.arms.length, (n + 1) * run.arms.length));
     for (const [n, round] of rounds.entries()) {
