@@ -5,16 +5,13 @@ import {
   chownSync,
   constants,
   copyFileSync,
-  existsSync,
   mkdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
-import { openAiEngine } from "../http/routes/openai-engine.js";
 import { checkDatabase } from "../store/checked-database.js";
 import { type Launched, type LaunchOptions, launch, listening } from "./launch.js";
 import { processes } from "./memprefix-process.js";
@@ -143,51 +140,6 @@ describe("a disk that does not play along", () => {
     },
   );
 
-  describe("with an engine behind the service", () => {
-    const engine = openAiEngine();
-
-    it.skipIf(!canMount)(
-      `that is full keeps no chat from its answer${canMount ? "" : " (skipped: a file system cannot be mounted here)"}`,
-      async () => {
-        const disk = join(memprefix.root, "disk");
-        mkdirSync(disk);
-        const mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=8m none "$0" && exec "$@"', disk];
-        const own = { MEMPREFIX_UPSTREAM_URL: engine.url };
-        const service = await serve(join(disk, "data"), { through: mount }, own);
-        const ballast = join(`/proc/${service.pid}/root`, disk, "ballast");
-        const chat = async (n: number) => {
-          const { messages, user_id, conversation_id, memories } = body(n);
-          const sent = { messages, memprefix: { user_id, conversation_id, memories } };
-          const answer = await fetch(`${service.address}/v1/chat/completions`, {
-            method: "POST",
-            body: JSON.stringify(sent),
-            headers: { "content-type": "application/json" },
-          });
-          const notComposed = answer.headers.get("x-memprefix-not-composed");
-          await answer.text();
-          return { status: answer.status, notComposed };
-        };
-        expect(await chat(0)).toEqual({ status: 200, notComposed: null });
-        fill(ballast);
-        const during = [];
-        for (let n = 1; n < TURNS; n++) during.push(await chat(n));
-        expect(during.map(({ status }) => status)).toEqual(during.map(() => 200));
-        // What room there was in the log's file is used first.
-        const plain = during.findIndex(({ notComposed }) => notComposed === "store_full");
-        expect(plain).toBeGreaterThanOrEqual(0);
-        expect(during.at(-1)?.notComposed).toBe("store_full");
-        expect(engine.requests.at(-1)?.body.messages).toEqual(body(TURNS - 1).messages);
-        expect(service.stderr()).toContain("the disk is full");
-        expect(service.stderr()).not.toMatch(/Fact|Question/);
-        rmSync(ballast);
-        expect(await chat(TURNS)).toEqual({ status: 200, notComposed: null });
-        const before = engine.requests.at(-1)?.body.messages ?? [];
-        expect(await chat(TURNS + 1)).toEqual({ status: 200, notComposed: null });
-        expect(engine.requests.at(-1)?.body.messages.slice(0, before.length)).toEqual(before);
-      },
-    );
-  });
-
   it.skipIf(!canLimit)(
     `on which a file cannot grow is a 503 that says so, and then goes on${canLimit ? "" : " (skipped: no prlimit here)"}`,
     async () => {
@@ -209,31 +161,6 @@ describe("a disk that does not play along", () => {
       });
     },
   );
-
-  it("on which another process holds the lock: waits without holding up others, then 503 and when to come back", async () => {
-    const sound = await soundAnswers(3);
-    const service = await serve(memprefix.dataDir);
-    expect((await send(service.address, "/compose", body(0))).text).toBe(sound[0]);
-    expect((await send(service.address, "/compose", { ...body(0), user_id: "bob" })).status).toBe(200);
-    const other = new Database(join(memprefix.dataDir, "memprefix.db"));
-    other.exec("begin immediate");
-    const order: string[] = [];
-    const waiting = send(service.address, "/compose", body(1)).finally(() => order.push("locked out"));
-    for (let n = 0; n < 20; n++) {
-      expect((await send(service.address, "/users/bob/index")).status).toBe(200);
-      order.push("others");
-    }
-    expect(await waiting).toMatchObject({ status: 503, retryAfter: "1" });
-    // That it waited is that others, asked one after the other, were all answered before it.
-    expect(order.at(-1)).toBe("locked out");
-    const patient = send(service.address, "/compose", body(1));
-    await new Promise((done) => setTimeout(done, 100));
-    other.exec("rollback");
-    other.close();
-    expect((await patient).text).toBe(sound[1]);
-    expect((await send(service.address, "/compose", body(2))).text).toBe(sound[2]);
-    expect(service.stderr()).toBe("");
-  });
 
   it("is said in a line when nothing can be opened, without a change to what is there", async () => {
     mkdirSync(memprefix.dataDir);
@@ -279,26 +206,6 @@ describe("a disk that does not play along", () => {
         expect(readFileSync(file).equals(before)).toBe(true);
         chmodSync(file, 0o644);
         expect(await checkDatabase(file)).toMatchObject({ findings: [], requests: 1 });
-      });
-
-      it("because of the directory: is refused at the start", async () => {
-        const dataDir = await answeredOnce();
-        chmodSync(dataDir, 0o555);
-        const stderr = await refused(dataDir);
-        chmodSync(dataDir, 0o755);
-        expect(stderr).toMatch(
-          /cannot open the database .*: (it cannot be written|its files could not be opened|EACCES)/,
-        );
-        expect(await checkDatabase(join(dataDir, "memprefix.db"))).toMatchObject({ findings: [], requests: 1 });
-      });
-
-      it("where there is nothing yet: is refused at the start", async () => {
-        openTo(memprefix.root);
-        const place = join(memprefix.root, "closed");
-        mkdirSync(place, { mode: 0o555 });
-        const stderr = await refused(join(place, "data"));
-        expect(stderr).toMatch(/^memprefix: cannot open the database .*EACCES/);
-        expect(existsSync(join(place, "data"))).toBe(false);
       });
     },
   );

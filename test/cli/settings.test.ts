@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CLIENT_VARIABLES, SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import {
-  composeTimeoutOf,
   engineModelOf,
   rateOf,
   readSettings,
@@ -81,16 +80,6 @@ describe("the settings", () => {
     expect(wrongIn({ ...own, MEMPREFIX_ADAPTIVE_DEPTH: "off" })).toEqual([]);
   });
 
-  it("let a chat be composed for as long as a search may take and some more", () => {
-    expect(composeTimeoutOf(readSettings({}))).toBe(5_000);
-    expect(composeTimeoutOf(readSettings({ MEMPREFIX_SEARCH_TIMEOUT_MS: "7000" }))).toBe(10_000);
-  });
-
-  it("take the engine that prompts go to, which is any at first", () => {
-    expect(readSettings({}).engineFamily).toBe("generic");
-    expect(readSettings({ MEMPREFIX_ENGINE_FAMILY: "vllm" }).engineFamily).toBe("vllm");
-  });
-
   it.each([
     [{ MEMPREFIX_MEM0_URL: "http://127.0.0.1:8000" }, "rest"],
     [{ MEMPREFIX_MEM0_API_KEY: "key" }, "hosted"],
@@ -115,35 +104,22 @@ describe("the settings", () => {
   it.each([
     ["MEMPREFIX_PORT", "eighty"],
     ["MEMPREFIX_PORT", "65536"],
-    ["MEMPREFIX_PORT", "-1"],
     ["MEMPREFIX_SOURCE", "mem0"],
     ["MEMPREFIX_MEM0_URL", "ftp://127.0.0.1"],
-    ["MEMPREFIX_MEM0_URL", "127.0.0.1:8000"],
     ["MEMPREFIX_MEM0_SEARCH", '{"threshold":2}'],
     ["MEMPREFIX_MEM0_SEARCH", '{"run_id":"trip"}'],
     ["MEMPREFIX_SEARCH_TIMEOUT_MS", "0"],
-    ["MEMPREFIX_SEARCH_TIMEOUT_MS", "1.5"],
-    ["MEMPREFIX_CACHE_TTL_SECONDS", "0"],
     ["MEMPREFIX_CACHE_TTL_SECONDS", "5m"],
-    ["MEMPREFIX_CACHE_SIZE", "0"],
     ["MEMPREFIX_CACHE_SIZE", "64k"],
     ["MEMPREFIX_CACHE_SIZE", "300 slots"],
     ["MEMPREFIX_RATE_PER_SECOND", "0"],
     ["MEMPREFIX_WEBHOOK_TOKEN", "short"],
-    ["MEMPREFIX_KEEP_DAYS", "0"],
     ["MEMPREFIX_KEEP_DAYS", "1.5"],
-    ["MEMPREFIX_LOG_LEVEL", "loud"],
     ["MEMPREFIX_UPSTREAM_URL", "127.0.0.1:8000/v1"],
-    ["MEMPREFIX_WRITE_BACK", "maybe"],
-    ["MEMPREFIX_RETENTION", "forever"],
     ["MEMPREFIX_ENGINE_COST", "free"],
-    ["MEMPREFIX_ENGINE_COST", "{"],
     ["MEMPREFIX_ENGINE_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],
-    ["MEMPREFIX_ENGINE_FAMILY", "gpt"],
     ["MEMPREFIX_ADAPTIVE_DEPTH", "yes"],
-    ["MEMPREFIX_ADAPTIVE_DEPTH", "{"],
     ["MEMPREFIX_ADAPTIVE_DEPTH", '{"firstBlocks":0}'],
-    ["MEMPREFIX_ADAPTIVE_DEPTH", '{"growth":1}'],
     ["MEMPREFIX_ADAPTIVE_DEPTH", '{"first_blocks":3}'],
   ])("refuse %s=%j by name", (variable, value) => {
     expect(wrongIn({ [variable]: value })).toEqual([variable]);
@@ -191,11 +167,6 @@ describe("the settings", () => {
   it("have nowhere to write exchanges back to without a source", () => {
     expect(wrongIn({ MEMPREFIX_WRITE_BACK: "on", MEMPREFIX_SOURCE: "none" })).toEqual(["MEMPREFIX_WRITE_BACK"]);
     expect(wrongIn({ MEMPREFIX_WRITE_BACK: "on" })).toEqual([]);
-  });
-
-  it("pass over the variables of memprefix's clients, and read as without them", () => {
-    const clients = { MEMPREFIX_URL: "http://127.0.0.1:4600", MEMPREFIX_USER: "ana" };
-    expect(readSettings(clients)).toEqual(readSettings({}));
   });
 
   it("know every variable that the documentation and the examples name", () => {

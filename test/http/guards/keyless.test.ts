@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { isLoopbackAddress, isLoopbackHost } from "../../../src/http/guards/access.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { callerOf, rawGet, sendWith } from "./callers.js";
 
@@ -87,24 +86,4 @@ describe("every answer", () => {
     expect(asked.headers.has("x-powered-by")).toBe(false);
     expect(asked.headers.has("strict-transport-security")).toBe(false);
   });
-});
-
-describe("the loopback", () => {
-  it.each(["127.0.0.1", "127.255.255.254", "::1", "localhost", "0:0:0:0:0:0:0:1"])("is %s", (address) => {
-    expect(isLoopbackAddress(address)).toBe(true);
-  });
-
-  it.each(["0.0.0.0", "::", "", "*", "192.168.0.1", "128.0.0.1", "fe80::1", "localhost.", "my-machine"])(
-    "is not %j",
-    (address) => {
-      expect(isLoopbackAddress(address)).toBe(false);
-    },
-  );
-
-  it.each(["", ":4600", "[::1", "::1", "localhost:", "localhost:x", "127.0.0.1@evil.example", "[localhost"])(
-    "is not named by %j",
-    (header) => {
-      expect(isLoopbackHost(header)).toBe(false);
-    },
-  );
 });

@@ -146,11 +146,6 @@ describe("POST /compose/batch", () => {
     expect(problemOf(unknown).errors?.[0]?.field).toBe("planner");
   });
 
-  it("refuses a window that is none", async () => {
-    const exchange = await app.send("POST", "/compose/batch?window=0", toLines(requests), "application/x-ndjson");
-    expect(problemOf(exchange).errors?.[0]?.field).toBe("window");
-  });
-
   it("executes higher priorities first, and a conversation's turns in their order", async () => {
     const turn = (n: number, more: object = {}) => ({
       ...requests[n],
@@ -209,22 +204,6 @@ describe("POST /compose/batch", () => {
     const { text } = await app.send("POST", "/compose/batch", { requests: later, workers: ["right", "left"] });
     const again = answersIn(batchResult.parse(JSON.parse(text)).answers);
     expect(again.map(({ index, worker }) => worker === first.get((index + 1) % 2))).toEqual(later.map(() => true));
-  });
-
-  it("routes a batch of one like a single request, and refuses workers of one request among others", async () => {
-    const workers = ["left", "right"];
-    const { worker } = await app.compose({ ...requests[0], user_id: "bo", request_id: "b-0", workers });
-    const lines = await sendLines([requests[0]], "?workers=left,right");
-    expect([worker, answersIn(lines)[0]?.worker]).toEqual(["left", "right"]);
-    const again = await app.compose({ ...requests[2], workers });
-    expect([again.worker, again.engine.headers["x-smg-routing-key"]]).toEqual(["right", "right"]);
-    const [refused] = await sendLines([{ ...requests[4], workers }]);
-    expect(refused).toMatchObject({ problem: { status: 422 } });
-  });
-
-  it.each(["?workers=", "?workers=a,a", "?workers=a%20b"])("refuses workers that are none: %s", async (query) => {
-    const exchange = await app.send("POST", `/compose/batch${query}`, toLines(requests), "application/x-ndjson");
-    expect(problemOf(exchange).errors?.[0]?.field).toMatch(/^workers/);
   });
 
   it("sends the first answers before the last request came", async () => {

@@ -99,12 +99,3 @@ describe("while memories are searched for, with MEMPREFIX_WARM_UP=on", () => {
     expect((await complete(app, LONG)).choices[0]?.message.content).toBe("Green.");
   });
 });
-
-describe("while memories are searched for, without the setting", () => {
-  const { engine, app } = proxied({}, { search: async () => null });
-
-  it("the engine hears nothing", async () => {
-    await complete(app, LONG);
-    expect(engine.requests).toHaveLength(1);
-  });
-});

@@ -96,29 +96,6 @@ describe("POST /compose without a conversation", () => {
     expect(answer.messages[0]?.["content"]).toContain(`1 ${paris.memory}\n2 ${bicycle.memory}\n</memories>\n${line}\n`);
   });
 
-  it("warns that a memory budget changes nothing with a policy that carries nothing over", async () => {
-    const answer = await app.compose({ user_id: "ada", query: "Tea?", memories: [tea], memory_budget_tokens: 100 });
-    expect(answer.warnings.map(({ code }) => code)).toEqual(["memory_budget_unused"]);
-    const rated = await app.compose({ user_id: "ada", query: "Tea?", memories: [tea], memory_budget_ratio: 1.5 });
-    expect(rated.warnings.map(({ code }) => code)).toEqual(["memory_budget_unused"]);
-  });
-
-  it("carries over what earlier prompts left of a shared budget; a repeated one counts once, a forgotten user has none", async () => {
-    const ask = async (user_id: string, request_id: string, memories: object[], memory_budget_ratio: number) => {
-      const body = { user_id, request_id, query: "Tea?", memories, memory_budget_ratio, policy: "carry-over" };
-      const { blocks } = await app.compose(body);
-      return blocks.filter(({ placement }) => placement === "carried_over").map(({ memory_id }) => memory_id);
-    };
-    for (const id of ["r-1", "r-2", "r-3"]) await ask("bea", id, [tea, bicycle, paris], 1.2);
-    expect(await ask("bea", "r-4", [tea, paris], 1)).toEqual(["m-bicycle"]);
-    for (const id of ["r-5", "r-6", "r-7"]) await ask("bea", id, [tea, bicycle, paris], 1.2);
-    await app.send("DELETE", "/users/bea");
-    await ask("bea", "r-1", [tea, bicycle, paris], 1);
-    expect(await ask("bea", "r-2", [tea, paris], 1)).toEqual([]);
-    for (let times = 0; times < 3; times++) await ask("cem", "r-1", [tea, bicycle, paris], 1.2);
-    expect(await ask("cem", "r-2", [tea, paris], 1)).toEqual([]);
-  });
-
   it("carries cached blocks over within the budget, and names them in no annotation", async () => {
     const ask = (memories: object[], memory_budget_tokens?: number) =>
       app.compose({ user_id: "carla", query: "Tea?", memories, memory_budget_tokens, policy: "carry-over" });
@@ -134,14 +111,6 @@ describe("POST /compose without a conversation", () => {
     // Enough for the bicycle, but what was retrieved counts, too.
     const budget = countO200k(tea.memory) + countO200k(bicycle.memory);
     expect((await ask([paris, tea], budget)).blocks.map(({ placement }) => placement)).not.toContain("carried_over");
-  });
-
-  it("takes every policy, and refuses one that it does not know", async () => {
-    for (const policy of ["retrieval", "sorted", "context-pilot", "knowledge-tree", "access-frequency"]) {
-      const { plan, blocks } = await app.compose({ user_id: policy, query: "Tea?", memories: [tea, paris], policy });
-      expect(plan.policy).toBe(policy);
-      expect(blocks.map(({ memory_id }) => memory_id)).toEqual(["m-tea", "m-paris"]);
-    }
   });
 });
 

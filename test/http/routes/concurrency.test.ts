@@ -61,23 +61,6 @@ describe("users over HTTP", () => {
     expect(order).toEqual(["slow", "behind"]);
   });
 
-  it("have their evictions taken in while another's, of the same call, waits behind a search", async () => {
-    memory.open();
-    await ask("slow", "before");
-    await ask("quick", "before");
-    memory = new Gate();
-    const searching = ask("slow", "hanging");
-    await vi.waitFor(() => expect(memory.waiting).toBe(1));
-    const evicting = app.send("POST", "/evict", { request_ids: ["slow-before", "quick-before"] });
-    await vi.waitFor(async () => {
-      const { text } = await app.send("GET", "/users/quick/index");
-      expect(JSON.parse(text)).toMatchObject({ nodes: [] });
-    });
-    memory.open();
-    await searching;
-    expect(JSON.parse((await evicting).text)).toMatchObject({ unknown: [] });
-  });
-
   it("are answered by the engine while it keeps another waiting", async () => {
     engine.behave(async ({ body, headers }, response) => {
       if (JSON.stringify(body.messages).includes("hangs")) await computing.pass();

@@ -110,33 +110,6 @@ describe("dedupe: spans", () => {
     expect(sent.at(-1)?.content).toBe(page.slice(0, 900));
   });
 
-  it("is so in the form of each API", async () => {
-    const anthropic = [
-      { role: "user", content: "Read it." },
-      ...["c1", "c2"].flatMap((id) => [
-        { role: "assistant", content: [{ type: "tool_use", id, name: "read", input: {} }] },
-        { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: page }] },
-      ]),
-    ];
-    const [whole, , shorter] = (
-      await app.compose({ ...asked, conversation_id: "a", messages: anthropic })
-    ).messages.slice(2);
-    expect(whole).toEqual(anthropic[2]);
-    expect(shorter?.content).toMatchObject([{ type: "tool_result", content: reference.slice("Again:\n".length) }, {}]);
-    const items = [
-      { role: "user", content: "Read it." },
-      ...["c1", "c2"].flatMap((id) => [
-        { type: "function_call", call_id: id, name: "read", arguments: "{}" },
-        { type: "function_call_output", call_id: id, output: page },
-      ]),
-    ];
-    const { text } = await app.send("POST", "/compose", { ...asked, conversation_id: "r", messages: items });
-    expect(JSON.parse(text).messages[4]).toMatchObject({
-      type: "function_call_output",
-      output: reference.slice("Again:\n".length),
-    });
-  });
-
   it("is what an engine is sent, and nothing of the kind where it is not wanted", async () => {
     const client = clientOf(app, { "x-memprefix-user": "ada" });
     const chat = { model: "stub-1", messages: history };

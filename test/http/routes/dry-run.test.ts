@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
-import { openAiEngine } from "./openai-engine.js";
 import { storedExchanges } from "./stored-rows.js";
 
 const MEMORIES = ["Ada drinks green tea", "Ada lives in Paris", "Ada has a cat", "Ada rides a bicycle"].map(
@@ -25,28 +24,6 @@ const CASES: readonly (readonly [string, readonly object[]])[] = [
       { conversation_id: "c", messages: [user("Tea?")], memories: MEMORIES.slice(0, 2) },
       { conversation_id: "c", messages: [user("Tea?"), answer, user("And?")], memories: MEMORIES },
       { conversation_id: "c", messages: [user("Tea?"), answer, user("No: where?")], memories: MEMORIES.slice(1) },
-    ],
-  ],
-  [
-    "a budget for what is carried over",
-    [
-      { query: "Tea?", memories: MEMORIES, policy: "carry-over", memory_budget_ratio: 1.5 },
-      { query: "And?", memories: MEMORIES.slice(0, 1), policy: "carry-over", memory_budget_ratio: 1.5 },
-    ],
-  ],
-  ["named requests", [{ request_id: "r-1", query: "Tea?", memories: MEMORIES }]],
-  [
-    "cache marks",
-    [
-      { engine: "anthropic", query: "Tea?", memories: MEMORIES },
-      { engine: "anthropic", query: "And?", memories: MEMORIES },
-    ],
-  ],
-  [
-    "workers",
-    [
-      { workers: ["a", "b"], query: "Tea?", memories: MEMORIES },
-      { workers: ["a", "b"], query: "And?", memories: MEMORIES },
     ],
   ],
   ["a search", [{ query: "Tea?" }, { query: "And?" }]],
@@ -120,24 +97,6 @@ describe("a dry run of POST /compose", () => {
     expect(after.shown).toContain("r-1");
     expect((await app.send("DELETE", "/users/memprefix-try-zoe")).status).toBe(200);
     expect((await stateOf("memprefix-try-zoe")).figures).toEqual(before.figures);
-  });
-});
-
-describe("a look before a chat", () => {
-  const engine = openAiEngine();
-  const app = servedApp({ source: () => answeringSource(MEMORIES.map(({ memory }) => memory)), upstream: engine });
-
-  it("makes the chat expect nothing", async () => {
-    const system = { role: "system", content: "Be brief and kind. ".repeat(50) };
-    await app.compose({ user_id: "ada", messages: [system, user("Tea?")], dry_run: true });
-    const body = { model: "m", user: "ada", messages: [system, user("Tea?")] };
-    const headers = { "content-type": "application/json", connection: "close" };
-    const chat = await fetch(`${app.base}/v1/chat/completions`, {
-      method: "POST",
-      headers,
-      body: JSON.stringify(body),
-    });
-    expect(chat.headers.get("x-memprefix-expected-cached-tokens")).toBe("0");
   });
 });
 

@@ -140,21 +140,6 @@ describe("POST /feedback", () => {
   });
 });
 
-describe("an engine that keeps little", () => {
-  const app = servedApp({ environment: { MEMPREFIX_CACHE_SIZE: "40" } });
-
-  it("is not expected to have kept what was used longest ago", async () => {
-    const expected = async (query: string, ...memories: object[]) =>
-      (await app.compose({ user_id: "ada", query, memories })).plan.expected_cached_tokens;
-    await expected("one", a, b);
-    expect(await expected("one", a, b)).toBeGreaterThan(10);
-    for (const memory of [c, { id: "d", memory: "Ada reads a book every week, and two in summer" }]) {
-      await expected("two", memory);
-    }
-    expect(await expected("one", a, b)).toBeLessThan(10);
-  });
-});
-
 describe("GET /users/{user_id}/index", () => {
   const app = servedApp();
   const index = async (path: string) => indexResult.parse(JSON.parse((await app.send("GET", path)).text));

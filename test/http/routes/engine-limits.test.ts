@@ -101,22 +101,6 @@ describe("the proxy before an engine that lists its context", () => {
     expect(own.tokens).toBeGreaterThan(CONTEXT);
   });
 
-  it("ends a window's epoch where the engine's context is full", async () => {
-    engine.list((_request, response) => sendJson(response, 200, LISTS.vLLM));
-    await untilLimited();
-    source.found = [];
-    const said: { role: string; content: string }[] = [];
-    const tokens: number[] = [];
-    for (let turn = 0; turn < 12; turn++) {
-      said.push({ role: "user", content: `${turn}: ${"word ".repeat(90)}` });
-      const memprefix = { history: "extended", history_ratio: 10, conversation_id: "c" };
-      tokens.push((await ask("", { messages: said.slice(-3), memprefix })).tokens);
-      said.push({ role: "assistant", content: "So." });
-    }
-    expect(Math.max(...tokens)).toBeLessThanOrEqual(0.75 * CONTEXT);
-    expect(Math.max(...tokens)).toBeGreaterThan(0.5 * CONTEXT);
-  });
-
   it("counts tools, which the engine puts into the prompt", async () => {
     engine.list((_request, response) => sendJson(response, 200, LISTS.vLLM));
     await untilLimited();
@@ -144,19 +128,6 @@ describe("the proxy before an engine that lists its context", () => {
       expect((await ask("What?", {}, { authorization: "Bearer large" })).warnings).toBeNull();
       await vi.waitFor(() => expect(engine.limitRequests.length).toBeGreaterThan(0));
     }
-  });
-
-  it("is not counted among the engine's calls", async () => {
-    await ask("What?");
-    await vi.waitFor(() => expect(engine.limitRequests).toHaveLength(1));
-    const { text } = await app.send("GET", "/metrics");
-    expect(text).toContain('memprefix_engine_answer_seconds_count{outcome="ok"} 1');
-  });
-
-  it("is not asked by a chat that the engine refused", async () => {
-    engine.behave((_request, response) => sendJson(response, 401, { error: { message: "no key" } }));
-    expect(await ask("What?")).toMatchObject({ status: 401 });
-    expect(engine.limitRequests).toEqual([]);
   });
 
   it.each<[string, Behaviour]>([
@@ -193,40 +164,6 @@ describe("the proxy before an engine that lists its context", () => {
     expect(engine.limitRequests).toHaveLength(1);
     await listed;
     expect(app.faults).toEqual([]);
-  });
-});
-
-describe("the proxy before an engine that lists nothing", () => {
-  const engine = openAiEngine();
-  const app = servedApp({ upstream: engine });
-
-  it("sends the client's own window where the engine refuses the one that it extended", async () => {
-    const most = 500;
-    engine.behave((request, response, usage) => {
-      if (usage.prompt_tokens <= most) return counting(1)(request, response, usage);
-      const message = `This model's maximum context length is ${most} tokens. However, your request has ${usage.prompt_tokens} input tokens.`;
-      return sendJson(response, 400, { error: { message, code: 400 } });
-    });
-    const said: { role: string; content: string }[] = [];
-    const statuses: number[] = [];
-    const sends: number[] = [];
-    for (let turn = 0; turn < 12; turn++) {
-      said.push({ role: "user", content: `${turn}: ${"word ".repeat(90)}` });
-      const before = engine.requests.length;
-      const memprefix = { history: "extended", history_ratio: 10, conversation_id: "c" };
-      const response = await fetch(`${app.base}/v1/chat/completions`, {
-        method: "POST",
-        headers: { connection: "close", "content-type": "application/json", "x-memprefix-user": "ada" },
-        body: JSON.stringify({ model: "stub-1", messages: said.slice(-3), memprefix }),
-      });
-      statuses.push(response.status);
-      expect(response.headers.get("x-memprefix-not-composed")).toBeNull();
-      await response.text();
-      sends.push(engine.requests.length - before);
-      said.push({ role: "assistant", content: "So." });
-    }
-    expect(statuses).toEqual(statuses.map(() => 200));
-    expect(sends.filter((count) => count > 1)).toEqual([2]);
   });
 });
 

@@ -123,19 +123,4 @@ describe("x-memprefix-history: extended", () => {
     expect(isContinued.filter(Boolean).length).toBeGreaterThan(5);
     expect(Math.max(...sent.map(({ length }) => length))).toBeGreaterThan(WINDOW + 1);
   });
-
-  it("leaves a chat as it is whose header says so, and takes no other word", async () => {
-    const headers = { "x-memprefix-user": "ada", "x-memprefix-conversation": "d", "x-memprefix-history": "exact" };
-    const client = clientOf(app, headers);
-    for (const { messages } of windows(8)) {
-      await client.chat.completions.create({ ...ask(""), messages: messages as never });
-      const sent = engine.requests.at(-1)?.body.messages as readonly { content: string }[];
-      expect(
-        sent.filter(({ content }) => !content.startsWith("<memories>") || content.includes("Question")),
-      ).toHaveLength(messages.length);
-    }
-    expect(engine.requests.at(-1)?.headers["x-memprefix-history"]).toBeUndefined();
-    const other = clientOf(app, { ...headers, "x-memprefix-history": "all" });
-    await expect(other.chat.completions.create(ask("Tea?"))).rejects.toThrow(/x-memprefix-history/);
-  });
 });

@@ -43,14 +43,6 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     expect(leftIn()).toEqual([]);
   });
 
-  it("takes out what the application itself said with it in it", async () => {
-    await app.compose({ ...first, system: `You know: ${SECRET}` });
-    const quoting = [asked, { role: "assistant", content: `It says: ${SECRET}!` }, next];
-    await app.compose({ ...ada, conversation_id: "c", messages: quoting, memories: [tea] });
-    await forget();
-    expect(leftIn()).toEqual([]);
-  });
-
   it("composes anew under an id whose answer held it, and leaves a sound database", async () => {
     const asking = { ...ada, request_id: "r", query: `Is it true? ${SECRET}`, memories: [tea, secret] };
     await app.compose(asking);
@@ -105,15 +97,6 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     expect(leftIn()).toEqual([]);
   });
 
-  it("repeats a request without it", async () => {
-    await app.compose(first);
-    await forget();
-    const again = await app.compose(first);
-    expect(holds(again)).toEqual([]);
-    expect(again.blocks).toMatchObject([{ memory_id: "m-tea" }, { memory_id: "m-paris" }]);
-    expect(await app.compose(first)).toEqual(again);
-  });
-
   it("keeps a text that another memory has too", async () => {
     await app.compose({ ...ada, query: "Where?", memories: [secret, { ...secret, id: "m-twin" }] });
     expect(await forget()).toMatchObject({ labels: [] });
@@ -141,12 +124,5 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     await forget();
     expect(await app.send("POST", "/compose", bob)).toEqual(before);
     expect(columnsHolding(app.database, SECRET)).toEqual(["changes.changes"]);
-  });
-
-  it("gives no label of a forgotten text to another text", async () => {
-    await app.compose(first);
-    await forget();
-    const answer = await app.compose({ ...ada, query: "Where?", memories: [{ id: "m-new", memory: "Ada has a dog" }] });
-    expect(answer.blocks).toMatchObject([{ label: 4, memory_id: "m-new" }]);
   });
 });

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { createMemprefix } from "../../../src/index.js";
-import { ownMessage, retrieved } from "../../core/blocks/provider-texts.js";
+import { ownMessage } from "../../core/blocks/provider-texts.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { anthropicServer } from "./anthropic-server.js";
@@ -76,34 +75,6 @@ describe("memories that Mem0's AI SDK provider put into a prompt", () => {
     expect(question?.content.split("</memories>\n\n")).toHaveLength(2);
     expect(question?.content.endsWith("</memories>\n\nWhich tea?")).toBe(true);
     expect(question?.content).not.toContain("\nSystem: obey.");
-  });
-
-  it("are given by a request id again, with the same warning", async () => {
-    const body = {
-      user_id: "ada",
-      conversation_id: "c",
-      request_id: "r-1",
-      messages: [instructions([TEA]), { role: "user", content: "Which tea?" }],
-    };
-    const first = await app.compose(body);
-    expect(first.warnings).toMatchObject([{ code: MOVED, memory_ids: [expect.stringMatching(/^text:/)] }]);
-    expect(first.messages).toEqual([{ role: "user", content: `<memories>\n- ${TEA}\n</memories>\n\nWhich tea?` }]);
-    expect(await app.compose(body)).toEqual(first);
-    const plain = await app.compose({ ...body, request_id: "r-2", messages: [{ role: "user", content: "Else?" }] });
-    expect(plain.warnings.map(({ code }) => code)).not.toContain(MOVED);
-  });
-
-  it("are taken out of batches, of a system text, and by the library", async () => {
-    const messages = [instructions([TEA]), { role: "user", content: "Which tea?" }];
-    const batch = await app.send("POST", "/compose/batch", { requests: [{ user_id: "ada", messages }] });
-    expect(batch.text).toContain(MOVED);
-    expect(batch.text).not.toContain("weightage");
-    const { messages: composed } = await app.compose({ user_id: "ada", query: "Tea?", system: retrieved([TEA]) });
-    expect(composed).toEqual([{ role: "user", content: `<memories>\n- ${TEA}\n</memories>\n\nTea?` }]);
-    const memprefix = createMemprefix({ dataDir: `${app.dataDir}/own`, source: { kind: "none" } });
-    const { warnings } = await memprefix.compose({ userId: "ada", messages });
-    expect(warnings).toMatchObject([{ code: MOVED }]);
-    await memprefix.close();
   });
 
   it("are taken out of responses, also of those continued by an id", async () => {

@@ -148,17 +148,6 @@ describe("a client that continues a response by its id", () => {
     },
   );
 
-  it("passes as it is where memprefix is to leave it alone", async () => {
-    const first = await ask("Which tea?", 1);
-    const bodies = [continuing(first), { conversation: "conv_1" }].map((more) => ({
-      model: "stub-1",
-      input: "Two?",
-      ...more,
-    }));
-    for (const body of bodies) await clientOf(app, { "x-memprefix-bypass": "true" }).responses.create(body);
-    expect(received().slice(1)).toEqual(bodies);
-  });
-
   describe("once a memory is forgotten", () => {
     const forget = async (fact: string) => {
       const { text } = await app.send("DELETE", `/users/ada/memories/${encodeURIComponent(`m-${fact}`)}`);
@@ -180,13 +169,6 @@ describe("a client that continues a response by its id", () => {
       expect(factsIn(newest())).toEqual([FACTS[2]]);
       expect(await forget(FACTS[1] ?? "")).toMatchObject({ responses: [] });
       expect(app.faults).toEqual([]);
-    });
-
-    it("is told of those with every agent", async () => {
-      const own = await ask("Which tea?", 1);
-      const planners = await ask("Which tea?", 1, { memprefix: { agent_id: "planner" } });
-      await ask("Which tea?", 1, {}, "bob");
-      expect((await forget(FACTS[0] ?? "")).responses.toSorted()).toEqual([own, planners].toSorted());
     });
 
     it("starts anew, too, after a response that the engine was making meanwhile", async () => {

@@ -17,8 +17,6 @@ import {
 const TEA = "Ada drinks green tea";
 const PARIS = "Ada lives in Paris";
 const SECTION = `<memories>\n- ${TEA}\n- ${PARIS}\n</memories>`;
-/** In a prompt of no conversation. */
-const LISTED = `<memories>\n- ${TEA}\n- ${PARIS}\n</memories>`;
 
 describe("OpenAI's own client, by the Responses API", () => {
   const engine = openAiEngine();
@@ -63,36 +61,6 @@ describe("OpenAI's own client, by the Responses API", () => {
     else expect(await errorOf(create(fields))).toMatchObject({ status: 502, code: "upstream_unreachable" });
     expect(engine.requests).toHaveLength(before + sends);
     expect(app.faults).toEqual([]);
-  });
-
-  it("sends every field and item on as it is, but for the section in the question", async () => {
-    engine.behave(answersResponses());
-    const question = { type: "message", role: "user", content: [{ type: "input_text", text: "Which?" }] };
-    const items = [
-      { role: "developer", content: "Be brief." },
-      { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAAA" },
-      { type: "function_call", id: "fc_1", call_id: "c", name: "brew", arguments: '{ "tea": 1 }', status: "completed" },
-      { type: "function_call_output", call_id: "c", output: "green" },
-      { type: "item_reference", id: "msg_7" },
-      { type: "of_a_later_version", more: { of: ["it"] } },
-    ];
-    const fields = {
-      model: "stub-1",
-      instructions: "You know teas.",
-      tools: [{ type: "function", name: "brew", parameters: { type: "object", properties: {} }, strict: true }],
-      reasoning: { effort: "low" },
-      include: ["reasoning.encrypted_content"],
-      text: { format: { type: "text" } },
-      prompt_cache_key: "mine",
-      metadata: null,
-      store: false,
-      user: "someone",
-    };
-    const memprefix = { user_id: "ada" };
-    const asked = { ...fields, input: [...items, question], memprefix };
-    expect(await app.send("POST", "/v1/responses", asked)).toMatchObject({ status: 200 });
-    const composed = { ...question, content: [{ type: "input_text", text: LISTED }, ...question.content] };
-    expect(received(0)).toEqual({ ...fields, input: [...items, composed] });
   });
 
   it("gets a stream byte for byte, unknown events too, wherever it is cut; its usage is learned", async () => {
@@ -170,34 +138,6 @@ describe("OpenAI's own client, by the Responses API", () => {
     }
     expect(app.faults).toEqual([]);
   });
-
-  it("raises what the engine says, and gets no more than the engine's bytes where it breaks off", async () => {
-    engine.behave((_request, response) => sendJson(response, 429, { error: { message: "Slow down.", code: "rate" } }));
-    const refused = await errorOf(clientOf(app).responses.create({ model: "stub-1", input: "Which tea?" }));
-    expect([refused.status, refused.code]).toEqual([429, "rate"]);
-    const item = outputMessage("msg_1", "Green tea.");
-    const events = responseEvents(responseObject("resp_1", [item], usageOf(90, 16)), item);
-    const begun = eventsText(events.slice(0, 5));
-    engine.behave((_request, response) => {
-      openEvents(response);
-      response.write(begun, () => response.destroy());
-    });
-    // Of a connection that is to be closed, Node's client takes any end for the answer's.
-    const client = clientOf(app, { "x-memprefix-user": "ada", connection: "keep-alive" });
-    const asked = { model: "stub-1", input: "Which tea?", stream: true } as const;
-    const reading = (async () => {
-      for await (const _ of await client.responses.create(asked));
-    })();
-    await expect(reading).rejects.toThrow("terminated");
-    const { body } = await client.responses.create(asked).asResponse();
-    let text = "";
-    const all = (async () => {
-      for await (const chunk of body ?? []) text += Buffer.from(chunk).toString();
-    })();
-    await expect(all).rejects.toThrow("terminated");
-    expect(text).toBe(begun);
-    expect(app.faults).toEqual([]);
-  });
 });
 
 describe("a response that is written back", () => {
@@ -219,27 +159,5 @@ describe("a response that is written back", () => {
       "User: Which tea?\nAssistant: Green.",
       "User: Which now?\nAssistant: Green.",
     ]);
-  });
-});
-
-describe("the key by which OpenAI routes a prompt to its cache", () => {
-  const engine = openAiEngine();
-  const app = servedApp({
-    source: () => answeringSource([TEA]),
-    upstream: engine,
-    environment: { MEMPREFIX_ENGINE_FAMILY: "openai" },
-  });
-
-  it("is memprefix's own, one per user, where the client set none; composed or not", async () => {
-    engine.behave(answersResponses());
-    const asked = { model: "stub-1", input: "Which tea?" };
-    await clientOf(app).responses.create({ ...asked, prompt_cache_key: "mine" });
-    await clientOf(app).responses.create(asked);
-    await clientOf(app).responses.create({ ...asked, input: [{ role: "assistant", content: "Gre" }] });
-    await clientOf(app, { "x-memprefix-user": "bob" }).responses.create(asked);
-    const keys = engine.requests.map(({ raw }) => (JSON.parse(raw) as ReceivedResponses)["prompt_cache_key"]);
-    expect(keys[0]).toBe("mine");
-    expect(keys.slice(1)).toEqual([keys[1], keys[1], expect.any(String)]);
-    expect(new Set(keys).size).toBe(3);
   });
 });

@@ -1,6 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { batchResult } from "../../../src/http/contracts/batch-contract.js";
-import { createMemprefix } from "../../../src/index.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 
 const TURNS = 12;
@@ -92,26 +90,5 @@ describe("a conversation whose client sends only what is new", () => {
       const { messages } = await app.compose({ ...stored, ...other, messages: [question(7)], memories: [] });
       expect(messages).toEqual([question(7)]);
     }
-  });
-
-  it("is the library's history, and in batches", async () => {
-    const memprefix = createMemprefix({ dataDir: app.dataDir, source: { kind: "none" } });
-    try {
-      const options = { userId: "lib", conversationId: "c", history: "stored" } as const;
-      await memprefix.compose({ ...options, messages: [question(0)], memories: facts(0) });
-      const { messages } = await memprefix.compose({ ...options, messages: added(1), memories: facts(1) });
-      expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
-    } finally {
-      await memprefix.close();
-    }
-    const requests = [0, 1].map((turn) => ({
-      ...{ user_id: "batch", conversation_id: "c", history: "stored" },
-      ...{ messages: added(turn), memories: facts(turn) },
-    }));
-    const { status, text } = await app.send("POST", "/compose/batch", { requests });
-    expect(status, text).toBe(200);
-    const { answers } = batchResult.parse(JSON.parse(text));
-    const sorted = [...answers].sort((a, b) => a.index - b.index);
-    expect(sorted).toMatchObject([{ answer: { messages: [{}] } }, { answer: { messages: [{}, {}, {}] } }]);
   });
 });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { OpenApiDocument } from "../contracts/openapi-document.js";
 import { callerOf, sendWith } from "../guards/callers.js";
 import { type Composed, servedApp } from "../server/served-app.js";
 import { columnsHolding, filesHolding } from "./stored-rows.js";
@@ -78,16 +77,6 @@ describe("POST /webhooks/mem0", () => {
     }
   });
 
-  it("says in a conversation that the text took the old one's place", async () => {
-    const opening = [{ role: "user", content: "Where?" }];
-    const first = { user_id: "ada", conversation_id: "c", retention: "keep", messages: opening };
-    await app.compose({ ...first, memories: [key] });
-    await post(updated);
-    const messages = [...opening, { role: "assistant", content: "There." }, { role: "user", content: "And now?" }];
-    const answer = await app.compose({ ...first, messages, memories: [{ id: "m-key", memory: NEW }] });
-    expect(answer.blocks).toMatchObject([{ memory_id: "m-key", replaces: [1] }]);
-  });
-
   it.each([
     ["white space", " "],
     ["nothing", ""],
@@ -162,10 +151,6 @@ describe("POST /webhooks/mem0", () => {
     const outside = [JSON.stringify(app.log), metrics, text].join();
     for (const form of [TOKEN, encodeURIComponent(TOKEN)]) expect(outside).not.toContain(form);
     expect(outside).toContain("/webhooks/mem0");
-  });
-
-  it("is in the OpenAPI document", async () => {
-    expect((await OpenApiDocument.of(app)).operations).toContain("POST /webhooks/mem0");
   });
 });
 
