@@ -69,6 +69,7 @@ export async function readScope(read: ReadRows, scope: Scope, known: KnownScope 
   const stored = { version: { scopeId, version, snapshotVersion }, userNumber };
   // Forgetting changes no version of a scope without a state.
   if (known?.version.version === version && version > 0) return { ...stored, newer: null };
+  if (known?.stored === null) return readScope(read, scope, null);
   const isWhole = known === null || snapshotVersion > known.version.version;
   const later = rows.flatMap(({ changes }) => changes ?? []);
   if (later.length !== version - (isWhole ? snapshotVersion : known.version.version))

@@ -47,8 +47,8 @@ export interface KnownScope {
   readonly version: ScopeVersion;
   /** See {@link HeldScope.userNumber}. */
   readonly userNumber: number;
-  /** Its state without what was not committed. Called where another process has committed since. */
-  readonly stored: () => StoredScope;
+  /** Its state, where another process has committed since; null: it is not the one that was committed. */
+  readonly stored: (() => StoredScope) | null;
 }
 
 /** What a commit changed in a scope, and the scope as it is now. */

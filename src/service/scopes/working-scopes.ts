@@ -50,6 +50,7 @@ export class WorkingScope {
   readonly #cut = new Set<ConversationId>();
   #version: ScopeVersion | null;
   #held: HeldScope | null = null;
+  #isAsStored = true;
 
   constructor(
     readonly scope: Scope,
@@ -78,10 +79,16 @@ export class WorkingScope {
     return (this.#version?.version ?? 0) > 0;
   }
 
+  /** Whether the state is what was committed: work without a commit may have changed it, for a later commit to store. */
+  get isAsStored(): boolean {
+    return this.#isAsStored;
+  }
+
   /** Works while nobody else changes what is stored. */
   async during<T>(held: HeldScope, work: () => T | Promise<T>): Promise<T> {
     this.#held = held;
     this.#version = held.version;
+    this.#isAsStored = false;
     try {
       return await work();
     } finally {
@@ -94,6 +101,7 @@ export class WorkingScope {
     const held = this.#held;
     if (held === null) throw new Error("a scope is committed while it is held");
     this.#version = await inSpan("memprefix.commit", {}, () => write(held));
+    this.#isAsStored = true;
   }
 
   /** A conversation, from memory or the store. What was read stays in memory only with {@link keep}. */
@@ -285,8 +293,8 @@ export class WorkingScopes {
 /** A scope in memory as the store compares it; null: it has to be loaded. */
 function knownScope(working: WorkingScope | undefined) {
   if (working === undefined) return null;
-  const { version, userNumber, state } = working;
-  return version === null ? null : { version, userNumber, stored: () => state.stored() };
+  const { version, userNumber, state, isAsStored } = working;
+  return version === null ? null : { version, userNumber, stored: isAsStored ? () => state.stored() : null };
 }
 
 /*

@@ -66,6 +66,27 @@ describe("working scopes", () => {
     expect([scopes.size, scopes.weight]).toEqual([0, 0]);
   });
 
+  it("take another process's commit on what was committed, not on what work without a commit changed since", async () => {
+    const store = storeIn(new SqliteDatabase(openFile(":memory:"), () => true, null));
+    onTestFinished(() => store.close());
+    const [one, other] = [1, 2].map(
+      () => new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS),
+    );
+    const users = new ComposedUsers(store);
+    const compose = (requestId: string) =>
+      users.compose(user(0), {
+        requestId,
+        question: requestId,
+        memories: { m1: "One.", m2: "Two." },
+        conversation: "c",
+      });
+    await compose("r1");
+    await one?.use(user(0), ({ state }) => state.index.dropUnusedSince(Number.POSITIVE_INFINITY));
+    await compose("r2");
+    const stored = await other?.use(user(0), ({ state }) => state.stored());
+    expect(await one?.use(user(0), ({ state }) => state.stored())).toEqual(stored);
+  });
+
   it("know the requests under way as the store does, and ask it for those of before only", async () => {
     const { store, scopes } = openScopes(1_000_000);
     const users = new ComposedUsers(store);
