@@ -100,6 +100,8 @@ async function checkEveryTurn(memprefix: Memprefix, turns: readonly Turn[], k: n
         conversationId: "questions" as ConversationId,
         messages: [...history, asked],
         memories,
+        // `auto` may drop long annotations again, where the next prompt is cheaper without.
+        retention: "keep",
         ...(hasLabels ? { annotations: "paper" as const } : {}),
       }),
     );
