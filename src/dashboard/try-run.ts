@@ -6,59 +6,23 @@ import { type ChatLine, searched, type TryInput, type TryMemory } from "./try-in
  * the run ends, and counts in no figures. Ids are noted in the browser first, so that what a closed tab left is deleted by the next visit.
  */
 
-/** How the questions of a history are asked. */
-export type TryLayout = "conversation" | "single";
-
 /** One way to compose. */
 export interface Way {
   readonly id: string;
   readonly name: string;
   readonly note: string;
-  /** Fields of `POST /compose` that are this way's own. */
-  readonly fields: Readonly<Record<string, unknown>>;
-  /** Memories go into the instructions, as in Mem0's README, and not through memprefix. */
-  readonly inInstructions?: true;
+  /** Absent: memories go into the instructions, as in Mem0's README, and not through memprefix. */
+  readonly retention?: string;
 }
 
-const IN_INSTRUCTIONS: Way = {
-  id: "instructions",
-  name: "Memories in the system prompt",
-  note: "as in Mem0's README: what most agents do",
-  fields: {},
-  inInstructions: true,
-};
-
-/** The ways that a layout is tried in, what most people have first. */
-const WAYS: Readonly<Record<TryLayout, readonly Way[]>> = {
-  conversation: [
-    IN_INSTRUCTIONS,
-    {
-      id: "keep",
-      name: "keep",
-      note: "all earlier memories stay: the prompt only grows",
-      fields: { retention: "keep" },
-    },
-    { id: "volatile", name: "volatile", note: "memories stay, annotations go", fields: { retention: "volatile" } },
-    {
-      id: "ephemeral",
-      name: "ephemeral",
-      note: "memories in the newest message only",
-      fields: { retention: "ephemeral" },
-    },
-    { id: "auto", name: "auto", note: "the cheapest by the engine's cost model", fields: { retention: "auto" } },
-  ],
-  single: [
-    { id: "retrieval", name: "retrieval", note: "as the search gave them", fields: { policy: "retrieval" } },
-    { id: "sorted", name: "sorted", note: "by label", fields: { policy: "sorted" } },
-    { id: "prefix-exact", name: "prefix-exact", note: "memprefix's default", fields: { policy: "prefix-exact" } },
-    {
-      id: "carry-over",
-      name: "carry-over",
-      note: "cached memories may stay, up to 1.5 times the tokens",
-      fields: { policy: "carry-over", memory_budget_ratio: 1.5 },
-    },
-  ],
-};
+/** The ways that are tried: what most people have, then each retention. */
+const WAYS: readonly Way[] = [
+  { id: "instructions", name: "Memories in the system prompt", note: "as in Mem0's README: what most agents do" },
+  { id: "keep", name: "keep", note: "all earlier memories stay: the prompt only grows", retention: "keep" },
+  { id: "volatile", name: "volatile", note: "memories stay, annotations go", retention: "volatile" },
+  { id: "ephemeral", name: "ephemeral", note: "memories in the newest message only", retention: "ephemeral" },
+  { id: "auto", name: "auto", note: "the cheapest by the engine's cost model", retention: "auto" },
+];
 
 /** The part of a compose answer that is shown. */
 export interface TriedPrompt {
@@ -95,32 +59,29 @@ interface Composed {
 /** Composes every question in every way. Rejects as the API's calls do, and with the signal's reason; deletes its users either way. */
 export async function runTry(
   input: TryInput,
-  layout: TryLayout,
   k: number,
   progress: (done: number, all: number) => void,
   signal: AbortSignal,
 ): Promise<readonly TriedWay[]> {
-  const ways = WAYS[layout];
   const random = crypto.getRandomValues(new Uint32Array(2)).reduce((text, part) => text + part.toString(36), "");
   const run = `${Date.now().toString(36)}-${random}`;
-  const all = ways.length * input.questions.length;
+  const all = WAYS.length * input.questions.length;
   const tried: TriedWay[] = [];
   const users: string[] = [];
   try {
-    for (const way of ways) {
+    for (const way of WAYS) {
       const userId = `${TRY_USER}${run}-${way.id}`;
       users.push(userId);
       note([...noted(), userId]);
       const prompts: TriedPrompt[] = [];
       for (const question of input.questions) {
         const found = searched(input.memories, question.query, k);
-        const asked = layout === "conversation" ? question.messages : question.messages.slice(-1);
         const body = {
           user_id: userId,
-          ...(layout === "conversation" ? { conversation_id: "try" } : {}),
-          messages: [...systemOf(input.system, way, found), ...asked],
-          memories: way.inInstructions ? [] : found,
-          ...way.fields,
+          conversation_id: "try",
+          messages: [...systemOf(input.system, way, found), ...question.messages],
+          memories: way.retention === undefined ? [] : found,
+          retention: way.retention,
         };
         const { messages, plan } = await postJson<Composed>("/compose", body, signal);
         const lines = messages.map(({ role, content }) => ({ role, content: textIn(content) }) as ChatLine);
@@ -154,7 +115,7 @@ async function deleteUsers(users: readonly string[]): Promise<void> {
 }
 
 function systemOf(system: string, way: Way, memories: readonly TryMemory[]): ChatLine[] {
-  if (!way.inInstructions) return system === "" ? [] : [{ role: "system", content: system }];
+  if (way.retention !== undefined) return system === "" ? [] : [{ role: "system", content: system }];
   const lines = memories.map(({ memory }) => `- ${memory}`).join("\n");
   return [{ role: "system", content: `${system}\nUser Memories:\n${lines}`.trim() }];
 }

@@ -4,19 +4,12 @@ import { useEffect, useState } from "preact/hooks";
 import { percent, shareOf, whole } from "./format.js";
 import { coloured } from "./prompt-bar.js";
 import { InputError, readTryInput } from "./try-input.js";
-import { deleteLeftOver, runTry, type TriedPrompt, type TriedWay, type TryLayout } from "./try-run.js";
+import { deleteLeftOver, runTry, type TriedPrompt, type TriedWay } from "./try-run.js";
 import { SAMPLE_HISTORY, SAMPLE_MEMORIES } from "./try-sample.js";
 import { type Column, failure, figuresTable, loading, panel, scrolling } from "./view.js";
 
-const LAYOUTS: readonly (readonly [TryLayout, string])[] = [
-  ["conversation", "One conversation, by retention"],
-  ["single", "Single questions, by policy"],
-];
-
-/** What became of a run; `layout`: how its questions were asked. */
-type Outcome =
-  | { readonly tried: readonly TriedWay[]; readonly layout: TryLayout; readonly error?: never }
-  | { readonly error: unknown };
+/** What became of a run. */
+type Outcome = { readonly tried: readonly TriedWay[]; readonly error?: never } | { readonly error: unknown };
 
 /** Memories and a history, composed several ways side by side. */
 export const tryView = loading(
@@ -24,7 +17,6 @@ export const tryView = loading(
   () => {
     const [memories, setMemories] = useState(SAMPLE_MEMORIES);
     const [history, setHistory] = useState(SAMPLE_HISTORY);
-    const [layout, setLayout] = useState<TryLayout>("conversation");
     const [perQuestion, setPerQuestion] = useState("5");
     const [status, setStatus] = useState<string | null>(null);
     const [isRunning, setRunning] = useState(false);
@@ -46,9 +38,9 @@ export const tryView = loading(
         const k = Math.max(1, Math.min(50, Math.round(Number(perQuestion)) || 5));
         setStatus("Composing …");
         const progress = (done: number, all: number) => setStatus(`${done} of ${all} prompts composed …`);
-        const tried = await runTry(input, layout, k, progress, ending.signal);
+        const tried = await runTry(input, k, progress, ending.signal);
         setStatus(`${tried.length * input.questions.length} prompts composed; the made-up users are deleted again.`);
-        setOutcome({ tried, layout });
+        setOutcome({ tried });
       } catch (error) {
         if (ending.signal.aborted) return;
         setStatus(null);
@@ -57,10 +49,6 @@ export const tryView = loading(
         setRunning(false);
       }
     };
-    const radios = LAYOUTS.map(([value, title]) => {
-      const choose = () => setLayout(value);
-      return html`<label><input type="radio" name="layout" checked=${value === layout} onChange=${choose} />${title}</label>`;
-    });
     const type = ({ currentTarget }: { currentTarget: HTMLInputElement }) => setPerQuestion(currentTarget.value);
     return html`
       <h1>How much of your prompts could be cached?</h1>
@@ -73,7 +61,6 @@ export const tryView = loading(
           ${textField("try-history", "History: lines that begin with system:, user: or assistant:, or JSON", history, setHistory)}
         </div>
         <div class="row">
-          <fieldset class="choice"><legend class="unseen">Layout</legend>${radios}</fieldset>
           <label class="inline">
             Memories per question <input type="number" min="1" max="50" value=${perQuestion} onInput=${type} />
           </label>
@@ -102,7 +89,7 @@ function result(outcome: Outcome): ComponentChildren {
   return error instanceof InputError ? html`<p class="notice bad" role="alert">${error.message}</p>` : failure(error);
 }
 
-function Compared({ tried, layout }: { readonly tried: readonly TriedWay[]; readonly layout: TryLayout }): VNode {
+function Compared({ tried }: { readonly tried: readonly TriedWay[] }): VNode {
   const turns = tried[0]?.prompts.length ?? 0;
   const [chosen, choose] = useState<number | null>(null);
   const turn = Math.min(chosen ?? turns, turns - 1);
@@ -114,7 +101,7 @@ function Compared({ tried, layout }: { readonly tried: readonly TriedWay[]; read
   const most = Math.max(...tried.flatMap(({ prompts }) => prompts.map(({ total }) => total)));
   const columns: readonly Column<(typeof totals)[number]>[] = [
     {
-      title: layout === "conversation" ? "Retention" : "Policy",
+      title: "Retention",
       isName: true,
       cell: ({ way }) => html`${way.name}<span class="sub">${way.note}</span>`,
     },

@@ -32,7 +32,7 @@ describeInChromium("the try-it view", () => {
   /** Made-up users, and texts of the sample, that are stored. */
   const left = () => storedTexts(app.dataDir, /memprefix-try-[\w-]+|walnuts|tile museum/);
 
-  it("composes the sample by retention and by policy, side by side, and keeps nothing of it", async () => {
+  it("composes the sample by retention, side by side, and keeps nothing of it", async () => {
     const opened = await open();
     await compose(opened);
     const byRetention = await rowsOf(opened);
@@ -48,14 +48,6 @@ describeInChromium("the try-it view", () => {
     expect(keep?.computed).toBeLessThan((instructions?.computed ?? 0) * 0.6);
     expect(await opened.page.locator(".pane").count()).toBe(5);
     expect(await opened.page.locator(".pane").nth(1).locator("mark.shared").count()).toBeGreaterThan(3);
-    expect(left()).toEqual([]);
-
-    await opened.page.getByLabel("Single questions, by policy").check();
-    await compose(opened);
-    const byPolicy = await rowsOf(opened);
-    expect(byPolicy.map(({ name }) => name)).toEqual(["retrieval", "sorted", "prefix-exact", "carry-over"]);
-    const computedBy = (name: string) => byPolicy.find((row) => row.name === name)?.computed ?? 0;
-    expect(computedBy("prefix-exact")).toBeLessThanOrEqual(computedBy("retrieval"));
     expect(left()).toEqual([]);
     const summary = await fetch(`${app.base}/usage/summary?window=hour`, { headers: { connection: "close" } });
     expect(await summary.json()).toMatchObject({ total: { prompts: 0 } });
@@ -89,17 +81,11 @@ describeInChromium("the try-it view", () => {
     expect(await page.evaluate("window.hacked")).toBeUndefined();
   });
 
-  it.each([
-    ["no memories", "", "user: Where?", "Give at least one memory."],
-    ["no question", "Ana is in Rome", "assistant: Hello.", "Give at least one line that begins with “user:”."],
-    ["a role of tools", "Ana is in Rome", '[{"role":"tool","content":"x"}]', /“tool” is no role/],
-    ["too many questions", "Ana", "user: x\n".repeat(13), "Give at most 12 questions."],
-  ])("says what is wrong with %s", async (_what, memories, history, says) => {
+  it("says what is wrong with what was pasted", async () => {
     const { page } = await open();
-    await page.getByLabel(/^Memories, one/).fill(memories);
-    await page.getByLabel(/^History/).fill(history);
+    await page.getByLabel(/^Memories, one/).fill("");
     await page.getByRole("button", { name: "Compose" }).click();
-    await page.getByRole("alert").getByText(says).waitFor();
+    await page.getByRole("alert").getByText("Give at least one memory.").waitFor();
   });
 
   it("deletes what a closed tab left behind, but not what another tab is at", async () => {

@@ -3,7 +3,6 @@ import type { Api } from "../../apis/api/api.js";
 import type { PlanDepth, UserId } from "../../core/index.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { type ChatRequest, NOBODY } from "../../service/chat/chat.js";
-import type { RequestedDepth } from "../../service/chat/chat-request.js";
 import { composeRequest, withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import { composeOptions } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
@@ -17,32 +16,6 @@ import { readerOf, snakeCased } from "./wire-form.js";
  * byte.
  */
 
-/** The wish in a chat's settings. */
-const depthWanted = z
-  .union(
-    [
-      z.boolean(),
-      z.strictObject({
-        firstBlocks: field.firstBlocks.nullish().describe("Memories in the first probe."),
-        growth: field.growth.nullish().describe("Factor by which each further probe has more memories."),
-        entropyNats: field.entropyNats
-          .nullish()
-          .describe("Highest entropy of the first token at which the engine counts as sure, in nats."),
-        maxProbes: field.maxProbes.nullish().describe("Most probes."),
-        timeLimitMs: field.timeLimitMs.nullish().describe("Time limit of all probes together, in milliseconds."),
-      }),
-    ],
-    {
-      // A union's own message says only that no member matches.
-      error: ({ code }) => (code === "invalid_union" ? "must be true, false, or an object" : undefined),
-    },
-  )
-  .meta({
-    id: "AdaptiveDepth",
-    description:
-      "Start with few of the retrieved memories; add more while the entropy of the answer's first token is high. Default: `MEMPREFIX_ADAPTIVE_DEPTH`.",
-  });
-
 /** The options that only a chat has, or describes in its own words. */
 const chatOptions = z.strictObject({
   userId: field.userId
@@ -54,7 +27,12 @@ const chatOptions = z.strictObject({
   conversationId: field.conversationId
     .nullish()
     .describe("Names the conversation. Alternatively the header `X-Memprefix-Conversation`. Absent: a single prompt."),
-  adaptiveDepth: depthWanted.nullish(),
+  adaptiveDepth: z
+    .boolean()
+    .nullish()
+    .describe(
+      "Start with few of the retrieved memories; add more while the entropy of the answer's first token is high. Default: `MEMPREFIX_ADAPTIVE_DEPTH`.",
+    ),
   bypass: z
     .boolean()
     .nullish()
@@ -246,14 +224,8 @@ export function readChat(
     notWanted,
     body,
     writeBack: notWanted === null ? (writeBack ?? null) : false,
-    adaptiveDepth: depthWish(adaptiveDepth),
+    adaptiveDepth: adaptiveDepth ?? null,
   };
-}
-
-/** The wish without absent settings; null: none. */
-function depthWish(given: z.output<typeof depthWanted> | null | undefined): RequestedDepth {
-  if (given == null || typeof given === "boolean") return given ?? null;
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value != null));
 }
 
 /** The value of `x-memprefix-depth`: a dictionary of structured fields (RFC 9651), entropies in nats. */

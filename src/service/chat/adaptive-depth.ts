@@ -1,5 +1,4 @@
 import {
-  DEFAULT_DEPTH,
   type Depth,
   type DepthChoice,
   type DepthOutcome,
@@ -115,12 +114,7 @@ export class AdaptiveDepth {
   /** A tenant's own: a client may have had a hand in what its engine refused. It goes with the tenant. */
   readonly #supports = new WeakMap<object, LogprobSupport>();
 
-  constructor(private readonly parts: Pick<ChatParts, "upstream" | "readUsage" | "adaptiveDepth" | "clock">) {}
-
-  /** How the depth of a request is chosen that wants it. */
-  settingsFor(wish: true | Partial<DepthSettings>): DepthSettings {
-    return { ...(this.parts.adaptiveDepth ?? DEFAULT_DEPTH), ...(wish === true ? {} : wish) };
-  }
+  constructor(private readonly parts: Pick<ChatParts, "upstream" | "readUsage" | "clock">) {}
 
   /**
    * Chooses a prompt's depth. Does not reject if the engine fails.

@@ -15,9 +15,6 @@ import type { MemoryAdditions } from "../records/memory-additions.js";
 import type { StoredResponses } from "../records/stored-responses.js";
 import type { NotComposedReason, NotWantedReason } from "./compose-with-timeout.js";
 
-/** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
-export type RequestedDepth = boolean | Partial<DepthSettings> | null;
-
 /** The proxy's engine, and how it is used. */
 export interface ChatEngine {
   readonly upstream: Upstream;
@@ -107,8 +104,8 @@ export interface ChatRequest extends ClientRequest {
   readonly notWanted?: NotWantedReason | null;
   /** Null: the configured one. */
   readonly writeBack: boolean | null;
-  /** Default: as configured. */
-  readonly adaptiveDepth?: RequestedDepth;
+  /** Whether its depth is chosen. Null: as configured. */
+  readonly adaptiveDepth?: boolean | null;
 }
 
 /** The engine's answer on its way to the client. */

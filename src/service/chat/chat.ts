@@ -4,7 +4,7 @@
  * teaches: usage, times, refusals, an exchange to remember. Fails open: a request that cannot be composed goes to its engine unmodified.
  */
 
-import type { Depth } from "../../core/index.js";
+import { DEFAULT_DEPTH, type Depth } from "../../core/index.js";
 import type { JsonObject } from "../../core/text/json.js";
 import { marksElsewhereIn } from "../../engines/adapters/engine-adapter.js";
 import { routingOf, type SessionRouter } from "../../engines/adapters/session-routers.js";
@@ -245,8 +245,8 @@ class Completion {
     if (compose === null) return { composed: null, notComposed: request.notWanted ?? "messages" };
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = parts;
     const warmUp = isRepeated ? null : this.engine.warmUp;
-    const wish = request.adaptiveDepth ?? parts.adaptiveDepth != null;
-    const depth = isRepeated || wish === false ? null : depths.settingsFor(wish);
+    const isDeep = request.adaptiveDepth ?? parts.adaptiveDepth != null;
+    const depth = isRepeated || !isDeep ? null : (parts.adaptiveDepth ?? DEFAULT_DEPTH);
     const asked = { ...compose, ...terms, marksElsewhere: marksElsewhereIn(body) };
     const driving =
       (stop: AbortSignal): Drive =>

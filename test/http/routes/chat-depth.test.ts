@@ -126,16 +126,9 @@ describe("adaptive depth, configured", () => {
     expect(tried?.headers).not.toHaveProperty("idempotency-key");
   });
 
-  it("is switched off, on and set by a request", async () => {
-    const { depth } = await complete(app, { adaptive_depth: false });
-    expect(depth).toBeNull();
+  it("is switched off by a request", async () => {
+    expect((await complete(app, { adaptive_depth: false })).depth).toBeNull();
     expect(engine.requests).toHaveLength(1);
-    engine.firstTokens.push(UNSURE, UNSURE);
-    const one = { first_blocks: 2, growth: 3, max_probes: 1 };
-    expect((await complete(app, { adaptive_depth: one })).depth).toContain("given=12, retrieved=12, outcome=unsure");
-    expect(engine.requests.slice(1).map((request) => blocksOf(request).length)).toEqual([2, 12]);
-    const lax = { ...one, entropy_nats: 20 };
-    expect((await complete(app, { adaptive_depth: lax })).depth).toContain("given=2, retrieved=12, outcome=sure");
   });
 
   it("makes no tries where there is nothing to hold back, or the first token is fixed", async () => {
@@ -191,7 +184,7 @@ describe("adaptive depth, where the engine does not play along", () => {
     expect(tries()).toBe(2);
   });
 
-  it.each(["fails", "hangs", "breaks off", "answers no JSON", "thinks first"])(
+  it.each(["fails", "breaks off", "answers no JSON", "thinks first"])(
     "one that %s at tries answers the prompt all the same, and is left alone after three of them",
     async (how) => {
       engine.behave((request, response, usage) => {
@@ -210,8 +203,7 @@ describe("adaptive depth, where the engine does not play along", () => {
         return undefined;
       });
       for (let chat = 0; chat < 4; chat++) {
-        const limit = how === "hangs" ? { adaptive_depth: { time_limit_ms: 100 } } : {};
-        const { answer, depth, headers } = await complete(app, limit);
+        const { answer, depth, headers } = await complete(app);
         expect(headers.get("x-memprefix-warnings")).toBe(chat === 2 ? "depth_unavailable" : null);
         expect(answer.choices[0]?.message.content).toBe("Two.");
         const outcome = how === "thinks first" ? "unclear" : "failed";
@@ -227,7 +219,7 @@ describe("adaptive depth, where the engine does not play along", () => {
   it("a client that goes away ends the try, and nothing of its prompt is kept", async () => {
     engine.behave(() => {});
     const leaving = new AbortController();
-    const body = { ...ask(QUESTION), memprefix: { memories, adaptive_depth: { time_limit_ms: 60_000 } } };
+    const body = { ...ask(QUESTION), memprefix: { memories } };
     const chat = clientOf(app).chat.completions.create(body, { signal: leaving.signal });
     await vi.waitFor(() => expect(engine.requests).toHaveLength(1));
     leaving.abort();
@@ -236,6 +228,23 @@ describe("adaptive depth, where the engine does not play along", () => {
     const { text } = await app.send("GET", "/users/ada/index");
     expect(JSON.parse(text).counts).toEqual({ blocks: 0, nodes: 0, conversations: 0, turns: 0, requests: 0 });
     expect(engine.requests).toHaveLength(1);
+  });
+});
+
+describe("adaptive depth, before an engine that hangs at tries", () => {
+  const engine = openAiEngine();
+  const app = servedApp({
+    upstream: engine,
+    environment: { MEMPREFIX_ADAPTIVE_DEPTH: '{"firstBlocks":3,"timeLimitMs":100}' },
+  });
+
+  it("sends all memories once the time is up", async () => {
+    engine.behave((request, response, usage) => {
+      if (!isTry(request)) sendJson(response, 200, wholeAnswer("Two.", usage));
+    });
+    const { answer, depth } = await complete(app);
+    expect(answer.choices[0]?.message.content).toBe("Two.");
+    expect(depth).toContain("given=12, retrieved=12, outcome=failed");
   });
 });
 
