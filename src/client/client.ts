@@ -55,8 +55,6 @@ export interface RemoteMemprefix {
   exportUser(options: options.ForgetUserOptions, call?: CallControl): Promise<wire.ExportedData>;
   /** What prompts cost over an hour, a day or a month. */
   usageSummary(options?: wire.UsageViewOptions, call?: CallControl): Promise<wire.UsageSummary>;
-  /** Misses by cause, with what to do about each. */
-  usageMisses(options?: wire.UsageViewOptions, call?: CallControl): Promise<wire.UsageMisses>;
   /** Prompts, newest first, in pages. */
   usageRequests(options?: wire.UsageRequestsOptions, call?: CallControl): Promise<wire.UsageRequests>;
   /** A prompt beside the one that it continued. */
@@ -131,7 +129,6 @@ export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
     describeIndex: (given, call) => queried(ROUTES.describeIndex, given, call),
     exportUser: (given, call) => queried(ROUTES.exportUser, given, call),
     usageSummary: (given = {}, call) => queried(ROUTES.usageSummary, given, call),
-    usageMisses: (given = {}, call) => queried(ROUTES.usageMisses, given, call),
     usageRequests: (given = {}, call) => queried(ROUTES.usageRequests, given, call),
     usageRequest: (given, call) => queried(ROUTES.usageRequest, given, call),
     forgetMemory: (given, call) => queried(ROUTES.forgetMemory, given, call),

@@ -40,7 +40,6 @@ export const ROUTES = {
   describeIndex: route("getIndex", "GET /user/index", "nodes"),
   exportUser: route("exportUser", "GET /user/export", "scopes", OF_EXPORTS),
   usageSummary: route("getUsageSummary", "GET /usage/summary", "points"),
-  usageMisses: route("getUsageMisses", "GET /usage/misses", "causes"),
   usageRequests: route("listUsageRequests", "GET /usage/requests", "requests"),
   usageRequest: route("getUsageRequest", "GET /usage/request", "explanation"),
   forgetMemory: route("forgetMemory", "DELETE /user/memory", "memory_id"),

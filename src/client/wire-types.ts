@@ -52,9 +52,6 @@ export type UsageRow = AnswerOf<typeof usage.usageRow>;
 /** A window's figures. */
 export type UsageSummary = AnswerOf<typeof usage.usageSummaryResult>;
 
-/** A window's misses by cause. */
-export type UsageMisses = AnswerOf<typeof usage.usageMissesResult>;
-
 /** A page of prompts, newest first. */
 export type UsageRequests = AnswerOf<typeof usage.usageRequestsResult>;
 

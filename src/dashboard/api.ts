@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import type { health } from "../http/contracts/health-contract.js";
 import type {
-  usageMissesResult,
   usageRequestResult,
   usageRequestsResult,
   usageRow,
@@ -136,7 +135,7 @@ export type WireSums = z.output<typeof usageSums>;
 export type WireSummary = z.output<typeof usageSummaryResult>;
 export type WireRow = z.output<typeof usageRow>;
 export type WireRows = z.output<typeof usageRequestsResult>;
-export type WireMisses = z.output<typeof usageMissesResult>;
+export type WireMisses = WireSummary["misses"];
 export type WireRequest = z.output<typeof usageRequestResult>;
 export type WireExplained = NonNullable<WireRequest["explanation"]["continued"]>;
 export type WireMessages = WireRequest["messages"];

@@ -1,27 +1,27 @@
 import { html } from "htm/preact";
 import type { VNode } from "preact";
-import type { WireMisses } from "./api.js";
+import type { WireMisses, WireSummary } from "./api.js";
 import { getJson } from "./api.js";
 import { summed, windowLinks } from "./filters.js";
-import { counted, money, percent, shareOf, short, whole } from "./format.js";
+import { counted, money, percent, short, whole } from "./format.js";
 import { CAUSES } from "./prompt-bar.js";
 import { empty, linkTo, loading, panel } from "./view.js";
 
-type Cause = WireMisses["causes"][number];
+type Cause = WireMisses[number];
 
 /** Why prompts missed, and what to do about it. */
 export const missesView = loading(
-  (query, signal) => getJson<WireMisses>("/usage/misses", summed(query), signal),
-  ({ data: misses, query }) => {
-    const met = misses.causes.filter(({ prompts, tokens }) => prompts > 0 || tokens > 0);
-    const apart = met.filter(({ is_apart: isApart }) => isApart);
-    const others = misses.causes.filter((cause) => !met.includes(cause));
-    const cards = (causes: readonly Cause[]) => causes.map((cause) => card(cause, misses));
-    const title = `${whole(misses.missed_tokens)} tokens were computed beyond the new turns' own text`;
+  (query, signal) => getJson<WireSummary>("/usage/summary", summed(query), signal),
+  ({ data: { misses, total, window }, query }) => {
+    const met = misses.filter(({ prompts, tokens }) => prompts > 0 || tokens > 0);
+    const apart = met.filter(isApart);
+    const others = misses.filter((cause) => !met.includes(cause));
+    const cards = (causes: readonly Cause[]) => causes.map((cause) => card(cause, misses, window));
+    const title = `${whole(total.missed_tokens)} tokens were computed beyond the new turns' own text`;
     const note =
-      misses.missed_money === null
+      total.missed_money === null
         ? "Each prompt's have one cause. The new turns' own text is not among them: no cache could have it."
-        : `They cost ${money(misses.missed_money)} more than cached ones, by your prices. The new turns' own text is not among them.`;
+        : `They cost ${money(total.missed_money)} more than cached ones, by your prices. The new turns' own text is not among them.`;
     const whyApart = "Unused for longer than the cache keeps prefixes: not in the cached share.";
     return html`
       <div class="row spread"><h1>Why did prompts miss?</h1>${windowLinks("misses", query)}</div>
@@ -39,17 +39,22 @@ export const missesView = loading(
   },
 );
 
+/** Whether its prompts are in no cached share. */
+function isApart({ cause }: Cause): boolean {
+  return cause === "expired";
+}
+
 /** The causes that have a part of the missed tokens, most tokens first. */
-function counting({ causes }: WireMisses): readonly Cause[] {
-  return causes.filter(({ is_apart: isApart, tokens }) => !isApart && tokens > 0);
+function counting(misses: WireMisses): readonly Cause[] {
+  return misses.filter((cause) => !isApart(cause) && cause.tokens > 0);
 }
 
 /** All causes in one bar, as wide as their tokens. */
 function shares(misses: WireMisses): VNode {
   const causes = counting(misses);
   const words = causes.map(({ cause, share }) => `${CAUSES[cause]} ${percent(share)}`).join(", ");
-  const parts = causes.map(({ cause, tokens }, at) => {
-    const style = { width: `${(shareOf(tokens, misses.missed_tokens) ?? 0) * 100}%`, "--colour": shade(at) };
+  const parts = causes.map(({ cause, tokens, share }, at) => {
+    const style = { width: `${share * 100}%`, "--colour": shade(at) };
     return html`<span class="part" style=${style} title="${CAUSES[cause]}: ${whole(tokens)} tokens"></span>`;
   });
   return html`<div class="bar tall" role="img" aria-label="Shares of the missed tokens: ${words}">${parts}</div>`;
@@ -60,15 +65,18 @@ function shade(at: number): string {
   return `var(--cause-${(at % 8) + 1})`;
 }
 
-function card(of: Cause, misses: WireMisses): VNode {
-  const { cause, title, advice, prompts, tokens, share, money: cost, is_apart: isApart } = of;
+function card(of: Cause, misses: WireMisses, window: string): VNode {
+  const { cause, title, advice, prompts, tokens, share, money: cost } = of;
   const rank = counting(misses).findIndex((other) => other.cause === cause);
-  const meter = { width: `${isApart ? 0 : share * 100}%`, background: rank < 0 ? "var(--annotation)" : shade(rank) };
+  const meter = {
+    width: `${isApart(of) ? 0 : share * 100}%`,
+    background: rank < 0 ? "var(--annotation)" : shade(rank),
+  };
   const counts = `${whole(tokens)} tokens in ${counted(prompts, "prompt")}${cost === null ? "" : `, ${money(cost)}`}. `;
-  const shown = html`<a href=${linkTo("requests", { cause })} title="Requests of the last ${misses.window}">Show them</a>`;
+  const shown = html`<a href=${linkTo("requests", { cause })} title="Requests of the last ${window}">Show them</a>`;
   return html`<article class="cause">
     <div>
-      <span class="value">${isApart ? short(tokens) : percent(share)}</span>
+      <span class="value">${isApart(of) ? short(tokens) : percent(share)}</span>
       <span class="meter" aria-hidden="true"><span style=${meter}></span></span>
     </div>
     <div><h3>${title}</h3><p class="advice">${advice}</p><p class="note">${counts}${prompts > 0 && shown}</p></div>

@@ -1,11 +1,11 @@
 import { h, html } from "htm/preact";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
-import type { WireHealth, WireMisses, WireSummary, WireSums } from "./api.js";
+import type { WireHealth, WireSummary, WireSums } from "./api.js";
 import { getJson } from "./api.js";
 import { type ChartParts, TimeChart } from "./chart.js";
 import { summed, windowLinks } from "./filters.js";
-import { counted, duration, moment, money, percent, shareOf, short, whole } from "./format.js";
+import { counted, duration, moment, money, percent, short, whole } from "./format.js";
 import { alarm, type Column, empty, figuresTable, linkTo, loading, panel, usePolling } from "./view.js";
 
 type WireCache = NonNullable<WireSummary["cache"]>;
@@ -18,11 +18,10 @@ export const nowView = loading(
   (query, signal) =>
     Promise.all([
       getJson<WireSummary>("/usage/summary", summed(query), signal),
-      getJson<WireMisses>("/usage/misses", summed(query), signal),
       // A service that is stopping has other news.
       getJson<WireHealth>("/healthz", {}, signal).catch(() => null),
     ]),
-  ({ data: [summary, misses, health], query, reload }) => {
+  ({ data: [summary, health], query, reload }) => {
     usePolling(RELOAD_MS[summed(query).window], reload);
     const charts = useMemo(() => chartsOf(summary), [summary]);
     const sample = html`<a href=${linkTo("try")}>try it with a sample</a>`;
@@ -45,7 +44,7 @@ export const nowView = loading(
           ? html`<div class="panel">${empty("No prompts in this window yet", nothing)}</div>`
           : [tiles(summary), html`<div class="charts">${charts.map((parts) => h(TimeChart, parts))}</div>`]
       }
-      ${summary.cache !== null && sharedCache(summary.cache, misses)}
+      ${summary.cache !== null && sharedCache(summary.cache, summary.misses)}
       ${breakdown(summary, query)}`;
   },
 );
@@ -112,10 +111,10 @@ const CAPACITY_FROM = {
 /** What is known of the engine's cache, which all prompts share. */
 function sharedCache(
   { capacity_tokens: capacity, capacity_from: from, share_tokens: share }: WireCache,
-  misses: WireMisses,
+  misses: WireSummary["misses"],
 ): VNode {
-  const evicted = misses.causes.find(({ cause }) => cause === "evicted");
-  const [tokens, prompts] = [evicted?.tokens ?? 0, evicted?.prompts ?? 0];
+  const evicted = misses.find(({ cause }) => cause === "evicted");
+  const { tokens = 0, prompts = 0, share: evictedShare = 0 } = evicted ?? {};
   return panel(
     "How much does the engine's cache hold?",
     null,
@@ -133,7 +132,7 @@ function sharedCache(
         short(tokens),
         tokens === 0
           ? "nothing missed because of evictions"
-          : html`tokens in ${counted(prompts, "prompt")}, ${percent(shareOf(tokens, misses.missed_tokens))} of what missed: <a href=${linkTo("requests", { cause: "evicted" })}>show them</a>`,
+          : html`tokens in ${counted(prompts, "prompt")}, ${percent(evictedShare)} of what missed: <a href=${linkTo("requests", { cause: "evicted" })}>show them</a>`,
       )}
     </dl>`,
   );

@@ -71,7 +71,7 @@ export function pieceLegend(kinds: readonly Piece["kind"][]): VNode {
 
 type MissCauseName = NonNullable<WireRow["miss"]>["cause"];
 
-/** The causes of misses in two words, for chips and filters; `GET /usage/misses` says what to do about each. */
+/** The causes of misses in two words, for chips and filters; `GET /usage/summary` says what to do about each. */
 export const CAUSES: Readonly<Record<MissCauseName, string>> = {
   first_prompt: "first prompt",
   new_text: "new text",

@@ -54,6 +54,7 @@ export function shownRow({ usage, engine, ...row }: StoredFigures): Row {
 export function usageSummary(
   window: Answer<typeof wire.usageSummaryResult>["window"],
   { from, to, stepMs, total, points, models }: WindowSums,
+  misses: WindowMisses,
   priced: Priced,
   cache: CacheState | null,
 ): Answer<typeof wire.usageSummaryResult> {
@@ -74,6 +75,7 @@ export function usageSummary(
     total: shownSums(total, priced),
     points: steps.map((at) => ({ at, ...shownSums(points.get(at) ?? null, priced) })),
     byModel: byModel.sort((a, b) => b.promptTokens - a.promptTokens),
+    misses: missesOf(misses, priced),
   };
 }
 
@@ -91,30 +93,16 @@ export function usageRequest(
   return { request: figures && shownRow(figures), hasText, explanation, messages, continuedMessages };
 }
 
-/** `GET /usage/misses`: every cause there is. */
-export function usageMisses(
-  window: Answer<typeof wire.usageMissesResult>["window"],
-  { from, to, causes }: WindowMisses,
-  { hasPrices }: Priced,
-): Answer<typeof wire.usageMissesResult> {
+/** Every cause that there is, most tokens first. */
+function missesOf({ causes }: WindowMisses, { hasPrices }: Priced): Answer<typeof wire.usageSummaryResult>["misses"] {
   const all = causes.reduce((sum, { tokens }) => sum + tokens, 0);
-  const money = (of: number) => (hasPrices ? rounded(of) : null);
   const found = new Map(causes.map((cause) => [cause.cause, cause]));
   const none = { prompts: 0, tokens: 0, money: 0 };
-  return {
-    window,
-    from,
-    to,
-    hasPrices,
-    missedTokens: all,
-    missedMoney: money(causes.reduce((sum, cause) => sum + cause.money, 0)),
-    causes: MISS_CAUSES.map((cause) => {
-      const { prompts, tokens, money: cost } = found.get(cause) ?? none;
-      const isApart = cause === "expired";
-      const share = all === 0 ? 0 : tokens / all;
-      return { cause, ...CAUSES[cause], prompts, tokens, share, money: money(cost), isApart };
-    }).sort((a, b) => b.tokens - a.tokens),
-  };
+  return MISS_CAUSES.map((cause) => {
+    const { prompts, tokens, money } = found.get(cause) ?? none;
+    const share = all === 0 ? 0 : tokens / all;
+    return { cause, ...CAUSES[cause], prompts, tokens, share, money: hasPrices ? rounded(money) : null };
+  }).sort((a, b) => b.tokens - a.tokens);
 }
 
 /** What {@link pageBefore} reads. */

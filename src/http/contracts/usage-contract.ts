@@ -111,6 +111,19 @@ export const usageSummaryResult = z
       .array(z.object({ at: at.describe("Where the step begins."), ...sums }))
       .describe("Every step of the window, oldest first; those without prompts have zeros."),
     by_model: z.array(z.object({ model: z.string(), ...sums })).describe("Most prompt tokens first."),
+    misses: z
+      .array(
+        z.object({
+          cause: field.missCause,
+          title: z.string().describe("The cause in a few words."),
+          advice: z.string().describe("What to do about it."),
+          prompts: z.int(),
+          tokens,
+          share: z.number().describe("Of all missed tokens."),
+          money,
+        }),
+      )
+      .describe("Every cause, most tokens first; those without prompts have zeros."),
   })
   .meta({ id: "WindowSums" });
 
@@ -167,33 +180,6 @@ export const usageRequestsResult = z
     next: z.string().nullable().describe("The `cursor` of the next page; null: this is the last."),
   })
   .meta({ id: "UsageRequests" });
-
-export const usageMissesQuery = z.strictObject({ ...answerForm, ...window, ...filters });
-
-export const usageMissesResult = z
-  .object({
-    window: field.usageWindow,
-    from: at,
-    to: at,
-    has_prices: z.boolean(),
-    missed_tokens: tokens,
-    missed_money: money,
-    causes: z
-      .array(
-        z.object({
-          cause: field.missCause,
-          title: z.string().describe("The cause in a few words."),
-          advice: z.string().describe("What to do about it."),
-          prompts: z.int(),
-          tokens,
-          share: z.number().describe("Of all missed tokens."),
-          money,
-          is_apart: z.boolean().describe("Expired: not in the cached share."),
-        }),
-      )
-      .describe("Every cause, most tokens first; those without prompts have zeros."),
-  })
-  .meta({ id: "WindowMisses" });
 
 /*
  * `GET /usage/request`: one prompt beside the prompt that it continued.

@@ -13,14 +13,11 @@ export interface UsageParts {
 
 /** Adds `/usage/…`: what the caller's tenant's prompts cost, and why they missed. */
 export function addUsageRoutes(app: OpenAPIHono<HttpEnvironment>, { hasText }: UsageParts): void {
-  const { usageSummaryQuery, usageSummaryResult, usageMissesQuery, usageMissesResult } = wire;
+  const { usageSummaryQuery, usageSummaryResult } = wire;
   addGet(app, "getUsageSummary", "/usage/summary", usageSummaryQuery, usageSummaryResult, async (view, c) => {
     const { usage, cacheState } = c.get("memprefix");
-    return shown.usageSummary(view.window, await usage.summary(view), usage, cacheState);
-  });
-  addGet(app, "getUsageMisses", "/usage/misses", usageMissesQuery, usageMissesResult, async (view, c) => {
-    const { usage } = c.get("memprefix");
-    return shown.usageMisses(view.window, await usage.misses(view), usage);
+    const [sums, misses] = await Promise.all([usage.summary(view), usage.misses(view)]);
+    return shown.usageSummary(view.window, sums, misses, usage, cacheState);
   });
   const { usageRequestsQuery, usageRequestsResult } = wire;
   addGet(

@@ -20,7 +20,6 @@ describe("GET /openapi.json", () => {
       "GET /metrics",
       "GET /request/explain",
       "GET /requests/{request_id}/explain",
-      "GET /usage/misses",
       "GET /usage/request",
       "GET /usage/requests",
       "GET /usage/summary",

@@ -37,7 +37,6 @@ const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly a
   describeIndex: { sent: user.userIndexQuery, answered: user.indexResult },
   exportUser: { sent: user.userIds, answered: exportResult },
   usageSummary: { sent: usage.usageSummaryQuery, answered: usage.usageSummaryResult },
-  usageMisses: { sent: usage.usageMissesQuery, answered: usage.usageMissesResult },
   usageRequests: { sent: usage.usageRequestsQuery, answered: usage.usageRequestsResult },
   usageRequest: { sent: usageRequestQuery, answered: usageRequestResult },
   forgetMemory: { sent: memory.memoryIds, answered: memory.forgetMemoryResult },

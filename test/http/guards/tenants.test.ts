@@ -105,7 +105,7 @@ const query = (given: string | undefined) => (given === undefined ? "" : `agent_
 /** What prompts cost: every view, with ids that others have too, and with guesses of the numbers that pages are found by. */
 const usageView = fc
   .record({
-    view: fc.constantFrom("summary", "misses", "requests", "request"),
+    view: fc.constantFrom("summary", "requests", "request"),
     user,
     agent,
     requestId,
@@ -120,7 +120,6 @@ const usageView = fc
     const { window, cause, requestId: id, isOfUser } = given;
     const queries: Readonly<Record<string, Readonly<Record<string, string | undefined>>>> = {
       summary: { window },
-      misses: { window },
       requests: { ...(isOfUser ? ofUser : {}), cause, cursor, limit: "3" },
       request: { ...ofUser, request_id: id },
     };

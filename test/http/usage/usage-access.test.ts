@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { callerOf } from "../guards/callers.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 
-const VIEWS = ["summary", "misses", "requests", "request"];
+const VIEWS = ["summary", "requests", "request"];
 
 describe("who may read figures", () => {
   const app = servedApp();

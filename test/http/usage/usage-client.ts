@@ -7,7 +7,6 @@ import type { ServedApp } from "../server/served-app.js";
 /** The answers of `GET /usage/…`, by the part after it. */
 const ANSWERS = {
   summary: wire.usageSummaryResult,
-  misses: wire.usageMissesResult,
   requests: wire.usageRequestsResult,
   request: usageRequestResult,
 } as const;

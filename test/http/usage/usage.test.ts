@@ -106,10 +106,10 @@ describe("GET /usage/…", () => {
     const { requests } = await usageOf(app, "requests", { cause });
     expect(requests.map(({ request_id }) => request_id)).toEqual(["t2"]);
     expect(requests[0]?.miss).toMatchObject({ cause });
-    const { causes, missed_tokens } = await usageOf(app, "misses", { window: "day" });
+    const { misses: causes, total } = await usageOf(app, "summary", { window: "day" });
     const tokens = requests[0]?.miss?.tokens;
-    expect(causes.find((found) => found.cause === cause)).toMatchObject({ prompts: 1, tokens, is_apart: false });
-    expect(causes.reduce((sum, found) => sum + found.tokens, 0)).toBe(missed_tokens);
+    expect(causes.find((found) => found.cause === cause)).toMatchObject({ prompts: 1, tokens });
+    expect(causes.reduce((sum, found) => sum + found.tokens, 0)).toBe(total.missed_tokens);
     expect(causes[0]?.advice).not.toBe("");
     expect(causes).toHaveLength(11);
     expect((await usageOf(app, "requests", { cause: "evicted" })).requests).toEqual([]);
