@@ -58,6 +58,7 @@ export * from "./conversation/injecting.js";
 export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName, exchangeText, lastAsked } from "./conversation/repeats.js";
 export type { RestatedTurn } from "./conversation/replay.js";
 export { withSpanReferences } from "./conversation/spans.js";
+export * from "./conversation/turn-json.js";
 export { type ContinuedWindow, findWindow, type Window, withCut } from "./conversation/window.js";
 export * from "./cost/engine-model.js";
 export * from "./cost/engine-work.js";
@@ -115,6 +116,7 @@ export {
   memoryTextProblem,
   unstorable,
   unstorableWithin,
+  withoutCut,
 } from "./text/memory-text.js";
 export * from "./text/message.js";
 export * from "./usage/prompt-figures.js";

@@ -1,5 +1,13 @@
 import { setImmediate as pause } from "node:timers/promises";
-import { type ConversationId, ScopeState, type StoredScope, type Turn, type TurnId } from "../core/index.js";
+import {
+  type AgentId,
+  type ConversationId,
+  type KeyedTurn,
+  ScopeState,
+  type StoredScope,
+  type Turn,
+  type TurnId,
+} from "../core/index.js";
 import type { ReadRows, SqlValue, Statement } from "./database.js";
 import { decodeTurn, type TurnColumns } from "./rows.js";
 import { deletionOf, readScope } from "./scopes.js";
@@ -18,12 +26,10 @@ const AT_ONCE = 500;
 
 /** A scope as it is stored, in memory. */
 export interface LoadedState {
-  readonly agentId: ScopeRow["scope"]["agentId"];
+  readonly agentId: AgentId | null;
   readonly version: ScopeVersion;
   readonly state: ScopeState;
 }
-
-type ScopeRow = Awaited<ReturnType<typeof scopeRows>>[number];
 
 /** Every scope of a user that has a state. */
 export async function loadScopes(read: ReadRows, user: User): Promise<LoadedState[]> {
@@ -42,7 +48,7 @@ export function stateOf(stored: StoredScope): ScopeState {
 }
 
 /** A scope's turns, oldest first; other work runs in between. */
-export async function* turnsOf(read: ReadRows, scopeId: number): AsyncGenerator<ReturnType<typeof decodeTurn>> {
+export async function* turnsOf(read: ReadRows, scopeId: number): AsyncGenerator<KeyedTurn> {
   const text = `select t.id, t.conversation_id as "conversationId", t.head, t.turn from turns t
     where t.scope_id = $1 and t.id > $2 order by t.id limit ${AT_ONCE}`;
   for (let after = 0; ; ) {

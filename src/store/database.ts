@@ -13,6 +13,11 @@ export interface Statement {
   readonly values: readonly SqlValue[];
 }
 
+/** A statement with the values of `$1`, `$2`, … */
+export function sql(text: string, ...values: readonly SqlValue[]): Statement {
+  return { text, values };
+}
+
 /** Sends a query after those sent before, and gives its rows. */
 export type ReadRows = <R extends object>(text: string, values: readonly SqlValue[]) => Promise<R[]>;
 

@@ -1,6 +1,6 @@
 import { type ConversationId, type Label, labelsIn, type NodeId, type TurnId } from "../core/index.js";
 import { type Cuts, cut, isLeft, type LoadedState, loadScopes, removeTurns, turnsOf } from "./cuts.js";
-import type { Database, ReadRows, Statement } from "./database.js";
+import { type Database, type ReadRows, type Statement, sql } from "./database.js";
 import { snapshotStatements } from "./scopes.js";
 import type { User } from "./store.js";
 import { removeScopes, unusedUser } from "./users.js";
@@ -58,7 +58,7 @@ async function expireIn(read: ReadRows, { version, state }: LoadedState, before:
   const forgetConversation = "delete from conversations where scope_id = $1 and id = $2";
   const statements = [
     ...removeTurns(scopeId, cuts),
-    ...conversations.map(({ id }): Statement => ({ text: forgetConversation, values: [scopeId, id] })),
+    ...conversations.map(({ id }) => sql(forgetConversation, scopeId, id)),
     ...snapshotStatements(version, state.stored()).statements,
   ];
   return { count: removed.size, statements };

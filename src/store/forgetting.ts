@@ -1,21 +1,20 @@
 import {
   type ConversationId,
-  CUT_MARK,
   type Label,
   labelsIn,
   type MemoryId,
   ownWords,
   type Turn,
   type TurnId,
+  withoutCut,
 } from "../core/index.js";
 import { formsInJson } from "../core/text/json.js";
 import { type Cuts, cut, goneTurns, isLeft, type LoadedState, loadScopes, removeTurns, turnsOf } from "./cuts.js";
-import type { Database, ReadRows, Statement } from "./database.js";
+import { type Database, type ReadRows, type Statement, sql } from "./database.js";
 import { encodeTurn } from "./rows.js";
-import { begin, forgottenIn, snapshotStatements } from "./scopes.js";
-import type { ForgottenMemory, PendingSourceDeletions, Store, User } from "./store.js";
+import { begin, snapshotStatements, userRow } from "./scopes.js";
+import type { ForgottenMemory, Store, User } from "./store.js";
 import { HEAD } from "./turns.js";
-import { pendingIn } from "./users.js";
 
 /** See `Store.forget`. */
 export async function forget(
@@ -39,11 +38,6 @@ export async function forget(
     return { receipt, words };
   });
   return { ...receipt, files: await database.erase(words) };
-}
-
-/** A memory that was too long is quoted without the mark of its cut. */
-function withoutCut(text: string): string {
-  return text.endsWith(CUT_MARK) ? text.slice(0, -CUT_MARK.length) : text;
 }
 
 /** A scope without the memory. */
@@ -96,7 +90,7 @@ async function cutsIn(
       .filter(({ turn }) => isLeft(cuts, turn))
       .map(({ turn, keys }) => withoutRequested(scopeId, turn, keys, labels)),
     ...removeTurns(scopeId, cuts),
-    ...conversationsIn(cuts).map((id): Statement => ({ text: ended, values: [scopeId, id, at] })),
+    ...conversationsIn(cuts).map((id) => sql(ended, scopeId, id, at)),
     ...snapshotStatements(version, state.stored()).statements,
   ];
   return { ...gone, cuts, statements };
@@ -125,10 +119,8 @@ async function messagesThatSay(read: ReadRows, scopeId: number, words: readonly 
 /** A turn that stays, without labels that are gone among those of its retrieved blocks. */
 function withoutRequested(scopeId: number, turn: Turn, keys: readonly string[], gone: ReadonlySet<Label>): Statement {
   const left = { ...turn, requested: turn.requested.filter((label) => !gone.has(label)) };
-  return {
-    text: "update turns set turn = $3 where scope_id = $1 and id = $2",
-    values: [scopeId, turn.id, encodeTurn(left, keys)],
-  };
+  const text = "update turns set turn = $3 where scope_id = $1 and id = $2";
+  return sql(text, scopeId, turn.id, encodeTurn(left, keys));
 }
 
 interface RemovedTurn {
@@ -163,17 +155,10 @@ async function receiptOf(read: ReadRows, found: readonly ForgottenInScope[]): Pr
 
 /** Keeps in the user's row that a memory is never sent again, and whether its source has to delete it. */
 async function userStatement(read: ReadRows, user: User, memoryId: MemoryId, isInSource: boolean): Promise<Statement> {
-  const [row] = await read<{ forgotten: string | null; pending: string | null }>(
-    "select forgotten, pending from scopes where tenant = $1 and user_id = $2 and agent_id = ''",
-    [user.tenant, user.userId],
-  );
-  const forgotten = [...new Set([...forgottenIn(row?.forgotten ?? null), memoryId])];
-  const before: PendingSourceDeletions = pendingIn(row?.pending ?? null) ?? { everything: false, memoryIds: [] };
-  const pending = isInSource
-    ? { ...before, memoryIds: [...new Set([...before.memoryIds, memoryId])] }
-    : pendingIn(row?.pending ?? null);
-  return {
-    text: "update scopes set forgotten = $3, pending = $4 where tenant = $1 and user_id = $2 and agent_id = ''",
-    values: [user.tenant, user.userId, JSON.stringify(forgotten), pending === null ? null : JSON.stringify(pending)],
-  };
+  const { forgotten = [], pending = null } = (await userRow(read, user)) ?? {};
+  const { everything = false, memoryIds = [] } = pending ?? {};
+  const owed = isInSource ? { everything, memoryIds: [...new Set([...memoryIds, memoryId])] } : pending;
+  const text = "update scopes set forgotten = $3, pending = $4 where tenant = $1 and user_id = $2 and agent_id = ''";
+  const never = JSON.stringify([...new Set([...forgotten, memoryId])]);
+  return sql(text, user.tenant, user.userId, never, owed && JSON.stringify(owed));
 }

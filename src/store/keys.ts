@@ -1,5 +1,4 @@
 import { setTimeout } from "node:timers/promises";
-import { keptIn } from "../core/text/collections.js";
 import type { Database } from "./database.js";
 
 /** A stored API key, without the key itself. Times in milliseconds since the epoch. */
@@ -56,10 +55,8 @@ export class StoredApiKeys {
 
   /** Oldest first. */
   list(): Promise<StoredApiKey[]> {
-    return this.database.read(
-      `select ${COLUMNS} from keys where secret_digest is not null order by created_at, id`,
-      [],
-    );
+    const text = `select ${COLUMNS} from keys where secret_digest is not null order by created_at, id`;
+    return this.database.read(text, []);
   }
 
   /** Stores a key. `newCacheSecret` becomes the tenant's where this is its first key. Rejects where the id is taken. */
@@ -103,10 +100,10 @@ export class StoredApiKeys {
     const known = this.#shared.get(name);
     if (known !== undefined && askedAt - known.askedAt < sharedMs) return known.rows as Promise<R[]>;
     if (this.#shared.size >= MOST_SHARED) this.#shared.clear();
-    this.#shared.delete(name);
-    const { rows } = keptIn(this.#shared, name, () => ({ askedAt, rows: this.database.read<R>(text, values) }));
+    const rows = this.database.read<R>(text, values);
+    this.#shared.set(name, { askedAt, rows });
     // A server that is back is asked again at once.
     rows.catch(() => this.#shared.delete(name));
-    return rows as Promise<R[]>;
+    return rows;
   }
 }

@@ -2,15 +2,14 @@ import type {
   AgentId,
   ConversationId,
   FirstTokenTime,
-  Miss,
   MissCause,
   NewPrompt,
   RequestId,
-  TimedSums,
   TurnId,
   UsageWindow,
   UserId,
-  WindowSpan,
+  WindowMisses,
+  WindowSums,
 } from "../core/index.js";
 
 /** Whose prompt: one request of a scope. */
@@ -49,19 +48,6 @@ export interface PromptFilter {
   readonly agentId?: AgentId | null | undefined;
   readonly conversationId?: ConversationId | undefined;
   readonly cause?: MissCause | undefined;
-}
-
-/** Sums over a window, and by model. */
-export interface WindowSums extends WindowSpan {
-  readonly total: TimedSums;
-  /** By the start of their step; steps without prompts are left out. */
-  readonly points: ReadonlyMap<number, TimedSums>;
-  readonly models: ReadonlyMap<string, TimedSums>;
-}
-
-/** Misses of a window, by cause; causes without any are left out. */
-export interface WindowMisses extends WindowSpan {
-  readonly causes: readonly (Miss & { readonly prompts: number; readonly money: number })[];
 }
 
 /** Prompts with ids below `before`, newest first. */

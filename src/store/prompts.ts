@@ -1,21 +1,23 @@
 import {
   type FirstTokenTime,
+  type GroupedSums,
   type Miss,
   type MissCause,
   type NewPrompt,
   OTHER_MODELS,
   type PromptFigures,
+  type PromptSums,
   type Scope,
   spanOf,
   type TurnId,
   timeBin,
   uncachedTokens,
   type WindowSpan,
+  windowSums,
 } from "../core/index.js";
 import type { Database, SqlValue, Statement } from "./database.js";
 import type { PromptKey, PromptTable, PromptView, StoredFigures } from "./prompt-figures.js";
-import { type GroupedSums, SUM_COLUMNS, windowSums } from "./prompt-sums.js";
-import { agentIn } from "./rows.js";
+import { agentIn, storable } from "./rows.js";
 import type { ComposeRecord } from "./store.js";
 
 /** Most models that sums are given of; others are one. */
@@ -89,10 +91,48 @@ export function promptUpdate(scopeId: number, turnId: TurnId, figures: PromptFig
 /** An engine's (`$1`) newest sample; 0 without any. */
 const LAST_SAMPLE = "select coalesce(max(l.sample), 0) from prompts l where l.law = $1";
 
-/** A model's name as both databases can store it: a client's word for its model is not checked otherwise. */
+/** A client's word for its model is not checked otherwise. */
 function storedModel(name: string): string {
-  return name.length > MAX_MODEL ? OTHER_MODELS : name.replaceAll("\0", "\u{fffd}").toWellFormed();
+  return name.length > MAX_MODEL ? OTHER_MODELS : storable(name);
 }
+
+/** A prompt's tokens by its engine's count, where it gave one. */
+const COUNTED = "coalesce(p.reported_prompt_tokens, p.prompt_tokens)";
+const IS_REPORTED = "p.reported_cached_tokens is not null";
+const sumWhere = (condition: string, value: string) => `sum(case when ${condition} then ${value} else 0 end)`;
+
+/** What each sum is, over prompts `p`. */
+const SUMS: Readonly<Record<keyof PromptSums, string>> = {
+  prompts: "count(*)",
+  promptTokens: "sum(p.prompt_tokens)",
+  expectedTokens: "sum(p.expected_tokens)",
+  uncachedTokens: "sum(p.uncached_tokens)",
+  missedTokens: "sum(coalesce(p.miss_tokens, 0))",
+  reportedPrompts: "count(p.reported_cached_tokens)",
+  reportedPromptTokens: sumWhere(IS_REPORTED, COUNTED),
+  reportedCachedTokens: sumWhere(IS_REPORTED, "p.reported_cached_tokens"),
+  sharedPromptTokens: sumWhere("p.apart is null", "p.prompt_tokens"),
+  sharedExpectedTokens: sumWhere("p.apart is null", "p.expected_tokens"),
+  sharedReportedPromptTokens: sumWhere(`p.apart is null and ${IS_REPORTED}`, COUNTED),
+  sharedReportedCachedTokens: sumWhere(`p.apart is null and ${IS_REPORTED}`, "p.reported_cached_tokens"),
+  sharedReportedExpectedTokens: `round(${sumWhere(
+    `p.apart is null and ${IS_REPORTED} and p.prompt_tokens > 0`,
+    `cast(p.expected_tokens as double precision) * ${COUNTED} / p.prompt_tokens`,
+  )})`,
+  belowMinimumPrompts: sumWhere("p.apart = 'below_minimum'", "1"),
+  belowMinimumTokens: sumWhere("p.apart = 'below_minimum'", "p.prompt_tokens"),
+  expiredPrompts: sumWhere("p.apart = 'expired'", "1"),
+  expiredTokens: sumWhere("p.apart = 'expired'", "p.prompt_tokens"),
+  timedPrompts: "count(p.first_token_ms)",
+  firstTokenMs: "sum(coalesce(p.first_token_ms, 0))",
+  savedMoney: "sum(coalesce(p.saved_money, 0))",
+  missedMoney: "sum(coalesce(p.missed_money, 0))",
+};
+
+/** The sums as columns of a query, as numbers in both databases. */
+const SUM_COLUMNS = Object.entries(SUMS)
+  .map(([name, sum]) => `cast(${sum} as double precision) as "${name}"`)
+  .join();
 
 /** Whether a row is of a key (`$1` to `$4`): of its request's newest turn. */
 const IS_KEYED = `(scope_id, turn_id) = (select r.scope_id, max(r.turn_id)
@@ -184,20 +224,14 @@ function valuesOf({ tenant, userId, agentId, requestId }: PromptKey): readonly S
   return [tenant, userId, agentId ?? "", requestId];
 }
 
-/** A query's conditions, joined, and their values. */
-interface Where {
-  readonly text: string;
-  readonly values: readonly SqlValue[];
-}
-
-/** @param conditions each with `?` for its value; one whose value is absent is left out */
-function whereOf(conditions: Readonly<Record<string, SqlValue | undefined>>): Where {
+/** A query's conditions, joined, and their values. @param conditions each with `?` for its value; one whose value is absent is left out */
+function whereOf(conditions: Readonly<Record<string, SqlValue | undefined>>) {
   const given = Object.entries(conditions).filter((one): one is [string, SqlValue] => one[1] !== undefined);
   const text = given.map(([condition], at) => condition.replace("?", `$${at + 1}`)).join(" and ");
   return { text, values: given.map(([, value]) => value) };
 }
 
-function windowOf({ tenant, model }: PromptView, { from, to }: WindowSpan): Where {
+function windowOf({ tenant, model }: PromptView, { from, to }: WindowSpan) {
   return whereOf({ "p.tenant = ?": tenant, "p.model = ?": model, "p.at >= ?": from, "p.at < ?": to });
 }
 

@@ -15,10 +15,7 @@ interface RequestRow {
   readonly evicted: number;
 }
 
-interface LiveRow extends Omit<LiveRequest, "scope"> {
-  readonly userId: UserId;
-  readonly agentId: string;
-}
+type LiveRow = Omit<LiveRequest, "scope"> & { readonly userId: UserId; readonly agentId: string };
 
 const COLUMNS = `r.id, r.turn_id as "turnId", r.at, r.digest, r.leaf, r.answer, r.report, r.evicted`;
 

@@ -1,16 +1,28 @@
-import { EMPTY_SCOPE, type MemoryId, type Scope, ScopeFolding, type StoredScope } from "../core/index.js";
-import type { Database, ReadRows, SqlValue, Statement, UserTransaction } from "./database.js";
+import {
+  changesFromJson,
+  changesToJson,
+  EMPTY_SCOPE,
+  type MemoryId,
+  type Scope,
+  ScopeFolding,
+  type StoredScope,
+  scopeFromJson,
+  scopeToJson,
+} from "../core/index.js";
+import { type Database, type ReadRows, type Statement, sql, type UserTransaction } from "./database.js";
 import { promptInsert, promptUpdate } from "./prompts.js";
 import { evictionStatement, reportStatement, requestStatement } from "./requests.js";
-import { decodeChanges, decodedJson, decodeSnapshot, encodeChanges, encodeSnapshot } from "./rows.js";
+import { decoded, decodedJson } from "./rows.js";
 import {
   type HeldScope,
   type KnownScope,
+  type PendingSourceDeletions,
   type ScopeCounts,
   type ScopeDelta,
   type ScopeVersion,
   type Store,
   StoreUnavailableError,
+  type User,
 } from "./store.js";
 import { NO_HEAD, turnStatements } from "./turns.js";
 
@@ -37,12 +49,7 @@ interface StateRow {
 }
 
 /** What is stored of a scope, and of its user. */
-interface StoredState {
-  readonly version: ScopeVersion | null;
-  readonly userNumber: number;
-  /** Null: as the known one. */
-  readonly newer: StoredScope | null;
-}
+type StoredState = Pick<HeldScope, "version" | "userNumber" | "newer">;
 
 const STATE = `select u.id as "userNumber", u.forgotten, s.id as "scopeId", s.version, s.snapshot_version as "snapshotVersion",
   case when s.snapshot_version > $4 and (c.version is null or c.version = s.snapshot_version + 1) then s.snapshot end as snapshot,
@@ -74,18 +81,32 @@ export async function readScope(read: ReadRows, scope: Scope, known: KnownScope 
   const later = rows.flatMap(({ changes }) => changes ?? []);
   if (later.length !== version - (isWhole ? snapshotVersion : known.version.version))
     throw new StoreUnavailableError("damaged", { cause: new Error("changes of a scope are missing") });
-  const folding = new ScopeFolding(isWhole ? stateIn(snapshot) : known.stored());
-  for (const changes of later) folding.take(decodeChanges(changes));
+  const whole = snapshot === null ? EMPTY_SCOPE : decoded("a scope's snapshot", snapshot, scopeFromJson);
+  const folding = new ScopeFolding(isWhole ? whole : known.stored());
+  for (const changes of later) folding.take(decoded("a scope's changes", changes, changesFromJson));
   return { ...stored, newer: withForgotten(folding.stored(), forgotten) };
 }
 
-function stateIn(snapshot: string | null): StoredScope {
-  return snapshot === null ? EMPTY_SCOPE : decodeSnapshot(snapshot);
+/** Memories that a user's row says are forgotten. */
+function forgottenIn(forgotten: string | null): readonly MemoryId[] {
+  return forgotten === null ? [] : decodedJson<readonly MemoryId[]>("forgotten memories", forgotten);
 }
 
-/** Memories that a user's row says are forgotten. */
-export function forgottenIn(forgotten: string | null): readonly MemoryId[] {
-  return forgotten === null ? [] : decodedJson<readonly MemoryId[]>("forgotten memories", forgotten);
+/** What a user's row says. */
+interface UserRow {
+  readonly id: number;
+  readonly forgotten: readonly MemoryId[];
+  /** What the memory source has yet to delete; null: nothing. */
+  readonly pending: PendingSourceDeletions | null;
+}
+
+/** The row of a user; null where there is none. */
+export async function userRow(read: ReadRows, { tenant, userId }: User): Promise<UserRow | null> {
+  const text = "select id, forgotten, pending from scopes where tenant = $1 and user_id = $2 and agent_id = ''";
+  const [row] = await read<{ id: number; forgotten: string | null; pending: string | null }>(text, [tenant, userId]);
+  if (row === undefined) return null;
+  const pending = row.pending === null ? null : decodedJson<PendingSourceDeletions>("pending deletions", row.pending);
+  return { id: row.id, forgotten: forgottenIn(row.forgotten), pending };
 }
 
 /** A memory is forgotten with every agent, so that is not each scope's own to say. */
@@ -107,7 +128,7 @@ export async function begin(database: Database, scope: Scope, at: number): Promi
   const text = `insert into scopes (tenant, user_id, agent_id, created_at) values ($1, $2, $3, $4)
     on conflict (tenant, user_id, agent_id) do nothing`;
   const names = [scopeName({ ...scope, agentId: null }), scopeName(scope)];
-  await database.write(names.map((name) => ({ text, values: [...name, at] })));
+  await database.write(names.map((name) => sql(text, ...name, at)));
   return (await find()) ?? 0;
 }
 
@@ -118,9 +139,7 @@ export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber"
     begin: (scope, at) => begin(database, scope, at),
 
     async userNumber(user) {
-      const text = "select id from scopes where tenant = $1 and user_id = $2 and agent_id = $3";
-      const [row] = await read<{ id: number }>(text, scopeName({ ...user, agentId: null }));
-      return row?.id ?? 0;
+      return (await userRow(read, user))?.id ?? 0;
     },
 
     async find(scope) {
@@ -131,9 +150,8 @@ export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber"
 
     async counts(scopeId) {
       const of = (table: string) => `(select count(*) from ${table} where scope_id = $1) as ${table}`;
-      const [row] = await read<ScopeCounts>(`select ${["conversations", "turns", "requests"].map(of).join()}`, [
-        scopeId,
-      ]);
+      const text = `select ${["conversations", "turns", "requests"].map(of).join()}`;
+      const [row] = await read<ScopeCounts>(text, [scopeId]);
       return row ?? { conversations: 0, turns: 0, requests: 0 };
     },
 
@@ -154,12 +172,12 @@ export function scopeStatements(version: ScopeVersion, { changes, whole }: Scope
   const { scopeId } = version;
   const next = version.version + 1;
   if (next - version.snapshotVersion < CHANGES_UP_TO) {
-    const values: SqlValue[] = [scopeId, next, encodeChanges(changes)];
+    const insert = "insert into changes (scope_id, version, changes) values ($1, $2, $3)";
     return {
       version: { ...version, version: next },
       statements: [
-        { text: "update scopes set version = $2 where id = $1", values: [scopeId, next] },
-        { text: "insert into changes (scope_id, version, changes) values ($1, $2, $3)", values },
+        sql("update scopes set version = $2 where id = $1", scopeId, next),
+        sql(insert, scopeId, next, JSON.stringify(changesToJson(changes))),
       ],
     };
   }
@@ -169,14 +187,12 @@ export function scopeStatements(version: ScopeVersion, { changes, whole }: Scope
 /** The same with a snapshot, whatever came before. */
 export function snapshotStatements({ scopeId, version }: ScopeVersion, state: StoredScope): Committed {
   const next = version + 1;
+  const update = "update scopes set version = $2, snapshot_version = $2, snapshot = $3 where id = $1";
   return {
     version: { scopeId, version: next, snapshotVersion: next },
     statements: [
-      {
-        text: "update scopes set version = $2, snapshot_version = $2, snapshot = $3 where id = $1",
-        values: [scopeId, next, encodeSnapshot(state)],
-      },
-      { text: "delete from changes where scope_id = $1", values: [scopeId] },
+      sql(update, scopeId, next, JSON.stringify(scopeToJson(state))),
+      sql("delete from changes where scope_id = $1", scopeId),
     ],
   };
 }
@@ -234,11 +250,8 @@ function heldScope(transaction: UserTransaction, scope: Scope, state: StoredStat
 function turnRemoval(scopeId: number, turn: number): Statement[] {
   const own = "select t.conversation_id from turns t where t.scope_id = $1 and t.id = $2";
   const others = "select 1 from turns t where t.scope_id = $1 and t.conversation_id = conversations.id and t.id <> $2";
-  const conversation: Statement = {
-    text: `delete from conversations where scope_id = $1 and id = (${own}) and not exists (${others})`,
-    values: [scopeId, turn],
-  };
-  return [conversation, deletionOf("messages", scopeId, turn), deletionOf("turns", scopeId, turn)];
+  const conversation = `delete from conversations where scope_id = $1 and id = (${own}) and not exists (${others})`;
+  return [sql(conversation, scopeId, turn), deletionOf("messages", scopeId, turn), deletionOf("turns", scopeId, turn)];
 }
 
 /** Removes what one turn has of a table. */
@@ -249,5 +262,5 @@ export function deletionOf(
 ): Statement {
   const column = table === "turns" ? "id" : "turn_id";
   const others = table === "messages" ? ` and ${NO_HEAD}` : "";
-  return { text: `delete from ${table} where scope_id = $1 and ${column} = $2${others}`, values: [scopeId, turn] };
+  return sql(`delete from ${table} where scope_id = $1 and ${column} = $2${others}`, scopeId, turn);
 }

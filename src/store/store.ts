@@ -248,6 +248,12 @@ export class StoreUnavailableError extends Error {
   }
 }
 
+/** The error that a store rejects with. */
+export function namedFault(error: unknown, fault: StoreFault | null): unknown {
+  const isNamed = fault === null || error instanceof StoreUnavailableError;
+  return isNamed ? error : new StoreUnavailableError(fault, { cause: error });
+}
+
 /**
  * Where users are stored. Both forms pass `test/store/store.suite.ts`. Within one process, calls about one user come one after the other
  * (the service's queues); `hold` keeps other processes out. Reads see every commit that resolved before. Rejects with

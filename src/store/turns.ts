@@ -3,13 +3,14 @@ import {
   type ConversationId,
   type Digest,
   digestOf,
+  type KeyedTurn,
   messageDigest,
   type SpokenTurn,
   type Turn,
   type TurnId,
 } from "../core/index.js";
-import type { Database, SqlValue, Statement } from "./database.js";
-import { decodedJson, decodeTurn, encodeTurn, type TurnColumns } from "./rows.js";
+import { type Database, type SqlValue, type Statement, sql } from "./database.js";
+import { decodedJson, decodeTurn, encodeTurn, storable, type TurnColumns } from "./rows.js";
 import type { ComposeRecord, Store } from "./store.js";
 
 /** The conversation of a message that belongs to none. */
@@ -29,10 +30,8 @@ export const NO_HEAD = `key not like '${HEAD}%'`;
 export function unusedMessages(scopeId: number): Statement[] {
   const heads = `key like '${HEAD}%' and key not in (select '${HEAD}' || t.head from turns t where t.scope_id = $1)`;
   const singles = `${NO_HEAD} and turn_id not in (select t.id from turns t where t.scope_id = $1)`;
-  return [heads, singles].map((condition) => ({
-    text: `delete from messages where scope_id = $1 and conversation_id = '' and ${condition}`,
-    values: [scopeId],
-  }));
+  const unused = "delete from messages where scope_id = $1 and conversation_id = ''";
+  return [heads, singles].map((condition) => sql(`${unused} and ${condition}`, scopeId));
 }
 
 /**
@@ -57,7 +56,7 @@ const KEEP_CONVERSATION = `insert into conversations (scope_id, id, used_at) val
 export function turnStatements(scopeId: number, { composition, section, at }: ComposeRecord): Statement[] {
   const { turn, given, restated, head, sections } = composition;
   const statements: Statement[] = [];
-  const keep = (text: string, ...values: SqlValue[]) => statements.push({ text, values: [scopeId, ...values] });
+  const keep = (text: string, ...values: SqlValue[]) => statements.push(sql(text, scopeId, ...values));
   if (turn.conversationId !== null) keep(KEEP_CONVERSATION, turn.conversationId, at);
   if (head.length > 0) keep(KEEP_MESSAGE, NO_CONVERSATION, HEAD + turn.head, turn.id, JSON.stringify(head));
   for (const said of [...restated, { turn, given }]) {
@@ -67,26 +66,15 @@ export function turnStatements(scopeId: number, { composition, section, at }: Co
     for (const [place, key] of keys.entries())
       keep(KEEP_MESSAGE, conversation ?? NO_CONVERSATION, key, said.turn.id, JSON.stringify(said.given[place]));
     const known = isOwn && sections.length > 0 ? JSON.stringify(sections) : null;
-    const shown = isOwn && section !== null ? readable(section) : null;
+    const shown = isOwn && section !== null ? storable(section) : null;
     keep(KEEP_TURN, said.turn.id, conversation, at, said.turn.head, shown, known, encodeTurn(said.turn, keys));
   }
   return statements;
 }
 
-/** A text as both databases can store it outside of JSON. */
-function readable(text: string): string {
-  return text.replaceAll("\0", "\u{fffd}").toWellFormed();
-}
-
-/** A turn, with the keys of its messages. */
-interface ReadTurn {
-  readonly turn: Turn;
-  readonly keys: readonly string[];
-}
-
 /** Reads turns of one scope, each once. To be dropped with the question that it answers. */
 export class TurnReading {
-  readonly #turns = new Map<TurnId, ReadTurn>();
+  readonly #turns = new Map<TurnId, KeyedTurn>();
 
   constructor(
     private readonly database: Database,

@@ -1,7 +1,7 @@
 import type { MemoryId, Scope, UserId } from "../core/index.js";
-import type { Database, ReadRows, SqlValue, Statement } from "./database.js";
+import { type Database, type ReadRows, type SqlValue, type Statement, sql } from "./database.js";
 import { agentIn, decodeAnswer, decodedJson } from "./rows.js";
-import { begin, forgottenIn, HAS_STATE, readScope } from "./scopes.js";
+import { begin, HAS_STATE, readScope, userRow } from "./scopes.js";
 import type { ExportedRow, ExportedUser, PendingSourceDeletions, Store, User, UsersFound } from "./store.js";
 
 /** Users on a page of a walk: some milliseconds. */
@@ -9,43 +9,33 @@ const PAGE = 100;
 /** What belongs to a scope, and is deleted with it. */
 const OF_SCOPES = ["changes", "conversations", "turns", "messages", "requests", "prompts"] as const;
 
-interface NamedScope {
-  readonly id: number;
-  readonly scope: Scope;
-  readonly hasState: boolean;
-}
-
 /** The rows of a user's scopes, the user's own among them. */
-export async function scopeRows(read: ReadRows, { tenant, userId }: User): Promise<NamedScope[]> {
+export async function scopeRows(read: ReadRows, { tenant, userId }: User) {
   const text = `select s.id, s.agent_id as agent, case when ${HAS_STATE} then 1 else 0 end as "hasState" from scopes s
     where s.tenant = $1 and s.user_id = $2 order by s.agent_id`;
   const rows = await read<{ id: number; agent: string; hasState: number }>(text, [tenant, userId]);
   return rows.map(({ id, agent, hasState }) => {
-    const scope = { tenant, userId, agentId: agentIn(agent) };
+    const scope: Scope = { tenant, userId, agentId: agentIn(agent) };
     return { id, scope, hasState: hasState === 1 };
   });
 }
 
 /** Removes scopes with all that belongs to them; the user's row stays, for {@link unusedUser} to remove. */
 export function removeScopes(scopeIds: readonly number[]): Statement[] {
+  const ended = "update scopes set version = version + 1, snapshot_version = version + 1, snapshot = null";
   return scopeIds.flatMap((id) => [
-    ...OF_SCOPES.map((table): Statement => ({ text: `delete from ${table} where scope_id = $1`, values: [id] })),
-    {
-      text: `update scopes set version = version + 1, snapshot_version = version + 1, snapshot = null where id = $1 and agent_id = ''`,
-      values: [id],
-    },
-    { text: "delete from scopes where id = $1 and agent_id <> ''", values: [id] },
+    ...OF_SCOPES.map((table) => sql(`delete from ${table} where scope_id = $1`, id)),
+    sql(`${ended} where id = $1 and agent_id = ''`, id),
+    sql("delete from scopes where id = $1 and agent_id <> ''", id),
   ]);
 }
 
 /** Removes a user's row that has no state, says nothing and is no other scope's. */
 export function unusedUser({ tenant, userId }: User): Statement {
   const others = "exists (select 1 from scopes o where o.tenant = $1 and o.user_id = $2 and o.agent_id <> '')";
-  return {
-    text: `delete from scopes where tenant = $1 and user_id = $2 and agent_id = '' and snapshot is null
-      and version = snapshot_version and forgotten is null and pending is null and not ${others}`,
-    values: [tenant, userId],
-  };
+  const text = `delete from scopes where tenant = $1 and user_id = $2 and agent_id = '' and snapshot is null
+    and version = snapshot_version and forgotten is null and pending is null and not ${others}`;
+  return sql(text, tenant, userId);
 }
 
 async function deleteUser(database: Database, user: User, isInSource: boolean, at: number): Promise<number> {
@@ -56,11 +46,11 @@ async function deleteUser(database: Database, user: User, isInSource: boolean, a
     if (scopes.length === 0) return { count: 0, texts: [] };
     const texts: string[][] = [];
     for (const { id, scope } of scopes) texts.push(await textsOf(transaction.read, id, scope));
-    const all = scopes.map(({ id }): Statement => ({ text: "delete from scopes where id = $1", values: [id] }));
+    const all = scopes.map(({ id }) => sql("delete from scopes where id = $1", id));
     const { tenant, userId } = user;
     const pending = JSON.stringify({ everything: true, memoryIds: [] } satisfies PendingSourceDeletions);
     const text = "insert into scopes (tenant, user_id, agent_id, created_at, pending) values ($1, $2, '', $3, $4)";
-    const owed: Statement[] = isInSource ? [{ text, values: [tenant, userId, at, pending] }] : [];
+    const owed = isInSource ? [sql(text, tenant, userId, at, pending)] : [];
     await transaction.commit([...removeScopes(scopes.map(({ id }) => id)), ...all, ...owed]);
     return { count: scopes.filter(({ hasState }) => hasState).length, texts: texts.flat() };
   });
@@ -77,7 +67,6 @@ async function textsOf(read: ReadRows, id: number, scope: Scope): Promise<string
 
 /** Without digests: a short text could be guessed from its digest. */
 async function exportUser(read: ReadRows, user: User): Promise<ExportedUser> {
-  const [row] = await read<{ forgotten: string | null }>(USER_ROW, [user.tenant, user.userId]);
   const scopes: ExportedUser["scopes"][number][] = [];
   for (const { id, scope, hasState } of await scopeRows(read, user)) {
     if (!hasState) continue;
@@ -96,10 +85,9 @@ async function exportUser(read: ReadRows, user: User): Promise<ExportedUser> {
     }
     scopes.push({ agentId: scope.agentId, tables });
   }
-  return { scopes, forgottenMemories: [...forgottenIn(row?.forgotten ?? null)].sort() };
+  const { forgotten = [] } = (await userRow(read, user)) ?? {};
+  return { scopes, forgottenMemories: [...forgotten].sort() };
 }
-
-const USER_ROW = "select id, forgotten, pending from scopes where tenant = $1 and user_id = $2 and agent_id = ''";
 
 /** What is exported of the other tables. */
 const EXPORTED = {
@@ -134,37 +122,21 @@ function snakeCased(row: object): ExportedRow {
   return Object.fromEntries(named);
 }
 
-/** What a user's row says that the memory source has yet to delete. */
-export function pendingIn(pending: string | null): PendingSourceDeletions | null {
-  return pending === null ? null : decodedJson<PendingSourceDeletions>("pending deletions", pending);
-}
-
-/** What a user's row says that the memory source has yet to delete; null for nothing. */
-async function pendingOf(read: ReadRows, { tenant, userId }: User): Promise<PendingSourceDeletions | null> {
-  const [row] = await read<{ pending: string | null }>(USER_ROW, [tenant, userId]);
-  return pendingIn(row?.pending ?? null);
-}
-
 /** A deleted user's row goes with the last of it. */
 async function deletedFromSource(database: Database, user: User, memoryId: MemoryId | null): Promise<void> {
   const { tenant, userId } = user;
   await database.hold(user, async (transaction) => {
-    const before = await pendingOf(transaction.read, user);
-    if (before === null) return;
+    const before = (await userRow(transaction.read, user))?.pending;
+    if (!before) return;
     const memoryIds = before.memoryIds.filter((id) => id !== memoryId);
     const everything = before.everything && memoryId !== null;
     const left = everything || memoryIds.length > 0 ? JSON.stringify({ everything, memoryIds }) : null;
     const text = "update scopes set pending = $3 where tenant = $1 and user_id = $2 and agent_id = ''";
-    await transaction.commit([{ text, values: [tenant, userId, left] }, unusedUser(user)]);
+    await transaction.commit([sql(text, tenant, userId, left), unusedUser(user)]);
   });
 }
 
-/**
- * A page of a walk through all users.
- *
- * @param where a condition on a user's row `u`
- * @param values those from `$3` on
- */
+/** A page of a walk through all users. @param where a condition on a user's row `u`, with the values from `$3` on */
 async function walk(read: ReadRows, after: number, where: string, ...values: readonly SqlValue[]): Promise<UsersFound> {
   const page = `select id from scopes where agent_id = '' and id > $1 order by id limit ${PAGE}`;
   const ids = await read<{ id: number }>(page, [after]);
@@ -203,7 +175,7 @@ export function usersIn(
     },
     deleteUser: (user, isInSource, at) => deleteUser(database, user, isInSource, at),
     exportUser: (user) => exportUser(read, user),
-    pendingInSource: (user) => pendingOf(read, user),
+    pendingInSource: async (user) => (await userRow(read, user))?.pending ?? null,
     deletedFromSource: (user, memoryId) => deletedFromSource(database, user, memoryId),
     users: (after) => walk(read, after, hasScope(HAS_STATE)),
     usersWithMemory: (tenant, id, after) =>

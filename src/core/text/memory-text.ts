@@ -190,3 +190,8 @@ export function comparedText(text: string): ComparedText {
   }
   return { whole, runs, sentences: sentences.length };
 }
+
+/** A text without the mark of its cut, as a quote of it has none. */
+export function withoutCut(text: string): string {
+  return text.endsWith(CUT_MARK) ? text.slice(0, -CUT_MARK.length) : text;
+}

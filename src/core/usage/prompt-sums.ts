@@ -1,3 +1,5 @@
+import type { Miss } from "../compose/miss.js";
+import { keptIn } from "../text/collections.js";
 import type { UsageWindow } from "./usage-record.js";
 
 /** The model of prompts whose client named none. */
@@ -79,4 +81,33 @@ export function spanOf(window: UsageWindow, now: number): WindowSpan {
   const { stepMs, count } = STEPS[window];
   const to = (Math.floor(now / stepMs) + 1) * stepMs;
   return { from: to - count * stepMs, to, stepMs };
+}
+
+/** Sums over a window, and by model. */
+export interface WindowSums extends WindowSpan {
+  readonly total: TimedSums;
+  /** By the start of their step; steps without prompts are left out. */
+  readonly points: ReadonlyMap<number, TimedSums>;
+  readonly models: ReadonlyMap<string, TimedSums>;
+}
+
+/** Misses of a window, by cause; causes without any are left out. */
+export interface WindowMisses extends WindowSpan {
+  readonly causes: readonly (Miss & { readonly prompts: number; readonly money: number })[];
+}
+
+/** Sums over the prompts of a step of one model, with first-token times in the same bin (null: not measured). */
+export type GroupedSums = PromptSums & { readonly model: string; readonly at: number; readonly bin: number | null };
+
+/** Sums of a window in all, by step and by model. */
+export function windowSums(rows: readonly GroupedSums[]): Pick<WindowSums, "total" | "points" | "models"> {
+  const total = new GrowingSums();
+  const points = new Map<number, GrowingSums>();
+  const models = new Map<string, GrowingSums>();
+  for (const row of rows) {
+    total.add(row, row.bin);
+    keptIn(points, row.at, () => new GrowingSums()).add(row, row.bin);
+    keptIn(models, row.model, () => new GrowingSums()).add(row, row.bin);
+  }
+  return { total, points, models };
 }

@@ -1,16 +1,17 @@
-import type { AgentId, RequestId, UserId } from "../../core/index.js";
-import type {
-  PromptFilter,
-  PromptPage,
-  PromptTable,
-  PromptView,
-  StoredFigures,
-  WindowMisses,
-  WindowSums,
-} from "../../store/prompt-figures.js";
+import type { AgentId, RequestId, UserId, WindowMisses, WindowSums } from "../../core/index.js";
+import type { PromptFilter, PromptPage, PromptTable, PromptView, StoredFigures } from "../../store/prompt-figures.js";
 
-export { MISS_CAUSES, type MissCause, newTokens, type TimedSums, timeAt, uncachedTokens } from "../../core/index.js";
-export type { PromptPage, StoredFigures, WindowMisses, WindowSums } from "../../store/prompt-figures.js";
+export {
+  MISS_CAUSES,
+  type MissCause,
+  newTokens,
+  type TimedSums,
+  timeAt,
+  uncachedTokens,
+  type WindowMisses,
+  type WindowSums,
+} from "../../core/index.js";
+export type { PromptPage, StoredFigures } from "../../store/prompt-figures.js";
 
 /** What a view shows: all of the tenant's, or a part. */
 export type ViewOptions = Omit<PromptView, "tenant" | "now">;

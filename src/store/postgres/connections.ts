@@ -1,8 +1,9 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
+import { keptIn } from "../../core/text/collections.js";
 import type { Statement } from "../database.js";
-import { StoreUnavailableError } from "../store.js";
-import { isConnectionLost, isNameLost, isUndoneForAnother, namedFault } from "./faults.js";
+import { namedFault, StoreUnavailableError } from "../store.js";
+import { faultOfPostgres, isConnectionLost, isNameLost, isUndoneForAnother } from "./faults.js";
 import type { Statements } from "./statements.js";
 
 /** Most connections. A caller that holds a user may still read: that takes one of the others. */
@@ -117,19 +118,28 @@ export class PostgresConnection {
 
 /** The connections of one process to its server. Rejects with the store's faults. */
 export class Connections {
-  #pools: Readonly<Record<Purpose, pg.Pool>>;
+  readonly #pools: Readonly<Record<Purpose, pg.Pool>>;
+  /** Number of failovers so far. Connections made before the last one are closed. */
+  #generation = 0;
+  readonly #generations = new WeakMap<pg.ClientBase, number>();
 
   constructor(
-    private readonly url: string,
+    url: string,
     private readonly statements: Statements,
   ) {
-    this.#pools = this.#newPools();
+    const poolOf = (max: number) => newPool(url, max, statements.isPooled);
+    this.#pools = { holders: poolOf(MOST.holders), others: poolOf(MOST.others) };
   }
 
   async acquire(purpose: Purpose): Promise<PostgresConnection> {
     try {
-      const client = await this.#pools[purpose].connect();
-      return new PostgresConnection(client, this.statements, (isLost) => client.release(isLost));
+      for (;;) {
+        const client = await this.#pools[purpose].connect();
+        const generation = keptIn(this.#generations, client, () => this.#generation);
+        const release = (isLost: boolean) => client.release(isLost || generation !== this.#generation);
+        if (generation === this.#generation) return new PostgresConnection(client, this.statements, release);
+        client.release(true);
+      }
     } catch (error) {
       throw this.named(error);
     }
@@ -156,22 +166,14 @@ export class Connections {
 
   /** Names an error's fault. A read-only server may be a standby now, so all connections to it are closed. */
   named(error: unknown): unknown {
-    const fault = namedFault(error);
-    if (fault instanceof StoreUnavailableError && fault.fault === "read-only") {
-      void this.close();
-      this.#pools = this.#newPools();
-    }
+    const fault = namedFault(error, faultOfPostgres(error));
+    if (fault instanceof StoreUnavailableError && fault.fault === "read-only") this.#generation++;
     if (isNameLost(error)) this.statements.forgetNames();
     return fault;
   }
 
   async close(): Promise<void> {
     await Promise.all(Object.values(this.#pools).map((pool) => pool.end()));
-  }
-
-  #newPools(): Readonly<Record<Purpose, pg.Pool>> {
-    const poolOf = (max: number) => newPool(this.url, max, this.statements.isPooled);
-    return { holders: poolOf(MOST.holders), others: poolOf(MOST.others) };
   }
 
   async #transactOnce(statements: readonly Statement[]): Promise<object[][]> {

@@ -27,7 +27,12 @@ export class PostgresDatabase implements Database {
   }
 
   hold<T>(user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T> {
-    return this.#watch(this.#hold(user, work));
+    const held = async () => {
+      const connection = await this.connections.acquire("holders");
+      const transaction = new PostgresTransaction(connection, this.connections, user);
+      return work(transaction).finally(() => void this.#watch(transaction.end()));
+    };
+    return this.#watch(held());
   }
 
   /** No row has the text. A client cannot clear the server's free space, log, replicas and archives. */
@@ -40,23 +45,10 @@ export class PostgresDatabase implements Database {
     await this.connections.close();
   }
 
-  async #hold<T>(user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T> {
-    const connection = await this.connections.acquire("holders");
-    const transaction = new PostgresTransaction(connection, this.connections, user);
-    try {
-      return await work(transaction);
-    } finally {
-      void this.#watch(transaction.end());
-    }
-  }
-
   #watch<T>(promise: Promise<T>): Promise<T> {
-    const settled = promise.then(
-      () => {},
-      () => {},
-    );
-    this.#underWay.add(settled);
-    void settled.then(() => this.#underWay.delete(settled));
+    this.#underWay.add(promise);
+    const settled = () => this.#underWay.delete(promise);
+    promise.then(settled, settled);
     return promise;
   }
 }

@@ -1,52 +1,27 @@
 import pg from "pg";
 import { type StoreFault, StoreUnavailableError } from "../store.js";
 
-/** Faults by SQLSTATE, or by its first two characters (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
-const FAULTS: Readonly<Record<string, StoreFault>> = {
-  "08": "unreachable",
-  // A timeout, or an operator.
-  "57014": "busy",
-  // Shutting down, crashed, starting, the database dropped, the session idle.
-  "57P01": "unreachable",
-  "57P02": "unreachable",
-  "57P03": "unreachable",
-  "57P04": "unreachable",
-  "57P05": "unreachable",
-  // Too many connections, a new password, revoked rights.
-  "53300": "unreachable",
-  "28": "unreachable",
-  "3D": "unreachable",
-  "53100": "full",
-  "53": "failing",
-  "58": "failing",
-  "25006": "read-only",
-  "40": "busy",
-  "55P03": "busy",
-  XX001: "damaged",
-  XX002: "damaged",
-  XX: "failing",
-  // Prepared in another session: there is a pooler.
-  "26000": "unreachable",
-  "42P05": "unreachable",
+/** SQLSTATEs of each fault, or their first two characters (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
+const SQLSTATES: Readonly<Record<StoreFault, string>> = {
+  // No connection or too many; shutting down, crashed, starting, the database dropped, the session idle; a new password, revoked rights, no
+  // such database; prepared in another session, so there is a pooler.
+  unreachable: "08 53300 57P01 57P02 57P03 57P04 57P05 28 3D 26000 42P05",
+  // A timeout, or an operator; undone for another transaction; a lock.
+  busy: "57014 40 55P03",
+  full: "53100",
+  "read-only": "25006",
+  damaged: "XX001 XX002",
+  failing: "53 58 XX",
 };
+const FAULTS = new Map(
+  (Object.keys(SQLSTATES) as StoreFault[]).flatMap((fault) => SQLSTATES[fault].split(" ").map((code) => [code, fault])),
+);
 
 /** Node's error codes. */
-const SOCKET_ERRORS = new Set([
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "ECONNABORTED",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENETDOWN",
-  "EHOSTDOWN",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EPIPE",
-  "ETIMEDOUT",
-  "ENOENT",
-  "EMFILE",
-  "ENFILE",
-]);
+const SOCKET_ERRORS = new Set(
+  `ECONNREFUSED ECONNRESET ECONNABORTED EHOSTUNREACH ENETUNREACH ENETDOWN EHOSTDOWN ENOTFOUND EAI_AGAIN EPIPE
+  ETIMEDOUT ENOENT EMFILE ENFILE`.split(/\s+/),
+);
 
 /** Messages of the driver's connection errors, which have no code. */
 const DRIVER_ERRORS =
@@ -57,7 +32,7 @@ export function faultOfPostgres(error: unknown): StoreFault | null {
   if (error instanceof StoreUnavailableError) return error.fault;
   if (error instanceof pg.DatabaseError) {
     const { code = "" } = error;
-    return FAULTS[code] ?? FAULTS[code.slice(0, 2)] ?? null;
+    return FAULTS.get(code) ?? FAULTS.get(code.slice(0, 2)) ?? null;
   }
   if (!(error instanceof Error)) return null;
   if (error instanceof AggregateError) return faultOfPostgres(error.errors[0]);
@@ -77,11 +52,4 @@ export function isUndoneForAnother(error: unknown): boolean {
 
 export function isNameLost(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === "26000" || error.code === "42P05");
-}
-
-/** The error that `Store` rejects with. */
-export function namedFault(error: unknown): unknown {
-  if (error instanceof StoreUnavailableError) return error;
-  const fault = faultOfPostgres(error);
-  return fault === null ? error : new StoreUnavailableError(fault, { cause: error });
 }

@@ -1,7 +1,8 @@
 import Database from "better-sqlite3";
 import { keptIn } from "../../core/text/collections.js";
 import type { SqlValue, Statement } from "../database.js";
-import { faultOf, namedFault } from "./faults.js";
+import { namedFault } from "../store.js";
+import { faultOf } from "./faults.js";
 
 /** Milliseconds that a statement waits for another process's lock. It blocks the thread. */
 export const LOCK_MS = 20;
@@ -98,6 +99,6 @@ function named<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw namedFault(error);
+    throw namedFault(error, faultOf(error));
   }
 }

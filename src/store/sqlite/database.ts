@@ -3,15 +3,7 @@ import { WorkerCalls } from "../../threads/worker-calls.js";
 import type { Database, ReadRows, SqlValue, Statement, UserTransaction } from "../database.js";
 import { StoreUnavailableError, type User } from "../store.js";
 import type { Connection } from "./connection.js";
-import {
-  type CloseCall,
-  type FileAnswer,
-  type FileCall,
-  type Outcome,
-  type ThreadData,
-  throwOutcome,
-  Writer,
-} from "./writer.js";
+import { type FileAnswer, type FileCall, type Outcome, type ThreadData, throwOutcome, Writer } from "./writer.js";
 
 /** Groups that the writer has: one that it writes, and the next, so that it never waits for this thread. */
 const MOST_UNDER_WAY = 2;
@@ -41,7 +33,7 @@ type Numbered<T> = T & { readonly id: number };
 
 /** Works in a thread, which starts with its first call. Where it dies, what is under way rejects as failing, though it may be stored. */
 function inThread(file: string, threads: URL, purpose: ThreadData["purpose"]): FileWork {
-  const thread = new WorkerCalls<Numbered<FileCall | CloseCall>, Numbered<FileAnswer>>(
+  const thread = new WorkerCalls<Numbered<FileCall>, Numbered<FileAnswer>>(
     new URL("thread.js", threads),
     { ...STORE_THREAD, workerData: { file, purpose } satisfies ThreadData },
     (cause) => new StoreUnavailableError("failing", { cause: cause ?? new Error("a thread of the store ended") }),
@@ -118,11 +110,8 @@ export class SqliteDatabase implements Database {
   /** Other processes do not write users, so it is this one's holders that wait for each other. */
   async hold<T>(user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T> {
     const name = JSON.stringify([user.tenant, user.userId]);
-    const before = this.#holders.get(name);
-    const held = (async () => {
-      await before;
-      return work({ read: this.read, commit: (statements) => this.write(statements) });
-    })();
+    const transaction = { read: this.read, commit: (statements: readonly Statement[]) => this.write(statements) };
+    const held = (this.#holders.get(name) ?? Promise.resolve()).then(() => work(transaction));
     const ended = held.then(
       () => undefined,
       () => undefined,

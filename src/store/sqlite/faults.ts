@@ -1,8 +1,8 @@
 import Database from "better-sqlite3";
-import { type StoreFault, StoreUnavailableError } from "../store.js";
+import type { StoreFault } from "../store.js";
 
 /** By SQLite's primary result code (https://sqlite.org/rescode.html); an extended code begins with its primary one. */
-const FAULTS: readonly (readonly [code: string, fault: StoreFault])[] = [
+const FAULTS = new Map<string | undefined, StoreFault>([
   ["SQLITE_BUSY", "busy"],
   ["SQLITE_LOCKED", "busy"],
   ["SQLITE_FULL", "full"],
@@ -12,17 +12,10 @@ const FAULTS: readonly (readonly [code: string, fault: StoreFault])[] = [
   ["SQLITE_CANTOPEN", "failing"],
   ["SQLITE_CORRUPT", "damaged"],
   ["SQLITE_NOTADB", "damaged"],
-];
+]);
 
 /** The fault that one of SQLite's errors stands for; null for any other error, a bug of ours included. */
 export function faultOf(error: unknown): StoreFault | null {
   if (!(error instanceof Database.SqliteError)) return null;
-  const { code } = error;
-  return FAULTS.find(([primary]) => code === primary || code.startsWith(`${primary}_`))?.[1] ?? null;
-}
-
-/** The error as `Store` names it. */
-export function namedFault(error: unknown): unknown {
-  const fault = faultOf(error);
-  return fault === null ? error : new StoreUnavailableError(fault, { cause: error });
+  return FAULTS.get(/^SQLITE_[A-Z]+/.exec(error.code)?.[0]) ?? null;
 }

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { isRecord, parsedJson } from "../../core/text/json.js";
+import { parsedJson, record } from "../../core/text/json.js";
 import { DatabaseOpenError } from "../open-error.js";
 import { faultOf } from "./faults.js";
 
@@ -53,8 +53,7 @@ function otherOwner(directory: string): string {
 
 function readOwner(file: string): Readonly<Record<string, unknown>> {
   try {
-    const said = parsedJson(readFileSync(file, "utf8"));
-    return isRecord(said) ? said : {};
+    return record(parsedJson(readFileSync(file, "utf8")));
   } catch {
     return {};
   }

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { stayInBackground } from "../../threads/worker-calls.js";
 import { Connection } from "./connection.js";
-import { type CloseCall, type FileCall, type ThreadData, Writer } from "./writer.js";
+import { type FileCall, type ThreadData, Writer } from "./writer.js";
 
 /*
  * A thread with a connection of its own to a file, so that nobody else waits for the disk. Calls are done in order.
@@ -14,7 +14,7 @@ if (purpose === "read") stayInBackground();
 // Pages of indexes by scope are written all over; 4 MB.
 else connection.sqlite.pragma("cache_size = -4096");
 
-parentPort?.on("message", (call: (FileCall | CloseCall) & { readonly id: number }) => {
+parentPort?.on("message", (call: FileCall & { readonly id: number }) => {
   if (call.ask !== "close") parentPort?.postMessage({ id: call.id, ...writer.answer(call) });
   else {
     connection.close();

@@ -12,12 +12,8 @@ export type Outcome = null | { readonly fault: StoreFault; readonly cause: strin
 export type FileCall =
   | { readonly ask: "write"; readonly transactions: readonly (readonly Statement[])[] }
   | { readonly ask: "erase"; readonly texts: readonly string[] }
-  | { readonly ask: "read"; readonly text: string; readonly values: readonly SqlValue[] };
-
-/** A thread's last call. */
-export interface CloseCall {
-  readonly ask: "close";
-}
+  | { readonly ask: "read"; readonly text: string; readonly values: readonly SqlValue[] }
+  | { readonly ask: "close" };
 
 /** What a thread is for: the one that writes, or one for queries over many rows, so that no compose waits for the dashboard's sums. */
 export interface ThreadData {
@@ -51,6 +47,7 @@ export class Writer {
   answer(call: FileCall): FileAnswer {
     if (call.ask === "write") return { outcomes: this.write(call.transactions) };
     if (call.ask === "erase") return { isErased: this.erase(call.texts) };
+    if (call.ask === "close") return {};
     try {
       return { rows: this.connection.read(call.text, call.values) };
     } catch (error) {

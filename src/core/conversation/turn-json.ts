@@ -1,0 +1,40 @@
+import type { Injection } from "../prompt/section.js";
+import { objectsOf, type Table, tableOf } from "../text/tables.js";
+import type { Turn } from "./conversation.js";
+
+/** What names a turn, and its prompt's instructions. */
+export type NamedTurn = Pick<Turn, "id" | "conversationId" | "head">;
+
+/** A turn, with the keys by which its messages are stored. */
+export interface KeyedTurn {
+  readonly turn: Turn;
+  readonly keys: readonly string[];
+}
+
+/** The other fields of a turn, as JSON. Absent `meant` and `keys` are the digests of its messages. */
+export interface TurnJson extends Omit<Turn, keyof NamedTurn | "meant" | "injection"> {
+  readonly meant?: Turn["meant"] | undefined;
+  readonly blocks?: Table | undefined;
+  readonly annotations?: Injection["annotations"] | undefined;
+  readonly keys?: readonly string[] | undefined;
+}
+
+/** What is stored of a turn besides its names. */
+export function turnToJson(turn: Turn, keys: readonly string[]): TurnJson {
+  const { id: _i, conversationId: _c, head: _h, injection, meant, ...rest } = turn;
+  const areSame = (list: readonly string[]) => list.every((one, at) => one === turn.given[at]);
+  return {
+    ...rest,
+    meant: areSame(meant) ? undefined : meant,
+    keys: areSame(keys) ? undefined : keys,
+    blocks: tableOf(injection.blocks),
+    annotations: injection.annotations.length === 0 ? undefined : injection.annotations,
+  };
+}
+
+/** The turn that some JSON was made of. */
+export function turnFromJson(named: NamedTurn, json: TurnJson): KeyedTurn {
+  const { blocks, annotations = [], keys, meant, ...rest } = json;
+  const injection: Injection = { blocks: objectsOf(blocks, ["isLabelled"]), annotations };
+  return { turn: { ...rest, ...named, meant: meant ?? rest.given, injection }, keys: keys ?? rest.given };
+}
