@@ -33,7 +33,6 @@ import { countO200k, loadO200k } from "./o200k.js";
 import type { Settings } from "./setting-list.js";
 import {
   composeTimeoutOf,
-  engineFamilyOf,
   engineModelOf,
   identityOf,
   residencyOf,
@@ -177,7 +176,7 @@ function assembleWith(
       search: settings.mem0Search,
       retention: settings.retention,
       engine: engineModelOf(settings),
-      engineFamily: engineFamilyOf(settings),
+      engineFamily: settings.engineFamily,
       maxPromptTokens: settings.maxPromptTokens ?? null,
       workers: workersOf(settings),
     },
@@ -199,7 +198,7 @@ export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngin
   const upstream = openConfiguredUpstream(settings, waits);
   if (upstream === null) return null;
   const { writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
-  const family = engineFamilyOf(settings);
+  const family = settings.engineFamily;
   const { readUsage } = ENGINES[family];
   return {
     upstream,

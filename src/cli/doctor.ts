@@ -23,7 +23,7 @@ import { openChatEngine, openSource, openStoreBeside } from "./assemble.js";
 import { databasesIn } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
 import type { Settings } from "./setting-list.js";
-import { addressOf, engineFamilyOf, leftOutSource, readSettings, sourceOf } from "./settings.js";
+import { addressOf, leftOutSource, readSettings, sourceOf } from "./settings.js";
 import { loadEveryUser, quickCheck } from "./stored-users.js";
 
 /** What `memprefix doctor` was asked for. */
@@ -145,7 +145,7 @@ async function engine(settings: Settings, model: string | null): Promise<readonl
     return [{ part, state: "unknown", says: "none is configured: only /compose is served", advice }];
   }
   const { upstream } = opened;
-  const facts = await probeEngine(upstream, engineFamilyOf(settings), model);
+  const facts = await probeEngine(upstream, settings.engineFamily, model);
   if (facts.kind === "fails") {
     const says = facts.says.includes(upstream.name) ? facts.says : `${upstream.name}: ${facts.says}`;
     return [{ part, state: "broken", says, advice: facts.needs }];
@@ -176,7 +176,7 @@ const FAMILIES: Readonly<Record<string, string>> = { vllm: "vllm", sglang: "sgla
 function answering({ model, owner, probes }: EngineFacts, name: string, settings: Settings): Finding {
   const says = `${name} answers as ${plain(model)} in ${Math.round(probes[0].ms)} ms`;
   const family = FAMILIES[owner];
-  if (family === undefined || engineFamilyOf(settings) !== "generic") return { part: "engine", state: "ok", says };
+  if (family === undefined || settings.engineFamily !== "generic") return { part: "engine", state: "ok", says };
   const advice = `it is ${family}: MEMPREFIX_ENGINE_FAMILY=${family} keeps tenants apart in its cache and names requests to it`;
   return { part: "engine", state: "change", says, advice };
 }

@@ -74,7 +74,7 @@ function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Setti
   const needed = source === "hosted" ? "mem0ApiKey" : source === "rest" ? "mem0Url" : null;
   if (needed !== null && settings[needed] === undefined) yield [needed, `is needed for MEMPREFIX_SOURCE=${source}`];
   // Undefined where it is not one of them.
-  const family: EngineName | undefined = engineFamilyOf(settings);
+  const family: EngineName | undefined = settings.engineFamily;
   const noLogprobs = family && ENGINES[family].noLogprobs;
   if (settings.adaptiveDepth && noLogprobs !== undefined)
     yield ["adaptiveDepth", `is not available with this engine: ${noLogprobs}`];
@@ -109,11 +109,6 @@ export function leftOutSource(settings: Settings): string | null {
   return settings.source === undefined && sourceOf(settings) === "none" ? installCommand("embedded") : null;
 }
 
-/** Which engine prompts go to. */
-export function engineFamilyOf({ engineFamily }: Settings): EngineName {
-  return engineFamily;
-}
-
 /** What a family costs: engines of one's own take time, providers send a bill. */
 const COST_OF_FAMILY: Readonly<Record<EngineName, EngineModelName>> = {
   generic: "gpu",
@@ -128,7 +123,7 @@ const COST_OF_FAMILY: Readonly<Record<EngineName, EngineModelName>> = {
 
 /** The engine's cost model. Default: its family's. */
 export function engineModelOf(settings: Settings): EngineModel {
-  return settings.engineCost ?? ENGINE_MODELS[COST_OF_FAMILY[engineFamilyOf(settings)]];
+  return settings.engineCost ?? ENGINE_MODELS[COST_OF_FAMILY[settings.engineFamily]];
 }
 
 /**

@@ -7,7 +7,6 @@ import { percent, shareOf, whole } from "./format.js";
 export interface Piece {
   readonly kind: "cached" | "expected" | "missed" | "new";
   readonly tokens: number;
-  readonly title: string;
 }
 
 /** What the pieces' colours mean, in the order in which a prompt has them. */
@@ -23,14 +22,14 @@ export function coloured(kind: Piece["kind"] | "fresh") {
   return { "--colour": `var(--${kind})` };
 }
 
-/** Pieces in a row, as wide as their tokens. @param most tokens of the whole width; absent: of the pieces */
-export function pieceBar(pieces: readonly Piece[], most?: number): VNode {
+/** Pieces in a row, as wide as their tokens. */
+export function pieceBar(pieces: readonly Piece[]): VNode {
   const all = pieces.reduce((sum, { tokens }) => sum + tokens, 0);
   const found = pieces.filter(({ tokens }) => tokens > 0);
   const words = found.map(({ kind, tokens }) => `${whole(tokens)} ${PIECES[kind]}`).join(", ");
-  const parts = found.map(({ kind, tokens, title }) => {
-    const style = { ...coloured(kind), width: `${(tokens / (most ?? all)) * 100}%` };
-    return html`<span class="part ${kind}" style=${style} title=${title}></span>`;
+  const parts = found.map(({ kind, tokens }) => {
+    const style = { ...coloured(kind), width: `${(tokens / all) * 100}%` };
+    return html`<span class="part ${kind}" style=${style} title="${whole(tokens)} tokens: ${PIECES[kind]}"></span>`;
   });
   return html`<div class="bar" role="img" aria-label=${words || "no tokens"}>${parts}</div>`;
 }
@@ -45,14 +44,10 @@ export function rowPieces(row: WireRow): readonly Piece[] {
   const left = all - cached - expected;
   const fresh = Math.min(left, row.new_tokens);
   return [
-    { kind: "cached", tokens: cached, title: `${whole(cached)} tokens cached, by the engine` },
-    {
-      kind: "expected",
-      tokens: expected,
-      title: `${whole(expected)} tokens expected to be cached; the engine did not report`,
-    },
-    { kind: "missed", tokens: left - fresh, title: `${whole(left - fresh)} tokens missed` },
-    { kind: "new", tokens: fresh, title: `${whole(fresh)} tokens of the new turn` },
+    { kind: "cached", tokens: cached },
+    { kind: "expected", tokens: expected },
+    { kind: "missed", tokens: left - fresh },
+    { kind: "new", tokens: fresh },
   ];
 }
 

@@ -36,9 +36,7 @@ export class InputError extends Error {
 const MOST_QUESTIONS = 12;
 const MOST_MEMORIES = 200;
 
-const ROLES = { system: "system", user: "user", assistant: "assistant", human: "user", ai: "assistant" } as const;
-
-/** Reads memories and a history: lines, or JSON as Mem0 and chat APIs give it. Throws {@link InputError}. */
+/** Reads memories and a history, one on each line. Throws {@link InputError}. */
 export function readTryInput(memories: string, history: string): TryInput {
   const given = memoriesIn(memories);
   if (given.length === 0) throw new InputError("Give at least one memory.");
@@ -55,55 +53,24 @@ export function readTryInput(memories: string, history: string): TryInput {
 }
 
 function memoriesIn(text: string): TryMemory[] {
-  const json = jsonIn(text);
-  const list = Array.isArray(json) ? json : ((json as { results?: unknown } | null)?.results ?? null);
-  const texts = Array.isArray(list)
-    ? list.map((item: unknown) => (typeof item === "string" ? item : textOf(item, ["memory", "text", "content"])))
-    : text.split("\n");
-  return texts
+  return text
+    .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "")
     .map((memory, at) => ({ id: `m${at + 1}`, memory }));
 }
 
+/** A message goes on until a line names a role. */
 function messagesIn(text: string): ChatLine[] {
-  const json = jsonIn(text);
-  const list = Array.isArray(json) ? json : ((json as { messages?: unknown } | null)?.messages ?? null);
-  if (Array.isArray(list)) {
-    return list.map((item: unknown) => ({ role: roleOf(textOf(item, ["role"])), content: textOf(item, ["content"]) }));
-  }
   const found: ChatLine[] = [];
   for (const line of text.split("\n")) {
-    const [, role, content] = /^\s*(system|user|assistant|human|ai)\s*:\s*(.*)$/i.exec(line) ?? [];
+    const [, role, content = ""] = /^\s*(system|user|assistant)\s*:\s*(.*)$/i.exec(line) ?? [];
     const last = found.at(-1);
-    if (role !== undefined) found.push({ role: roleOf(role), content: content ?? "" });
+    if (role !== undefined) found.push({ role: role.toLowerCase() as ChatLine["role"], content });
     else if (last !== undefined) found[found.length - 1] = { ...last, content: `${last.content}\n${line}` };
     else if (line.trim() !== "") found.push({ role: "user", content: line });
   }
   return found.map(({ role, content }) => ({ role, content: content.trim() })).filter(({ content }) => content !== "");
-}
-
-function roleOf(name: string): ChatLine["role"] {
-  const role = ROLES[name.toLowerCase() as keyof typeof ROLES];
-  if (role === undefined)
-    throw new InputError(`“${name}” is no role that can be tried: use system, user or assistant.`);
-  return role;
-}
-
-function textOf(item: unknown, names: readonly string[]): string {
-  const fields = typeof item === "object" && item !== null ? (item as Record<string, unknown>) : {};
-  const found = names.map((name) => fields[name]).find((value) => typeof value === "string");
-  if (typeof found !== "string") throw new InputError(`An entry of the JSON has no ${names.join(" or ")}.`);
-  return found;
-}
-
-function jsonIn(text: string): unknown {
-  if (!/^\s*[[{]/.test(text)) return null;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 /** The memories that share most words with a question, best first: rare words count more. A stand-in for a search. */

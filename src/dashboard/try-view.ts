@@ -57,8 +57,8 @@ export const tryView = loading(
       </p>
       <form class="panel" onSubmit=${submit}>
         <div class="halves">
-          ${textField("try-memories", "Memories, one on each line, or JSON", memories, setMemories)}
-          ${textField("try-history", "History: lines that begin with system:, user: or assistant:, or JSON", history, setHistory)}
+          ${textField("try-memories", "Memories, one on each line", memories, setMemories)}
+          ${textField("try-history", "History: lines that begin with system:, user: or assistant:", history, setHistory)}
         </div>
         <div class="row">
           <label class="inline">

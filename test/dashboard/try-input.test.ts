@@ -16,25 +16,8 @@ describe("what is pasted into the try-it view", () => {
     expect(questions[1]?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
   });
 
-  it.each([
-    ["texts", '["one","two"]'],
-    ["a search's answer", '{"results":[{"id":"x","memory":"one"},{"id":"y","memory":"two"}]}'],
-    ["a list of memories", '[{"memory":"one"},{"text":"two"}]'],
-  ])("is JSON of memories as %s", (_what, json) => {
-    expect(readTryInput(json, "user: Where?").memories.map(({ memory }) => memory)).toEqual(["one", "two"]);
-  });
-
-  it("is JSON of a history, as a chat API takes it", () => {
-    const history = JSON.stringify({ messages: [{ role: "user", content: "Where?" }] });
-    expect(readTryInput("one", history).questions).toEqual([
-      { messages: [{ role: "user", content: "Where?" }], query: "Where?" },
-    ]);
-  });
-
   it("is refused where it cannot be tried", () => {
     expect(() => readTryInput("", "user: x")).toThrow(InputError);
-    expect(() => readTryInput("one", '[{"role":"tool","content":"x"}]')).toThrow(/no role that can be tried/);
-    expect(() => readTryInput("[{}]", "user: x")).toThrow(/has no memory or text/);
     expect(() => readTryInput("x\n".repeat(201), "user: x")).toThrow(/at most 200/);
   });
 

@@ -67,13 +67,11 @@ describeInChromium("the try-it view", () => {
     expect(await keep.innerText()).not.toContain("What could Ana see tomorrow");
   });
 
-  it("takes pasted JSON, and shows hostile text as text", async () => {
+  it("shows hostile text as text", async () => {
     const opened = await open();
     const { page } = opened;
-    await page
-      .getByLabel(/^Memories, one/)
-      .fill(JSON.stringify({ results: [{ memory: HOSTILE }, { memory: "Ana is in Rome" }] }));
-    await page.getByLabel(/^History/).fill(JSON.stringify([{ role: "user", content: `Where? ${HOSTILE}` }]));
+    await page.getByLabel(/^Memories, one/).fill(`${HOSTILE}\nAna is in Rome`);
+    await page.getByLabel(/^History/).fill(`user: Where? ${HOSTILE}`);
     await compose(opened);
     const prompt = page.getByRole("region", { name: "Prompt, keep" });
     expect(await prompt.innerText()).toContain(`Where? ${HOSTILE}`);

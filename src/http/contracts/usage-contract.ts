@@ -26,11 +26,6 @@ const window = {
   window: field.usageWindow.default("hour").describe("The last 60 minutes, 24 hours or 31 days, in whole steps."),
 };
 
-/** A page of a list. */
-const page = (most: number, standard: number) => ({
-  limit: z.coerce.number().int().min(1).max(most).default(standard).describe("Most entries in the answer."),
-});
-
 /** Opaque: what an answer's `next` was. */
 const cursor = z
   .string()
@@ -171,7 +166,7 @@ export const usageRequestsQuery = z.strictObject({
   ...answerForm,
   ...promptFilters,
   cursor,
-  ...page(200, 50),
+  limit: z.coerce.number().int().min(1).max(200).default(50).describe("Most entries in the answer."),
 });
 
 export const usageRequestsResult = z

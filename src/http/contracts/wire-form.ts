@@ -136,11 +136,6 @@ function renamedParts(schema: z.ZodType): z.ZodType | null {
   }
   if (schema instanceof z.ZodOptional) return inSnakeCase(schema.unwrap() as z.ZodType).optional();
   if (schema instanceof z.ZodNullable) return inSnakeCase(schema.unwrap() as z.ZodType).nullable();
-  if (schema instanceof z.ZodUnion) {
-    const { error } = schema.def;
-    const options = (schema.options as z.ZodType[]).map(inSnakeCase);
-    return z.union(options as [z.ZodType, z.ZodType], error === undefined ? {} : { error: error as never });
-  }
   return null;
 }
 

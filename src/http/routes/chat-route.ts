@@ -213,29 +213,19 @@ function ownHeaders({ composed, notComposed, expectedTokens, usage }: ProxiedAns
     const warnings = warningsWithout(reason).map((code): HeaderPair => ["x-memprefix-warnings", code]);
     return [...warnings, ["x-memprefix-not-composed", reason]];
   }
-  const warnings = composed.warnings.map(({ code }) => code).join(",");
-  return [
-    ["x-memprefix-request-id", composed.requestId],
-    ...(expectedTokens === null
-      ? []
-      : [["x-memprefix-expected-cached-tokens", String(expectedTokens)] satisfies HeaderPair]),
-    ...(usage === null || usage.cachedTokens === null
-      ? []
-      : [["x-memprefix-cached-tokens", String(usage.cachedTokens)] satisfies HeaderPair]),
-    ...(composed.plan.depth === undefined
-      ? []
-      : [["x-memprefix-depth", wire.depthHeader(composed.plan.depth)] satisfies HeaderPair]),
-    ...(composed.worker === undefined ? [] : [["x-memprefix-worker", composed.worker] satisfies HeaderPair]),
-    ...(warnings === "" ? [] : [["x-memprefix-warnings", warnings] satisfies HeaderPair]),
-    ...sourceFailure(composed),
-  ];
-}
-
-/** Why memories could not be searched for, in characters that a header can carry. */
-function sourceFailure({ warnings }: NonNullable<ProxiedAnswer["composed"]>): HeaderPair[] {
+  const { requestId, plan, worker, warnings } = composed;
   const failed = warnings.find(({ code }) => code === "memory_source_failed");
-  if (failed === undefined) return [];
-  return [["x-memprefix-source-failure", failed.message.replace(/[^\x20-\x7e]/g, "?")]];
+  const headers: readonly (readonly [name: string, value: string | number | null | undefined])[] = [
+    ["x-memprefix-request-id", requestId],
+    ["x-memprefix-expected-cached-tokens", expectedTokens],
+    ["x-memprefix-cached-tokens", usage?.cachedTokens],
+    ["x-memprefix-depth", plan.depth && wire.depthHeader(plan.depth)],
+    ["x-memprefix-worker", worker],
+    ["x-memprefix-warnings", warnings.length === 0 ? null : warnings.map(({ code }) => code).join(",")],
+    // Other characters a header cannot carry.
+    ["x-memprefix-source-failure", failed?.message.replace(/[^\x20-\x7e]/g, "?")],
+  ];
+  return headers.flatMap(([name, value]) => (value == null ? [] : [[name, String(value)] as const]));
 }
 
 /**
