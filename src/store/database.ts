@@ -45,7 +45,10 @@ export interface Database {
   readonly readAside: ReadRows;
   /** Runs statements in one transaction of its own. Safe to be run twice. */
   write(statements: readonly Statement[]): Promise<void>;
-  /** Runs `work` while no other process holds this user. Without a commit nothing is changed. */
+  /**
+   * Runs `work` while no other process holds this user. Without a commit nothing is changed. `work` reads before it does anything else: it
+   * is run again where its first query found the connection lost.
+   */
   hold<T>(user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T>;
   /**
    * Takes deleted text out of the files. `pending`: something else reads them; it is done later, by the next process if need be.

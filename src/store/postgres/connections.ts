@@ -119,7 +119,7 @@ export class PostgresConnection {
 /** The connections of one process to its server. Rejects with the store's faults. */
 export class Connections {
   readonly #pools: Readonly<Record<Purpose, pg.Pool>>;
-  /** Number of failovers so far. Connections made before the last one are closed. */
+  /** How often connections were found stale; those made before the last time are closed. */
   #generation = 0;
   readonly #generations = new WeakMap<pg.ClientBase, number>();
 
@@ -164,10 +164,14 @@ export class Connections {
     }
   }
 
-  /** Names an error's fault. A read-only server may be a standby now, so all connections to it are closed. */
+  /**
+   * Names an error's fault. Where one connection was lost the others may be, too, and a read-only server may be a standby now: all that were
+   * made before are closed.
+   */
   named(error: unknown): unknown {
     const fault = namedFault(error, faultOfPostgres(error));
-    if (fault instanceof StoreUnavailableError && fault.fault === "read-only") this.#generation++;
+    if (fault instanceof StoreUnavailableError && ["read-only", "unreachable"].includes(fault.fault))
+      this.#generation++;
     if (isNameLost(error)) this.statements.forgetNames();
     return fault;
   }

@@ -27,12 +27,7 @@ export class PostgresDatabase implements Database {
   }
 
   hold<T>(user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T> {
-    const held = async () => {
-      const connection = await this.connections.acquire("holders");
-      const transaction = new PostgresTransaction(connection, this.connections, user);
-      return work(transaction).finally(() => void this.#watch(transaction.end()));
-    };
-    return this.#watch(held());
+    return this.#watch(this.#hold(user, work));
   }
 
   /** No row has the text. A client cannot clear the server's free space, log, replicas and archives. */
@@ -43,6 +38,20 @@ export class PostgresDatabase implements Database {
   async close(): Promise<void> {
     await Promise.allSettled(this.#underWay);
     await this.connections.close();
+  }
+
+  async #hold<T>(user: User, work: (transaction: UserTransaction) => Promise<T>, isAgain = false): Promise<T> {
+    const connection = await this.connections.acquire("holders");
+    const transaction = new PostgresTransaction(connection, this.connections, user);
+    try {
+      return await work(transaction);
+    } catch (error) {
+      // One that was kept since before the server was restarted is found lost when it is used.
+      if (isAgain || !transaction.isLostUnused) throw error;
+    } finally {
+      void this.#watch(transaction.end());
+    }
+    return this.#hold(user, work, true);
   }
 
   #watch<T>(promise: Promise<T>): Promise<T> {

@@ -40,6 +40,7 @@ export class PostgresTransaction implements UserTransaction {
   #failure: { readonly fault: unknown; readonly isLost: boolean } | null = null;
   /** The commit or rollback; null before it is sent. */
   #ending: Promise<unknown> | null = null;
+  #isAnswered = false;
 
   constructor(
     private readonly connection: PostgresConnection,
@@ -49,6 +50,11 @@ export class PostgresTransaction implements UserTransaction {
     void this.#answer(connection.begin());
     const rows = connection.ask<LockedRow>({ text: LOCK, values: [user.tenant, user.userId] });
     this.#locked = this.#answer(rows.then(([row]) => row));
+  }
+
+  /** Whether its connection was lost before the server answered anything: then nothing was read, and nothing done. */
+  get isLostUnused(): boolean {
+    return this.#failure?.isLost === true && !this.#isAnswered;
   }
 
   readonly read: ReadRows = <R extends object>(text: string, values: Statement["values"]) => {
@@ -81,9 +87,14 @@ export class PostgresTransaction implements UserTransaction {
     if (this.#ending !== null) throw new Error("the transaction has ended");
   }
 
+  readonly #note = <T>(answer: T): T => {
+    this.#isAnswered = true;
+    return answer;
+  };
+
   /** Rejects with the transaction's first fault. A caller need not await it. */
   #answer<T>(sent: Promise<T>): Promise<T> {
-    const answer = sent.catch((error: unknown) => {
+    const answer = sent.then(this.#note, (error: unknown) => {
       this.#failure ??= { fault: this.connections.named(error), isLost: isConnectionLost(error) };
       throw this.#failure.fault;
     });
