@@ -9,7 +9,6 @@ import { type HttpSurface, nodeServer } from "../http/server/node-server.js";
 import { MemorySourceError, StoreUnavailableError, UpstreamError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { systemClock } from "../service/library/memprefix.js";
-import { startSweeps } from "../service/records/sweeps.js";
 import { assembleWhereStored, openFollowedEngine, type Waits } from "./assemble.js";
 import type { Output } from "./invocation.js";
 import { kvEventPackages } from "./kv-events.js";
@@ -18,6 +17,7 @@ import { loadO200k } from "./o200k.js";
 import { VERSION } from "./package.js";
 import type { Settings } from "./setting-list.js";
 import { addressOf, leftOutSource, rateOf, sourceOf, UsageError } from "./settings.js";
+import { startSweeps } from "./sweeps.js";
 
 const NEEDS_A_KEY =
   "without an API key only the loopback is listened on; make one with memprefix keys add, or give one as MEMPREFIX_API_KEY";

@@ -1,3 +1,4 @@
+import { makeDirectory } from "../../../src/cli/data-directory.js";
 import {
   DEFAULT_ENGINE_MODEL,
   DEFAULT_POLICY,
@@ -50,10 +51,15 @@ export interface ServiceOptions {
 /** When time stands still. */
 export const NOON = 1_700_000_000_000;
 
+function openDirectory(directory: string) {
+  makeDirectory(directory);
+  return openOwned(directory).database;
+}
+
 /** A service on real SQLite with request ids that count up. */
 export function openService({
   directory,
-  store = storeIn(directory === undefined ? openInMemory() : openOwned(directory).database),
+  store = storeIn(directory === undefined ? openInMemory() : openDirectory(directory)),
   source = null,
   engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
   workers,

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startSweeps } from "../../../src/cli/sweeps.js";
 import type { ChatMessage, MemoryId, UserId } from "../../../src/core/index.js";
 import { parseSection, sectionAtStart } from "../../../src/core/prompt/section.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
-import { startSweeps } from "../../../src/service/records/sweeps.js";
 import { checkDatabase } from "../../store/checked-database.js";
 import { composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
