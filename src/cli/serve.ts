@@ -7,7 +7,6 @@ import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp } from "../http/server/app.js";
 import { type HttpSurface, nodeServer } from "../http/server/node-server.js";
 import { MemorySourceError, StoreUnavailableError, UpstreamError } from "../service/base/errors.js";
-import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { systemClock } from "../service/library/memprefix.js";
 import { assembleWhereStored, openFollowedEngine, type Waits } from "./assemble.js";
 import type { Output } from "./invocation.js";
@@ -65,8 +64,8 @@ export async function startService(
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
   const packages = await kvEventPackages(settings);
   const { memprefix, keys, storedKeys, source, announce } = await assembleWhereStored(settings, undefined, scopeBounds);
-  const validKeys = (await storedKeys.list()).filter(({ revokedAt }) => revokedAt === null);
-  if (!isLoopbackAddress(settings.host) && keys.configured === undefined && validKeys.length === 0) {
+  const hasKey = keys.configured !== undefined || (await storedKeys.list()).some(({ revokedAt }) => revokedAt === null);
+  if (!isLoopbackAddress(settings.host) && !hasKey) {
     await memprefix.close();
     throw new UsageError([{ field: "MEMPREFIX_HOST", message: NEEDS_A_KEY }]);
   }
@@ -116,8 +115,6 @@ export async function startService(
   log.info({ address, source: sourceOf(settings), ...placeOf(settings) }, "listening");
   const install = leftOutSource(settings);
   if (install !== null) log.warn({ install }, "no memory source: the embedded Mem0's packages are not installed");
-  const tenants = new Set(validKeys.flatMap(({ tenant }) => (tenant === DEFAULT_TENANT.name ? [] : tenant))).size;
-  if (tenants > 0) log.warn({ tenants, effect: effectOfTenants(settings) }, "keys of tenants other than default");
   const stopSweeps = startSweeps(memprefix, { keepDays: settings.keepDays, now: systemClock, onFault });
   const finishing = new AbortController();
   const finished = memprefix.finishDeletions(onFault, finishing.signal).catch(onFault);
@@ -153,14 +150,6 @@ function placeOf({ dataDir, databaseUrl }: Settings): { readonly dataDir: string
   if (databaseUrl === undefined) return { dataDir };
   const { host, pathname } = new URL(databaseUrl);
   return { database: `postgres://${host}${pathname}` };
-}
-
-/** What it means for a tenant's users that it is not the default one. */
-function effectOfTenants(settings: Settings): string {
-  const source = sourceOf(settings);
-  const own = "they see nothing of the tenant default";
-  if (source !== "hosted" && source !== "rest") return own;
-  return `${own}, and their users are memprefix/<tenant>/<user> in Mem0: memories kept there under plain user ids are not found`;
 }
 
 function reasonOf(error: unknown): string {

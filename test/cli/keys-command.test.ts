@@ -106,36 +106,6 @@ describe("memprefix keys add", () => {
   });
 });
 
-describe("memprefix serve with keys of named tenants", () => {
-  const memprefix = commands();
-
-  it.each([
-    [
-      { MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: "http://127.0.0.1:1" },
-      /memprefix\/<tenant>\/<user> in Mem0.*not found/,
-    ],
-    [{ MEMPREFIX_SOURCE: "none" }, /see nothing of the tenant default"/],
-  ])("says what that means for their users, and names none of them: %j", async (environment, effect) => {
-    await memprefix.run(["keys", "add", "--tenant", "acme"]);
-    const service = await memprefix.serve(environment);
-    service.kill("SIGTERM");
-    const { stderr } = await service.ended;
-    const line = stderr.split("\n").find((text) => text.includes("keys of tenants other than default")) ?? "";
-    expect(JSON.parse(line)).toMatchObject({ level: 40, tenants: 1 });
-    expect(line).toMatch(effect);
-    expect(line).not.toContain("acme");
-  });
-
-  it("says nothing where all keys are the default tenant's, or revoked", async () => {
-    const id = (await memprefix.run(["keys", "add", "--tenant", "acme"])).stdout.slice(4, 16);
-    await memprefix.run(["keys", "revoke", id]);
-    await memprefix.run(["keys", "add"]);
-    const service = await memprefix.serve();
-    service.kill("SIGTERM");
-    expect((await service.ended).stderr).not.toContain("tenants");
-  });
-});
-
 describe("memprefix serve with MEMPREFIX_API_KEY", () => {
   const memprefix = commands();
   const KEY = "Kk7-not-of-our-form-but-long-enough-for-it";

@@ -137,13 +137,6 @@ describe("GET /usage/…", () => {
     ]);
   });
 
-  it("names evictions that the engine reported", async () => {
-    await turn("t1", first);
-    expect((await app.send("POST", "/evict", { request_ids: ["t1"] })).status).toBe(200);
-    await turn("t2", second);
-    expect((await usageOf(app, "requests", { cause: "evicted" })).requests).toMatchObject([{ request_id: "t2" }]);
-  });
-
   it("shows a prompt beside the one that it continued, without text", async () => {
     await turn("t1", first, { system: system("Monday") });
     const { plan } = await turn("t2", second, { system: system("Monday") });
