@@ -15,10 +15,6 @@ import type { ScopeVersion, User } from "./store.js";
 import { unusedMessages } from "./turns.js";
 import { scopeRows } from "./users.js";
 
-/*
- * What forgetting and expiry have in common: a walk through the scopes and turns of a user, and the end of histories.
- */
-
 /** Bounds are the service's to enforce. */
 const NO_BOUNDS = { maxIndexNodes: Number.POSITIVE_INFINITY, maxLoadedConversations: 1 };
 /** Turns that are read before other work runs: some milliseconds. */

@@ -1,6 +1,6 @@
 import { type ConversationId, type Label, labelsIn, type NodeId, type TurnId } from "../core/index.js";
 import { type Cuts, cut, isLeft, type LoadedState, loadScopes, removeTurns, turnsOf } from "./cuts.js";
-import { type Database, type ReadRows, type Statement, sql } from "./database.js";
+import { type Database, type ReadRows, sql } from "./database.js";
 import { snapshotStatements } from "./scopes.js";
 import type { User } from "./store.js";
 import { removeScopes, unusedUser } from "./users.js";
@@ -8,7 +8,7 @@ import { removeScopes, unusedUser } from "./users.js";
 /** See `Store.expire`. One transaction for each user. */
 export async function expire(database: Database, user: User, before: number): Promise<number> {
   const count = await database.hold(user, async (transaction) => {
-    const expired: ExpiredInScope[] = [];
+    const expired: Awaited<ReturnType<typeof expireIn>>[] = [];
     for (const loaded of await loadScopes(transaction.read, user))
       expired.push(await expireIn(transaction.read, loaded, before));
     const statements = expired.flatMap((one) => one.statements);
@@ -20,14 +20,8 @@ export async function expire(database: Database, user: User, before: number): Pr
   return count;
 }
 
-interface ExpiredInScope {
-  /** Turns that go. */
-  readonly count: number;
-  readonly statements: readonly Statement[];
-}
-
-/** What was not used in a scope since a time, and memories that nothing left refers to. */
-async function expireIn(read: ReadRows, { version, state }: LoadedState, before: number): Promise<ExpiredInScope> {
+/** Counts and removes turns: what was not used in a scope since a time, and memories that nothing left refers to. */
+async function expireIn(read: ReadRows, { version, state }: LoadedState, before: number) {
   const { scopeId } = version;
   const old = [scopeId, before];
   const [conversations, used, singles] = await Promise.all([

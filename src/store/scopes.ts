@@ -167,8 +167,8 @@ export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber"
   };
 }
 
-/** What makes a changed scope the stored one: its changes, or a snapshot in place of many. */
-export function scopeStatements(version: ScopeVersion, { changes, whole }: ScopeDelta): Committed {
+/** Statements, and the version that they lead to: what makes a changed scope the stored one: its changes, or a snapshot in place of many. */
+export function scopeStatements(version: ScopeVersion, { changes, whole }: ScopeDelta) {
   const { scopeId } = version;
   const next = version.version + 1;
   if (next - version.snapshotVersion < CHANGES_UP_TO) {
@@ -185,7 +185,7 @@ export function scopeStatements(version: ScopeVersion, { changes, whole }: Scope
 }
 
 /** The same with a snapshot, whatever came before. */
-export function snapshotStatements({ scopeId, version }: ScopeVersion, state: StoredScope): Committed {
+export function snapshotStatements({ scopeId, version }: ScopeVersion, state: StoredScope) {
   const next = version + 1;
   const update = "update scopes set version = $2, snapshot_version = $2, snapshot = $3 where id = $1";
   return {
@@ -195,12 +195,6 @@ export function snapshotStatements({ scopeId, version }: ScopeVersion, state: St
       sql("delete from changes where scope_id = $1", scopeId),
     ],
   };
-}
-
-/** Statements, and the version that they lead to. */
-interface Committed {
-  readonly version: ScopeVersion;
-  readonly statements: readonly Statement[];
 }
 
 /** A scope in a transaction of its user's. */

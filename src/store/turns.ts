@@ -2,9 +2,8 @@ import {
   type ChatMessage,
   type ConversationId,
   type Digest,
-  digestOf,
   type KeyedTurn,
-  messageDigest,
+  messageKey,
   type SpokenTurn,
   type Turn,
   type TurnId,
@@ -34,17 +33,6 @@ export function unusedMessages(scopeId: number): Statement[] {
   return [heads, singles].map((condition) => sql(`${unused} and ${condition}`, scopeId));
 }
 
-/**
- * The key of a message in `messages`: equal keys, equal JSON. The digest of a plain message; of another one a digest of its JSON, because
- * a message's own digest leaves the order of its fields open. A single prompt's messages belong to its turn alone.
- */
-function keyOf(message: ChatMessage, at: number, { id, conversationId }: Turn): string {
-  if (conversationId === null) return `${id}/${at}`;
-  const [first, second, ...others] = Object.keys(message);
-  const isPlain = first === "role" && second === "content" && others.length === 0;
-  return isPlain && typeof message.content === "string" ? messageDigest(message) : digestOf(JSON.stringify(message));
-}
-
 const KEEP_MESSAGE = `insert into messages (scope_id, conversation_id, key, turn_id, message) values ($1, $2, $3, $4, $5)
   on conflict (scope_id, conversation_id, key) do nothing`;
 const KEEP_TURN = `insert into turns (scope_id, id, conversation_id, at, head, section, sections, turn)
@@ -62,7 +50,7 @@ export function turnStatements(scopeId: number, { composition, section, at }: Co
   for (const said of [...restated, { turn, given }]) {
     const isOwn = said.turn === turn;
     const conversation = said.turn.conversationId;
-    const keys = said.given.map((message, place) => keyOf(message, place, said.turn));
+    const keys = said.given.map((message, place) => messageKey(message, place, said.turn));
     for (const [place, key] of keys.entries())
       keep(KEEP_MESSAGE, conversation ?? NO_CONVERSATION, key, said.turn.id, JSON.stringify(said.given[place]));
     const known = isOwn && sections.length > 0 ? JSON.stringify(sections) : null;

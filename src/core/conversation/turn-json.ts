@@ -1,4 +1,6 @@
 import type { Injection } from "../prompt/section.js";
+import { digestOf } from "../text/ids.js";
+import { type ChatMessage, messageDigest } from "../text/message.js";
 import { objectsOf, type Table, tableOf } from "../text/tables.js";
 import type { Turn } from "./conversation.js";
 
@@ -37,4 +39,15 @@ export function turnFromJson(named: NamedTurn, json: TurnJson): KeyedTurn {
   const { blocks, annotations = [], keys, meant, ...rest } = json;
   const injection: Injection = { blocks: objectsOf(blocks, ["isLabelled"]), annotations };
   return { turn: { ...rest, ...named, meant: meant ?? rest.given, injection }, keys: keys ?? rest.given };
+}
+
+/**
+ * The key of a message in a store: equal keys, equal JSON. The digest of a plain message; of another one a digest of its JSON, because
+ * a message's own digest leaves the order of its fields open. A single prompt's messages belong to its turn alone.
+ */
+export function messageKey(message: ChatMessage, at: number, { id, conversationId }: Turn): string {
+  if (conversationId === null) return `${id}/${at}`;
+  const [first, second, ...others] = Object.keys(message);
+  const isPlain = first === "role" && second === "content" && others.length === 0;
+  return isPlain && typeof message.content === "string" ? messageDigest(message) : digestOf(JSON.stringify(message));
 }
