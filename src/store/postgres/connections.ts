@@ -31,6 +31,8 @@ const SETTINGS = {
   idle_in_transaction_session_timeout: SILENCE_MS,
   synchronous_commit: "on",
   enable_seqscan: "off",
+  // To plan a commit takes as long as to run it.
+  plan_cache_mode: "force_generic_plan",
   jit: "off",
 };
 
