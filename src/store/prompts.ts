@@ -75,15 +75,9 @@ function figureColumns({ model, usage, apart, savedMoney, missedMoney }: PromptF
 export function promptInsert(scopeId: number, record: ComposeRecord, scope: Scope): Statement[] {
   if (record.prompt === null) return [];
   const row = columnsOf(scopeId, record, record.prompt, scope);
-  insertText ||= insertOf(Object.keys(row));
-  return [{ text: insertText, values: Object.values(row) }];
-}
-
-/** Made once: every prompt has the same columns. */
-let insertText = "";
-
-function insertOf(names: readonly string[]): string {
-  return `insert into prompts (${names.join()}) values (${names.map((_, at) => `$${at + 1}`).join()})`;
+  const names = Object.keys(row);
+  const text = `insert into prompts (${names.join()}) values (${names.map((_, at) => `$${at + 1}`).join()})`;
+  return [{ text, values: Object.values(row) }];
 }
 
 /** Updates the figures of a turn's prompt, where it has a row. */

@@ -87,14 +87,10 @@ export class PostgresTransaction implements UserTransaction {
     if (this.#ending !== null) throw new Error("the transaction has ended");
   }
 
-  readonly #note = <T>(answer: T): T => {
-    this.#isAnswered = true;
-    return answer;
-  };
-
   /** Rejects with the transaction's first fault. A caller need not await it. */
   #answer<T>(sent: Promise<T>): Promise<T> {
-    const answer = sent.then(this.#note, (error: unknown) => {
+    void sent.then(() => (this.#isAnswered = true)).catch(() => {});
+    const answer = sent.catch((error: unknown) => {
       this.#failure ??= { fault: this.connections.named(error), isLost: isConnectionLost(error) };
       throw this.#failure.fault;
     });

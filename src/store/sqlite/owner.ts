@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { parsedJson, record } from "../../core/text/json.js";
@@ -44,17 +44,10 @@ export function own(directory: string): Ownership {
 
 /** What to do where another process owns the directory. */
 function otherOwner(directory: string): string {
-  const said = readOwner(join(directory, SAYS));
+  const file = join(directory, SAYS);
+  const said = record(existsSync(file) ? parsedJson(readFileSync(file, "utf8")) : null);
   const pid = typeof said["pid"] === "number" ? ` ${said["pid"]}` : "";
   const address = typeof said["address"] === "string" ? said["address"] : null;
   const instead = address === null ? "the service that it runs" : `its service at ${address}`;
   return `process${pid} uses it; use ${instead}, another MEMPREFIX_DATA_DIR, or PostgreSQL for several processes (MEMPREFIX_DATABASE_URL)`;
-}
-
-function readOwner(file: string): Readonly<Record<string, unknown>> {
-  try {
-    return record(parsedJson(readFileSync(file, "utf8")));
-  } catch {
-    return {};
-  }
 }
