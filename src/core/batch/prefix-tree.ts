@@ -30,7 +30,7 @@ export function joined(one: PrefixNode, other: PrefixNode, tokensOf: Float64Arra
 }
 
 /** Intersection of two ascending lists. */
-export function inBoth(a: readonly number[], b: readonly number[]): number[] {
+function inBoth(a: readonly number[], b: readonly number[]): number[] {
   const common: number[] = [];
   for (let i = 0, j = 0; i < a.length && j < b.length; ) {
     const [left, right] = [a[i] as number, b[j] as number];

@@ -61,7 +61,7 @@ export function contextDistance(a: readonly Label[], b: readonly Label[], alpha 
 }
 
 /** {@link contextDistance} from a context whose positions are known; null if no block is shared. O(|b|). */
-export function distanceWhereShared(a: Positions, b: readonly Label[], alpha = DEFAULT_ALPHA): number | null {
+function distanceWhereShared(a: Positions, b: readonly Label[], alpha = DEFAULT_ALPHA): number | null {
   let shared = 0;
   let shift = 0;
   for (let position = 0; position < b.length; position++) {

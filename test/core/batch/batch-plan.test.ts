@@ -71,22 +71,6 @@ describe.each(BATCH_PLANNERS)("a batch planned by %s", (planner) => {
     fc.assert(apart, { numRuns: 200 });
   });
 
-  it("puts what requests have in common first, and runs those that begin alike back to back", () => {
-    const plan = planBatch(batchOf([1, 2, 3], [7, 8], [4, 3, 2], [8, 9, 7]), planner);
-    const orders = new Map(plan.map(({ request, order }) => [request, order]));
-    expect(orders.get(2)?.slice(0, 2)).toEqual(orders.get(0)?.slice(0, 2));
-    expect(orders.get(3)?.slice(0, 2)).toEqual(orders.get(1)?.slice(0, 2));
-    expect(plan.map(({ request }) => request % 2)).toEqual([0, 0, 1, 1]);
-  });
-
-  it("names requests for the same blocks alike, and leaves those without blocks be", () => {
-    const plan = planBatch(batchOf([2, 1], [], [1, 2], [1, 2]), planner);
-    const [first, ...others] = plan.filter(({ request }) => request !== 1);
-    for (const { order } of others) expect(order).toEqual(first?.order);
-    expect(plan.find(({ request }) => request === 1)).toMatchObject({ order: [], searchPath: [] });
-    expect(planBatch([], planner)).toEqual([]);
-  });
-
   it("refuses a request that lists a block twice", () => {
     expect(() => planBatch(batchOf([1, 1]), planner)).toThrow("twice");
   });
@@ -113,11 +97,6 @@ describe("shared prefixes", () => {
       expect(cachedTokens(planBatch(batch), batch, 3)).toBe(most);
     });
     fc.assert(best, { numRuns: 200 });
-  });
-
-  it("place what is most relevant to the earliest of those that share it first", () => {
-    const [first] = planBatch(batchOf([5, 1, 3, 9], [9, 3, 5, 2]));
-    expect(first?.order).toEqual([5, 3, 9, 1]);
   });
 
   function anySet() {

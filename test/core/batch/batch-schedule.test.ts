@@ -11,10 +11,6 @@ const sequenced = anyBatch.chain((batch) =>
 );
 
 describe("a sequence under priorities, deadlines and conversations", () => {
-  it("stays as it is without any", () => {
-    expect(underUrgency([2, 0, 1], [{}, {}, {}])).toEqual([2, 0, 1]);
-  });
-
   it("executes higher priorities first, then earlier deadlines, then what has none; in a class as it was", () => {
     const requests = [{ deadline: 9 }, { priority: 1 }, {}, { deadline: 3 }, { priority: 1, deadline: 50 }, {}];
     expect(underUrgency([5, 4, 3, 2, 1, 0], requests)).toEqual([4, 1, 3, 0, 5, 2]);
@@ -23,11 +19,6 @@ describe("a sequence under priorities, deadlines and conversations", () => {
   it("makes a turn wait for the earlier one, and executes it right behind", () => {
     const requests = [{ conversation: "a" }, {}, { conversation: "a" }, { conversation: "a" }, {}];
     expect(underUrgency([3, 2, 4, 0, 1], requests)).toEqual([4, 0, 2, 3, 1]);
-  });
-
-  it("takes an earlier turn for as urgent as the one that waits for it", () => {
-    const requests = [{ conversation: "a", priority: -1 }, { priority: 1 }, { conversation: "a", priority: 2 }, {}];
-    expect(underUrgency([3, 2, 1, 0], requests)).toEqual([0, 2, 1, 3]);
   });
 
   it("executes each once, conversations in order, and nothing before what is more urgent", () => {

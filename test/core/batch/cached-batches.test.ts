@@ -131,50 +131,9 @@ describe("a batch whose scope has cached prefixes", () => {
     fc.assert(alike, { numRuns: 300 });
   });
 
-  it("gives a cached prefix up where requests save more by sharing another one", () => {
-    const plan = planned(batchOf([1, 3, 6, 8, 2], [1, 6, 3, 8, 4]), cachedOnly(labels(2), labels(4)));
-    expect(plan.map(({ order }) => order.slice(0, 4))).toEqual([labels(1, 3, 6, 8), labels(1, 3, 6, 8)]);
-    expect(plan.map(({ shared }) => shared)).toEqual([4, 4]);
-  });
-
-  it("keeps requests apart that each have a longer prefix cached than they share", () => {
-    const plan = planned(batchOf([1, 3, 6, 2], [6, 8, 4, 2]), cachedOnly(labels(6, 8, 4), labels(3, 6, 1)));
-    expect(plan.map(({ request, order, shared }) => ({ request, order, shared }))).toEqual([
-      { request: 1, order: labels(6, 8, 4, 2), shared: 0 },
-      { request: 0, order: labels(3, 6, 1, 2), shared: 0 },
-    ]);
-  });
-
-  it("shares a longer prefix behind a cached one", () => {
-    const plan = planned(batchOf([7, 3, 1], [5, 3, 1]), cachedOnly(labels(1, 8)));
-    expect(plan.map(({ order, shared }) => ({ order, shared }))).toEqual([
-      { order: labels(1, 3, 7), shared: 2 },
-      { order: labels(1, 3, 5), shared: 2 },
-    ]);
-  });
-
-  it("orders what requests share as recent requests suggest", () => {
-    const sets = batchOf([1, 3, 5, 2], [1, 3, 5, 4]);
-    const recent = [labels(5, 3), labels(5, 3, 7), labels(5, 3, 6)];
-    expect(planned(sets, { key: "ana", cached: [], recent }).map(({ order }) => order.slice(0, 3))).toEqual([
-      labels(3, 5, 1),
-      labels(3, 5, 1),
-    ]);
-  });
-
-  it("uses what is cached before it computes anything new, least recently used first", () => {
-    const plan = planned(batchOf([5, 6], [1, 2], [7, 8], [3, 4]), cachedOnly(labels(8, 7), labels(4), labels(1, 2)));
-    expect(plan.map(({ request }) => request)).toEqual([2, 3, 1, 0]);
-  });
-
   it("does not use what another key has cached", () => {
     const [plan] = planBatch(batchOf([1, 2]), DEFAULT_BATCH_PLANNER, [{ ...cachedOnly(labels(2, 1)), key: "ben" }]);
     expect(plan?.order).toEqual(labels(1, 2));
-  });
-
-  it("uses a cached sequence up to the first block that no request has", () => {
-    const [plan] = planned(batchOf([1, 2, 3]), cachedOnly(labels(3, 77, 2)));
-    expect(plan?.order).toEqual(labels(3, 1, 2));
   });
 
   function common(one: readonly number[], other: readonly number[]): number {

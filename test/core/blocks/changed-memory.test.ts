@@ -46,21 +46,6 @@ describe("a memory whose text changed", () => {
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
   });
 
-  it("replaces nothing where the old text is not in the prompt", () => {
-    const scope = new UserScope();
-    new Chat(scope, "one").ask("?", [rome]);
-    const { messages, memories } = new Chat(scope, "two").ask("?", [oslo]);
-    expect(messages.at(-1)?.content).toBe("<memories>\n- Lives in Oslo.\n</memories>\n\n?");
-    expect(memories[0]?.replaces).toEqual([]);
-    const labelled = new Chat(scope, "three").ask("?", [oslo], LABELLED);
-    expect(labelled.messages.at(-1)?.content).toBe("<memories>\n2 Lives in Oslo.\n</memories>\n\n?");
-  });
-
-  it("replaces all its earlier texts that stand in the prompt", () => {
-    const [, , third] = asked([rome], [oslo], [lima]);
-    expect(third?.memories[0]).toMatchObject({ label: 3, replaces: [1, 2] });
-  });
-
   it("is current again, without being sent again, when it goes back to a text given earlier", () => {
     const [, , third, fourth] = asked([rome], [oslo], [rome], [rome]);
     expect(third?.annotations).toEqual(["Current again: Lives in Rome.", "No longer true: Lives in Oslo."]);
@@ -98,43 +83,6 @@ describe("a memory whose text changed", () => {
       undefined,
       "Current again: [1] (replaces [2][3]).",
     ]);
-  });
-
-  it.each([
-    ["as a list", {}, ["Current again: Lives in Rome.", "No longer true: Lives in Oslo."]],
-    ["with labels", LABELLED, ["Current again: [1] (replaces [2])."]],
-  ] as const)("says that it is current again even when references are switched off, %s", (_form, options, lines) => {
-    const chat = new Chat(new UserScope(), "chat", undefined, options);
-    for (const requested of [[rome], [oslo]]) {
-      chat.ask("?", requested);
-      chat.answer("!");
-    }
-    const { annotations } = chat.ask("?", [rome], { annotations: false });
-    expect(annotations).toEqual(lines);
-  });
-
-  it("says so too where its new text stands in the prompt already, as another memory's", () => {
-    const town = memory("town", oslo.text);
-    const [, second, third] = asked([rome, town], [oslo, town], [oslo, town]);
-    expect(second?.annotations).toEqual(["Current again: Lives in Oslo.", "No longer true: Lives in Rome."]);
-    expect(third?.annotations).toEqual([]);
-    const [, labelled, after] = askedWithLabels([rome, town], [oslo, town], [oslo, town]);
-    expect(labelled?.annotations).toEqual([
-      "Current again: [2] (replaces [1]).",
-      "Please refer to [2] in the previous conversation.",
-    ]);
-    expect(after?.annotations).toEqual(["Please refer to [2] in the previous conversation."]);
-  });
-
-  it("is current again where the text that had taken its place stays, as another memory's", () => {
-    const town = memory("town", oslo.text);
-    const [, , third, fourth] = asked([rome], [oslo, town], [rome, town], [rome]);
-    expect(third?.annotations).toEqual(["Current again: Lives in Rome."]);
-    // The line before it has just said it.
-    expect(fourth?.annotations).toEqual([]);
-    const [, , labelled, after] = askedWithLabels([rome], [oslo, town], [rome, town], [rome]);
-    expect(labelled?.annotations[0]).toBe("Current again: [1].");
-    expect(after?.annotations).toEqual(["Please refer to [1] in the previous conversation."]);
   });
 
   it("replaces nothing while another memory still has the old text", () => {

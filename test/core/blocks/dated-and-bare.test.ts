@@ -4,7 +4,7 @@ import { ownWords, type RenderedMemory } from "../../../src/core/blocks/context-
 import { renderMemory } from "../../../src/core/blocks/dated-memory.js";
 import { DEDUPE_NAMES } from "../../../src/core/conversation/repeats.js";
 import type { MemoryId } from "../../../src/core/text/ids.js";
-import { Chat, UserScope, user } from "../compose/scope-fixture.js";
+import { Chat, UserScope } from "../compose/scope-fixture.js";
 import { textsIn } from "../prompt/prompt-promises.js";
 
 const MAY = "2023-05-08T13:56:00Z";
@@ -17,8 +17,6 @@ function memory(id: string, text: string, dates: boolean, createdAt = MAY): Rend
 
 const tea = (dates: boolean, createdAt?: string) => memory("drink", "Likes tea.", dates, createdAt);
 const rome = (dates: boolean) => memory("home", "Lives in Rome.", dates);
-const oslo = (dates: boolean) => memory("home", "Lives in Oslo.", dates);
-
 /** One conversation that asks once for each list of memories, and reads its rows again before every request. */
 function asked(...requests: (readonly RenderedMemory[])[]) {
   const scope = new UserScope();
@@ -41,35 +39,6 @@ describe("a memory that is requested with its date, and without", () => {
       { label: 2, memoryId: "home", placement: "earlier_turn", rank: 1, replaces: [] },
     ]);
     expect(third?.memories[0]?.label).toBe(1);
-  });
-
-  it("is another block in other prompts, and says so of nothing", () => {
-    const scope = new UserScope();
-    scope.compose([user("?")], [tea(BARE)]);
-    const { messages } = scope.compose([user("?")], [tea(DATED)]);
-    expect(messages.at(-1)?.content).toBe("<memories>\n- 2023-05-08: Likes tea.\n</memories>\n\n?");
-    expect(scope.compose([user("?")], [tea(BARE)]).messages.at(-1)?.content).toContain("\n- Likes tea.\n");
-  });
-
-  it("replaces the text that stands there where its words changed too", () => {
-    const [, second] = asked([rome(BARE)], [oslo(DATED)]);
-    expect(second?.messages.at(-1)?.content).toContain(
-      "- 2023-05-08: Lives in Oslo.\n</memories>\nNo longer true: Lives in Rome.\n",
-    );
-  });
-
-  it("replaces it where the date is another", () => {
-    const [, second] = asked([tea(DATED)], [tea(DATED, JUNE)]);
-    expect(second?.messages.at(-1)?.content).toContain(
-      "- 2023-06-01: Likes tea.\n</memories>\nNo longer true: 2023-05-08: Likes tea.\n",
-    );
-  });
-
-  it("is sent again where the prompt says that its words were replaced", () => {
-    const [, , third] = asked([rome(BARE)], [oslo(BARE)], [rome(DATED)]);
-    expect(third?.messages.at(-1)?.content).toContain(
-      "- 2023-05-08: Lives in Rome.\n</memories>\nNo longer true: Lives in Oslo.\n",
-    );
   });
 
   it("is never lost, never said to be replaced by its own words, and each label keeps its text, whatever changes", () => {

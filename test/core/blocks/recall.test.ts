@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BlockRegister } from "../../../src/core/blocks/block-register.js";
 import { recallKnown } from "../../../src/core/blocks/recall.js";
-import type { MemoryId } from "../../../src/core/text/ids.js";
 import { countTokens, memory } from "../compose/scope-fixture.js";
 
 const KNOWN = [
@@ -27,22 +26,8 @@ describe("recalling what is known while the memory source is down", () => {
     expect(recallKnown(register, "green", 1)).toEqual([KNOWN[0]]);
   });
 
-  it("gives nothing that shares no word, and nothing for a query without words", () => {
-    expect(recalled(registerOf(KNOWN), "airplanes")).toEqual([]);
-    expect(recalled(registerOf(KNOWN), "?! a")).toEqual([]);
-    expect(recalled(registerOf([]), "tea")).toEqual([]);
-  });
-
   it("gives at most as many as asked for, and the older first where two fit equally", () => {
     expect(recalled(registerOf(KNOWN), "the user", 2)).toEqual(["tea", "home"]);
-  });
-
-  it("never gives a text that was superseded or forgotten", () => {
-    const register = registerOf(KNOWN);
-    register.resolve([memory("home", "The user lives in Rome.")]);
-    register.forget("tea" as MemoryId);
-    expect(recalled(register, "green tea, lives in Oslo")).toEqual(["trip", "home"]);
-    expect(recallKnown(register, "lives", 9)).toEqual([memory("home", "The user lives in Rome.")]);
   });
 
   it("gives a memory's current text, so that asking with it changes nothing", () => {

@@ -12,7 +12,6 @@ import {
   anyForm,
   assistant,
   type ComposeOptions,
-  LABELLED,
   memories,
   memory,
   toolExchange,
@@ -29,13 +28,6 @@ const anySettings = fc.record({
 });
 
 describe("the depths to try", () => {
-  it("grow by the factor, and stop before all", () => {
-    expect(probeDepths(100, 0, DEFAULT_DEPTH)).toEqual([5, 10, 20, 40]);
-    expect(probeDepths(20, 0, DEFAULT_DEPTH)).toEqual([5, 10]);
-    expect(probeDepths(20, 7, DEFAULT_DEPTH)).toEqual([7, 14]);
-    expect(probeDepths(5, 0, DEFAULT_DEPTH)).toEqual([]);
-  });
-
   it("are few, rise, begin with what is due, and never hold all", () => {
     fc.assert(
       fc.property(fc.nat(120), fc.nat(10), anySettings, (blocks, due, settings) => {
@@ -165,27 +157,6 @@ describe("a prompt with a depth", () => {
     expect(composition.annotations).toEqual([]);
   });
 
-  it.each([
-    ["as a list", {}, "- Lives in Rome.\n</memories>\nNo longer true: Lives in Oslo.\n"],
-    ["with labels", LABELLED, "5 (replaces [1]) Lives in Rome."],
-  ] as const)(
-    "always gives what takes the place of a text that stands in the prompt, %s",
-    (_form, options, written) => {
-      const scope = new UserScope();
-      const first = scope.compose([user("Q")], [memory("a", "Lives in Oslo.")], { conversation: "c", ...options });
-      expect(first.memories).toHaveLength(1);
-      const asked = [...memories("b", "c", "d"), memory("a", "Lives in Rome.")];
-      const messages = [user("Q"), assistant("A"), user("R")];
-      expect(scope.draft(messages, asked, { conversation: "c" })).toMatchObject({ selection: { due: 1 } });
-      const next = scope.compose(messages, asked, { conversation: "c", depth: depthOf(2) });
-      expect(next.messages.at(-1)?.content).toContain(written);
-      expect(next.memories.map(({ memoryId, replaces }) => [memoryId, replaces])).toEqual([
-        ["b", []],
-        ["a", [1]],
-      ]);
-    },
-  );
-
   it("is ordered afresh where what was tried carries more than is left in the memory bank by now", () => {
     const scope = new UserScope();
     const ask = [user("Q")];
@@ -201,16 +172,5 @@ describe("a prompt with a depth", () => {
     const composed = scope.compose(ask, asked, next);
     expect(composed.memories.map(({ placement }) => placement)).not.toContain("carried_over");
     expect(scope.state.bankedTokens).toBeGreaterThanOrEqual(0);
-  });
-
-  it("follows what was served behind the first step before", () => {
-    const scope = new UserScope();
-    const anchored = [user("Q")];
-    const step = (...ids: readonly string[]) => memories(...ids);
-    scope.compose(anchored, step("a", "b"));
-    scope.compose(anchored, step("a", "b", "e", "c"));
-    const two = scope.draft(anchored, step("a", "b", "c", "d", "e"), { depth: depthOf(2) });
-    const five = scope.draft(anchored, step("a", "b", "c", "d", "e"), { depth: depthOf(5, two) });
-    expect(textsIn(five.prompt.messages).map((text) => text.at(-11))).toEqual(["a", "b", "e", "c", "d"]);
   });
 });

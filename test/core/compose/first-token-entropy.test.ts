@@ -38,24 +38,6 @@ describe("the entropy of a token's distribution", () => {
     );
   });
 
-  it("is bounded the closer, the more is listed", () => {
-    fc.assert(
-      fc.property(anyDistribution, fc.nat(38), (distribution, listed) => {
-        const boundsOf = (top: number) => entropyBounds(distribution.slice(0, top).map(Math.log), distribution.length);
-        const [few, more] = [boundsOf(1 + listed), boundsOf(2 + listed)];
-        expect(more?.most).toBeLessThanOrEqual((few?.most ?? 0) + ROUNDING);
-        expect(more?.least).toBeGreaterThanOrEqual((few?.least ?? 0) - ROUNDING);
-      }),
-    );
-  });
-
-  it("does not depend on the order of the list", () => {
-    const listed = [0.5, 0.2, 0.1].map(Math.log);
-    const { least, most } = entropyBounds(listed.toReversed()) ?? { least: -1, most: -1 };
-    expect(least).toBeCloseTo(entropyBounds(listed)?.least ?? 0, 12);
-    expect(most).toBeCloseTo(entropyBounds(listed)?.most ?? 0, 12);
-  });
-
   it.each([[[]], [[Number.NaN]], [[0, 0]], [[1]], [[-9999]], [[Number.POSITIVE_INFINITY]]])(
     "is unknown where %j cannot be its logarithms",
     (listed) => {

@@ -164,32 +164,4 @@ describe("a scope's changes, folded", () => {
     });
     fc.assert(property, { numRuns: 200 });
   });
-
-  it("are not changed by what happens later, nor is the state that was given", () => {
-    const property = fc.property(anyLife, anyLife, (steps, more) => {
-      const life = new Life();
-      for (const step of steps) life.live(step);
-      const { scope } = life;
-      const folding = new ScopeFolding(EMPTY_SCOPE);
-      for (const change of scope.stored) folding.take(change);
-      const given = [folding.stored(), scope.state.stored(), folded([], scope.state.stored())];
-      const before = given.map(plain).map(rowsOf);
-      for (const step of more) life.live(step);
-      for (const change of scope.stored.slice(steps.length)) folding.take(change);
-      expect(given.map(rowsOf)).toEqual(before);
-    });
-    fc.assert(property, { numRuns: 50 });
-  });
-
-  it("have the rows of the published policies in a state that was loaded and did not use them", () => {
-    const policy = ORDERING_POLICIES["context-pilot"];
-    const scope = new UserScope();
-    scope.compose([user("Hello?")], [memory("a"), memory("b")], { policy });
-    const loaded = new ScopeState(folded(scope.stored), countTokens);
-    expect(loaded.stored().published.clusters).toHaveLength(2);
-    expect(loaded.drain().published).toBeNull();
-    expect(loaded.stored().published.clusters).toEqual(scope.state.stored().published.clusters);
-    loaded.published.evict(1 as TurnId);
-    expect(loaded.stored().published.clusters).toEqual([]);
-  });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { EMPTY_SCOPE, FIRST_COUNTERS, ScopeState } from "../../../src/core/compose/scope-state.js";
-import { Conversation, type Turn } from "../../../src/core/conversation/conversation.js";
+import { Conversation } from "../../../src/core/conversation/conversation.js";
 import type { ConversationId } from "../../../src/core/text/ids.js";
 import { HERE, labels } from "../context-index/served-sequences.js";
 import { countTokens, memory } from "./scope-fixture.js";
@@ -37,22 +37,6 @@ describe("a scope's state", () => {
     expect(loaded).toEqual(["one", "one"]);
   });
 
-  it("loads a conversation again that grew by more turns than its store would load", () => {
-    const { loaded, open } = smallScope();
-    const one = open("one");
-    for (let id = 1; id <= 2_000; id++) one.add({ id, parent: null, epoch: id } as unknown as Turn);
-    expect(open("one")).toBe(one);
-    one.add({ id: 2_001, parent: null, epoch: 2_001 } as unknown as Turn);
-    expect(open("one")).not.toBe(one);
-    expect(loaded).toEqual(["one", "one"]);
-  });
-
-  it("passes the bound on to its index", () => {
-    const { scope } = smallScope();
-    for (let n = 1; n <= 50; n++) scope.index.insert(HERE, labels(n), n);
-    expect(scope.index.size).toBeLessThanOrEqual(10);
-  });
-
   it("starts from nothing, and hands over counters that only grow", () => {
     const { scope } = smallScope();
     expect(scope.drain().counters).toEqual(FIRST_COUNTERS);
@@ -60,15 +44,5 @@ describe("a scope's state", () => {
     scope.register.resolve([memory("a")]);
     scope.index.insert(HERE, labels(1), 1);
     expect(scope.drain().counters).toEqual({ nextLabel: 2, nextNode: 3, nextTurn: 3, requests: 1 });
-  });
-
-  it("weighs more the more it holds", () => {
-    const { scope } = smallScope();
-    const empty = scope.weight;
-    scope.register.resolve([memory("a", "x".repeat(10_000))]);
-    expect(scope.weight).toBeGreaterThan(empty + 20_000);
-    const before = scope.weight;
-    scope.index.insert(HERE, labels(1), 1);
-    expect(scope.weight).toBeGreaterThan(before);
   });
 });

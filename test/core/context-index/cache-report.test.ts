@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
-import { ownReport, reachOf } from "../../../src/core/context-index/cache-report.js";
+import { reachOf } from "../../../src/core/context-index/cache-report.js";
 import { KEEPS_ALL } from "../../../src/core/context-index/context-index.js";
-import { residencyModel } from "../../../src/core/context-index/residency.js";
 import { Chat, memory, system, UserScope, user } from "../compose/scope-fixture.js";
 import { blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
 import { anySequence } from "./served-sequences.js";
@@ -15,9 +14,6 @@ const bigs = (...names: readonly string[]) => names.map(big);
 const INSTRUCTIONS = system("Be kind. ".repeat(150));
 
 const MINUTE = 60_000;
-/** The TTL of the tests of age, in milliseconds. */
-const TTL = 60 * MINUTE;
-
 /** Composes one prompt with memories of these names, a minute after what was before. */
 function ask(scope: UserScope, ...names: readonly string[]): Composition {
   scope.now += MINUTE;
@@ -49,23 +45,6 @@ describe("a report of a full hit", () => {
     expect(expected(scope, "a", "d")).toBe(upTo(again, 2));
     scope.state.index.check();
   });
-
-  it("of more than was expected removes nothing either", () => {
-    const scope = new UserScope();
-    ask(scope, "a", "b");
-    const again = ask(scope, "a", "c");
-    expect(scope.report(again, again.plan.totalTokens)).toEqual({ tokensRemoved: 0 });
-    expect(expected(scope, "a", "b")).toBe(upTo(again, 2));
-  });
-
-  it("refreshes what it hit, for a model with a TTL", () => {
-    const scope = new UserScope(undefined, residencyModel({ kind: "ttl", ttlMs: TTL }));
-    const first = ask(scope, "a");
-    scope.now += TTL - MINUTE;
-    scope.report(first, 0);
-    scope.now += TTL - 2 * MINUTE;
-    expect(expected(scope, "a")).toBeGreaterThan(0);
-  });
 });
 
 describe("a report of a miss in the blocks", () => {
@@ -82,24 +61,6 @@ describe("a report of a miss in the blocks", () => {
     // "d" was behind the missed "b"; "e" was behind the hit "a" and used after "d", which was evicted by then.
     expect(expected(scope, "a", "b", "d")).toBe(upTo(again, 2));
     expect(expected(scope, "a", "e")).toBe(upTo(again, 2));
-  });
-
-  it("removes, too, what was used longer ago than what was missed, wherever it stood", () => {
-    const scope = new UserScope();
-    const other = () => scope.compose([system("Other instructions. ".repeat(50)), user("?")], bigs("z"));
-    other();
-    ask(scope, "a", "b", "d");
-    const again = ask(scope, "a", "b", "c");
-    scope.report(again, upTo(again, 1));
-    expect(other().plan.expectedCachedTokens).toBe(0);
-  });
-
-  it("removes nothing where nothing else was behind it", () => {
-    const scope = new UserScope();
-    ask(scope, "a", "b");
-    const again = ask(scope, "a", "b");
-    expect(scope.report(again, upTo(again, 1))).toEqual({ tokensRemoved: 0 });
-    expect(expected(scope, "a", "b")).toBe(upTo(again, 2));
   });
 });
 
@@ -151,25 +112,6 @@ describe("a late report", () => {
     expect(expected(scope, "e")).toBe(upTo(again, 1));
   });
 
-  it("does not make young what a later request used", () => {
-    const scope = new UserScope(undefined, residencyModel({ kind: "ttl", ttlMs: TTL }));
-    const first = ask(scope, "a");
-    ask(scope, "a");
-    scope.now += TTL - MINUTE;
-    scope.report(first, 0);
-    expect(expected(scope, "a")).toBe(0);
-  });
-
-  it("of a request that was evicted, or has left, changes nothing", () => {
-    const scope = new UserScope();
-    ask(scope, "a", "b");
-    const gone = ask(scope, "a", "c");
-    scope.evict(gone.leaf);
-    const before = scope.state.index.entries(100);
-    expect(scope.report(gone, 0)).toEqual({ tokensRemoved: 0 });
-    expect(scope.state.index.entries(100)).toEqual(before);
-  });
-
   it("of one of two requests sent at once does not take what the other had not written yet for gone", () => {
     const scope = new UserScope();
     ask(scope, "a");
@@ -180,16 +122,6 @@ describe("a late report", () => {
     expect(scope.report(second, upTo(second, 1))).toEqual({ tokensRemoved: 0 });
     scope.evict(second.leaf);
     expect(expected(scope, "a", "b")).toBe(upTo(first, 2));
-  });
-
-  it("changes nothing more when repeated", () => {
-    const scope = new UserScope();
-    ask(scope, "a", "b", "d");
-    const again = ask(scope, "a", "b", "c");
-    expect(scope.report(again, upTo(again, 1)).tokensRemoved).toBeGreaterThan(0);
-    const left = scope.state.index.entries(100);
-    expect(scope.report(again, upTo(again, 1))).toEqual({ tokensRemoved: 0 });
-    expect(scope.state.index.entries(100)).toEqual(left);
   });
 });
 
@@ -225,18 +157,6 @@ describe("a miss", () => {
   });
 });
 
-describe("a request's turn", () => {
-  it("is the time at which the index says that it was used, also after a reload and an eviction", () => {
-    const scope = new UserScope();
-    for (const names of [["a"], ["b"], ["a", "c"], []]) {
-      const { leaf, turn } = ask(scope, ...names);
-      expect(scope.state.index.entries(100).find(({ id }) => id === leaf)?.lastUsed).toBe(turn.id);
-      scope.restart();
-      if (names.length === 2) scope.evict(leaf);
-    }
-  });
-});
-
 describe("how far a report reaches", () => {
   const request = { plan: { expectedCachedTokens: 1_000, totalTokens: 1_200 } };
   const reach = (cachedTokens: number, promptTokens: number | null) => reachOf(request, { cachedTokens, promptTokens });
@@ -252,27 +172,6 @@ describe("how far a report reaches", () => {
   it("is scaled to the plan's estimates by the engine's own count of the prompt", () => {
     expect(reach(440, 600)).toBe((440 + 1) * 2 + 20);
     expect(reach(960, 1_440)).toBeCloseTo((960 + 16) / 1.2 + 20);
-  });
-
-  it("allows for more where the engine did not count the prompt, or says that it had no tokens", () => {
-    expect(reach(881, null)).toBe(881 + 1 + 100);
-    expect(reach(881, 0)).toBe(881 + 1 + 100);
-  });
-
-  it("is without the tools that come first, as far as their count may be off", () => {
-    const [besideTokens, promptTokens] = [10_000, 11_200];
-    const reachAfter = (cachedTokens: number) => reachOf(request, { cachedTokens, promptTokens, besideTokens });
-    const error = (0.25 * besideTokens * 1_200) / promptTokens;
-    expect(reachAfter(10_881)).toBeCloseTo(881 + 1 + error + 20);
-    expect(reachAfter(10_001)).toBeCloseTo(1 + 1 + error + 20);
-    expect(reachAfter(0)).toBe(20);
-    expect(reachOf(request, { cachedTokens: 11_881, promptTokens: null, besideTokens })).toBe(1_881 + 1 + 2_500 + 100);
-  });
-
-  it("is of the prompt where the engine's template left the tools out", () => {
-    const report = { cachedTokens: 881, promptTokens: 1_200, besideTokens: 10_000 };
-    expect(reachOf(request, report)).toBe(reach(881, 1_200));
-    expect(ownReport(report, 1_200)).toEqual({ cachedTokens: 881, promptTokens: 1_200 });
   });
 
   it("takes a short prefix as hit where no step of the engine's could show it", () => {

@@ -29,13 +29,4 @@ describe("context index, greedy walk", () => {
     expect(served.index.walk(ELSEWHERE, new Set(labels(1)))).toEqual({ labels: [], searchPath: [] });
     expect(served.index.drain()).toEqual({ upserted: [], removed: [] });
   });
-
-  it("can miss a longer prefix, which the exact search finds", () => {
-    const served = new ServedSequences();
-    served.serve(HERE, labels(1, 9));
-    served.serve(HERE, labels(2, 1, 3));
-    const wanted = labels(1, 2, 3);
-    expect(served.index.walk(HERE, new Set(wanted)).labels).toEqual([1]);
-    expect(served.index.search(HERE, new Map(wanted.map((block) => [block, 1]))).labels).toEqual([2, 1, 3]);
-  });
 });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { residencyModel } from "../../../src/core/context-index/residency.js";
-import type { Digest } from "../../../src/core/text/ids.js";
 import { describeResidencyModel } from "./residency.suite.js";
 import { blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
 import { HERE, label, labels } from "./served-sequences.js";
@@ -53,40 +52,6 @@ describe("residency: ttl", () => {
     expect(heldOf(prompts, [long, other, short])).toEqual([false, false, true]);
     expect(prompts.index.hasAnchor(HERE)).toBe(true);
   });
-
-  it("keeps all turns before one that was used, also after a reload, and one by one without it", () => {
-    const prompts = ttl();
-    const first = prompts.serve(labels(1));
-    prompts.now = TTL_MS - 1;
-    const second = prompts.serve(labels(2), first);
-    prompts.now = TTL_MS + 1;
-    prompts.reload();
-    prompts.expire();
-    expect(heldOf(prompts, [first, second])).toEqual([true, true]);
-    // The engine dropped the later turn only: its use of the earlier one still counts.
-    prompts.index.evict(second.node);
-    prompts.expire();
-    expect(heldOf(prompts, [first, second])).toEqual([true, false]);
-    prompts.now = 2 * TTL_MS;
-    prompts.expire();
-    expect(prompts.index.size).toBe(0);
-  });
-
-  it("counts from a report's time where it came later, unless a later request used the same", () => {
-    const prompts = ttl();
-    const [one, two] = [prompts.serve(labels(1)), prompts.serve(labels(2))];
-    prompts.now = 1_000;
-    prompts.index.refresh(one.node, one.clock, prompts.now);
-    const again = prompts.serve(labels(2));
-    prompts.index.refresh(two.node, two.clock, 5_000);
-    expect(again.node).toBe(two.node);
-    prompts.now = TTL_MS + 999;
-    prompts.expire();
-    expect(heldOf(prompts, [one, two])).toEqual([true, true]);
-    prompts.now = TTL_MS + 1_000;
-    prompts.expire();
-    expect(prompts.index.size).toBe(0);
-  });
 });
 
 describe("residency: capacity", () => {
@@ -99,15 +64,6 @@ describe("residency: capacity", () => {
     prompts.serve(labels(1, 3));
     const blocks = [1, 2, 3].reduce((sum, n) => sum + blockTokens(label(n)), 0);
     expect(prompts.index.tokens).toBe(HEAD_TOKENS + blocks + 2 * TAIL);
-  });
-
-  it("counts a conversation as its last prompt: each turn's prefix is the prompt of the turn before", () => {
-    const prompts = capacity(1_000_000);
-    let turn = prompts.serve(labels(1, 2));
-    for (const blocks of [labels(3), labels(), labels(4, 5), labels(6)]) turn = prompts.serve(blocks, turn);
-    expect(prompts.index.tokens).toBe(turn.tokens);
-    prompts.reload();
-    expect(prompts.index.tokens).toBe(turn.tokens);
   });
 
   it("evicts the least recently used until the rest fits, the end of a prompt before its start", () => {
@@ -136,18 +92,6 @@ describe("residency: capacity", () => {
     expect(prompts.index.evict(again.node)).toBe(true);
     expect(prompts.index.size).toBe(0);
   });
-
-  it("takes the latest turns of an idle conversation first, and of a used one none before the others", () => {
-    const prompts = capacity(64);
-    const idle = [prompts.serve(labels(1))];
-    for (const n of [2, 3]) idle.push(prompts.serve(labels(n), idle.at(-1)));
-    const other = prompts.serve(labels(8));
-    prompts.expire();
-    expect(heldOf(prompts, [...idle, other])).toEqual([true, true, false, true]);
-    const again = prompts.serve(labels(4), idle[1]);
-    prompts.expire();
-    expect(heldOf(prompts, [...idle.slice(0, 2), other, again])).toEqual([true, true, false, true]);
-  });
 });
 
 describe("residency models", () => {
@@ -155,31 +99,6 @@ describe("residency models", () => {
     expect(() => residencyModel({ kind: "ttl", ttlMs: 0 })).toThrow(RangeError);
     expect(() => residencyModel({ kind: "capacity", tokens: -1 })).toThrow("tokens is -1, not above 0");
     expect(() => residencyModel({ kind: "ttl-and-capacity", ttlMs: 1, tokens: Number.NaN })).toThrow(RangeError);
-  });
-
-  it("take nodes of before their times and tokens were kept for long unused, and for light", () => {
-    const prompts = new ServedPrompts(residencyModel({ kind: "ttl", ttlMs: TTL_MS }));
-    const old = prompts.serve(labels(1, 2));
-    for (const row of prompts.rows.values()) Object.assign(row, { usedAt: 0, tokens: 0 });
-    prompts.reload();
-    prompts.index.check();
-    expect(prompts.index.tokens).toBe(blockTokens(label(1)) + blockTokens(label(2)));
-    prompts.now = 1_700_000_000_000;
-    const again = prompts.serve(labels(3));
-    expect(heldOf(prompts, [old, again])).toEqual([false, true]);
-  });
-
-  it("weigh a prefix stored before tokens were recorded once it is served again", () => {
-    const prompts = new ServedPrompts(residencyModel({ kind: "all" }));
-    const first = prompts.serve(labels(1));
-    const second = prompts.serve(labels(2), first);
-    for (const row of prompts.rows.values()) Object.assign(row, { tokens: 0 });
-    prompts.reload();
-    prompts.serve(labels(1));
-    prompts.serve(labels(2), first);
-    prompts.index.check();
-    expect(prompts.index.tokens).toBe(second.tokens);
-    expect(prompts.index.hasAnchor("elsewhere" as Digest)).toBe(false);
   });
 });
 

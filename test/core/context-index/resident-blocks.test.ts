@@ -76,57 +76,6 @@ describe("an engine's cached blocks, as its events say", () => {
     expect(blocks.residentTokens(chains)).toBe(0);
   });
 
-  it("count what others computed after the prompt was sent, and not what was evicted then", () => {
-    const blocks = whole();
-    blocks.take([stored(["a", "b"], null, upTo(8))]);
-    const sentAt = blocks.newest;
-    const mine = blocks.chainsOf(upTo(20), null);
-    // Another prompt begins alike, and displaces what this one found; this one computes the rest.
-    blocks.take([
-      removed(["b"]),
-      stored(["b", "x"], "a", [...upTo(4, 4), ...upTo(4, 90)]),
-      stored(["c", "d", "e"], "b", upTo(12, 8)),
-    ]);
-    expect(blocks.residentTokens(mine, sentAt)).toBe(8);
-    expect(blocks.residentTokens(blocks.chainsOf([...upTo(8), ...upTo(4, 90), 0], null), sentAt)).toBe(4);
-    // What is displaced after it was taken up had been found.
-    blocks.take([removed(["b", "d"])]);
-    expect(blocks.residentTokens(mine, sentAt)).toBe(8);
-    expect(blocks.residentTokens(mine)).toBe(4);
-  });
-
-  it("count the end of the answer before, and what another prompt that begins alike computed, though both are published after this one was sent", () => {
-    const blocks = whole();
-    const sentAt = blocks.newest;
-    blocks.take([stored(["a"], null, upTo(4)), stored(["b"], "a", upTo(4, 4))]);
-    blocks.take([stored(["c", "d"], "b", upTo(8, 8))]);
-    expect(blocks.residentTokens(blocks.chainsOf(upTo(16), null), sentAt)).toBe(8);
-  });
-
-  it("do not count what was computed of the prompt in the step before its last", () => {
-    const blocks = whole();
-    blocks.take([stored(["a"], null, upTo(4))]);
-    const sentAt = blocks.newest;
-    blocks.take([stored(["b", "c"], "a", upTo(8, 4))]);
-    blocks.take([stored(["d"], "c", upTo(4, 12))]);
-    expect(blocks.residentTokens(blocks.chainsOf(upTo(17), null), sentAt)).toBe(4);
-  });
-
-  it("stay known where the engine begins with blocks of another size and an empty cache", () => {
-    const blocks = whole();
-    blocks.take([stored(["a"], null, upTo(4))]);
-    blocks.forget(true);
-    blocks.take([stored(["z"], null, upTo(2), { blockTokens: 2 })]);
-    expect([blocks.isWhole, residentIn(blocks, upTo(4)), residentIn(blocks, upTo(4, 9))]).toEqual([true, 2, 0]);
-  });
-
-  it("begin anew where the engine's blocks have another size", () => {
-    const blocks = whole();
-    blocks.take([stored(["a"], null, upTo(4))]);
-    blocks.take([stored(["z"], null, upTo(2), { blockTokens: 2 })]);
-    expect([blocks.size, blocks.blockTokens, residentIn(blocks, upTo(4))]).toEqual([1, 2, 2]);
-  });
-
   it("are what an LRU cache of blocks holds, in any life", () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer({ min: 4, max: 40 }), (seed, capacity) => {

@@ -57,34 +57,6 @@ describe("a cache that all users share", () => {
     expect(asking.cache.capacity).toBeLessThan(17_200);
   });
 
-  it("says where its capacity comes from, and what the newest stream may have of it", () => {
-    const said = (engine: EngineCache, ...found: readonly (number | null)[]) => {
-      const asking = new Asking(new SharedCache(engine));
-      asking.ask("a", 1_000);
-      for (const cached of found) {
-        for (const stream of ["b", "c", "d"]) asking.ask(stream, 4_000);
-        asking.ask("a", 1_100, 1_000, cached);
-      }
-      const { capacityTokens, capacityFrom, shareTokens } = asking.cache.state;
-      // The others used 12,000 since its prompt before.
-      if (capacityTokens === null) expect(shareTokens).toBeNull();
-      else {
-        expect(shareTokens).toBeGreaterThanOrEqual(Math.floor(0.95 * capacityTokens - 12_000 - 4 * 16));
-        expect(shareTokens).toBeLessThanOrEqual(0.95 * capacityTokens);
-      }
-      return capacityFrom;
-    };
-    const read = new EngineCache();
-    read.read({ capacityTokens: 50_000, blockTokens: 16, computedTokens: null }, 0);
-    expect(said(new EngineCache(), 1_000)).toBeNull();
-    expect(said(new EngineCache(50_000), 1_000)).toBe("setting");
-    expect(said(read, 1_000)).toBe("engine");
-    expect(said(new EngineCache(), 0)).toBe("reports");
-    // Once it may have been a restart.
-    expect(said(new EngineCache(50_000), 0)).toBe("setting");
-    expect(said(new EngineCache(50_000), 0, 0)).toBe("reports");
-  });
-
   it("loses what has more above it than it holds, oldest first and a prompt from its end", () => {
     const asking = new Asking(new SharedCache(new EngineCache(10_000)));
     asking.ask("a", 6_000);
@@ -94,17 +66,6 @@ describe("a cache that all users share", () => {
     expect([asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([1_000, 2_000]);
     asking.ask("d", 5_000);
     expect([asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([2_000, 0]);
-  });
-
-  it("has what is used again on top, and once", () => {
-    const asking = new Asking(new SharedCache(new EngineCache(10_000)));
-    asking.ask("a", 4_000);
-    asking.ask("b", 4_000);
-    asking.ask("a", 4_500, 4_000);
-    asking.ask("c", 1_500);
-    expect(asking.cache.heldSince()).toBeNull();
-    asking.ask("d", 2_000);
-    expect([asking.cache.residentOf("b"), asking.cache.residentOf("a")]).toEqual([2_000, 6_500]);
   });
 
   it("gives a stream what the others leave of the cache, at least a fair share", () => {
@@ -124,32 +85,6 @@ describe("a cache that all users share", () => {
     for (let turn = 0; turn < 40; turn++) asking.ask(turn % 10 === 0 ? "b" : "a", 3_000, 3_000);
     expect(shares().slice(0, 2)).toEqual([9_500, 6_500]);
     expect(new SharedCache(new EngineCache()).shareOf("a")).toBe(ENDLESS);
-  });
-
-  it("has room for the whole blocks of prompts that keep to their shares, where they are computed together", () => {
-    const [blocks, blockTokens, answer] = [70, 128, 16];
-    const engine = new EngineCache();
-    engine.read({ capacityTokens: blocks * blockTokens, blockTokens, computedTokens: null }, 0);
-    const cache = new SharedCache(engine);
-    const streams = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    const totals = new Map(streams.map((stream) => [stream, 0]));
-    for (let turn = 0; turn < 20; turn++) {
-      // All in one millisecond.
-      const at = 10_000 * turn;
-      const sent = streams.map((stream) => {
-        const known = totals.get(stream) ?? 0;
-        const total = Math.floor(Math.min(cache.shareOf(stream), known + 300));
-        totals.set(stream, total);
-        const [requestId, cached] = [`${turn} ${stream}`, Math.min(known, total)];
-        cache.served({ stream, user: stream, requestId, at, total, cached, known, head: NO_HEAD });
-        return { requestId, report: { cachedTokens: cached - (cached % blockTokens), promptTokens: total } };
-      });
-      const taken = [...totals.values()].reduce((sum, total) => sum + Math.ceil((total + answer) / blockTokens), 0);
-      expect(taken, `turn ${turn}: ${[...totals.values()].join()}`).toBeLessThanOrEqual(blocks);
-      for (const { requestId, report } of sent) cache.reported(requestId, report, at + 5_000);
-    }
-    expect(Math.min(...totals.values())).toBeGreaterThan(500);
-    expect([...totals.values()].reduce((sum, total) => sum + total, 0)).toBeGreaterThan(7_000);
   });
 
   it("holds prompts that keep to their shares, and these use all of it", () => {
@@ -228,32 +163,6 @@ describe("a cache that all users share", () => {
     expect(cache.heldHead("instructions", 3_000)).toBe(3_000);
   });
 
-  it("believes reports more than what it was told", () => {
-    for (const told of [1_000, 1e12]) {
-      const asking = new Asking(new SharedCache(new EngineCache(told)));
-      for (let turn = 0; turn < 20; turn++) {
-        for (const stream of ["a", "b", "c", "d"]) asking.ask(stream, 2_000, 2_000, turn === 0 ? 0 : 2_000);
-        asking.ask(`long ${turn % 2}`, 20_000, turn < 2 ? 0 : 20_000, 0);
-      }
-      expect(asking.cache.capacity).toBeGreaterThan(7_000);
-      expect(asking.cache.capacity).toBeLessThan(60_000);
-    }
-  });
-
-  it("learns nothing from a miss behind a pause, nor from reports that say nothing", () => {
-    const asking = new Asking(new SharedCache(new EngineCache()));
-    asking.ask("a", 1_000);
-    asking.pause(3_600_000);
-    asking.ask("a", 1_100, 1_000, 0);
-    expect(asking.cache.capacity).toBe(ENDLESS);
-    asking.ask("a", 1_200, 1_100, -5);
-    asking.ask("a", 1_300, 1_200, Number.NaN);
-    asking.cache.reported("nobody's", { cachedTokens: 0, promptTokens: 0 }, 0);
-    expect(asking.cache.capacity).toBe(ENDLESS);
-    asking.ask("a", 1_400, 1_300, 1e300);
-    expect(asking.cache.capacity).toBe(ENDLESS);
-  });
-
   it("is full of everybody's prompts, and as large as a tenant's own reports say: one that lies misleads itself", () => {
     const engine = new EngineCache(10_000);
     const [honest, liar] = [new SharedCache(engine), new SharedCache(engine)];
@@ -279,53 +188,6 @@ describe("a cache that all users share", () => {
     expect(liar.capacity).toBeLessThan(2_000);
     expect(honest.residentOf("a")).toBe(9_000);
     expect(honest.shareOf("a")).toBe(8_500);
-  });
-
-  it("is as if a prompt had not been sent that the engine never got: displaces nothing, and hides no other client's", () => {
-    const send = (cache: SharedCache, stream: string, at: number, total: number, cached = 0) =>
-      cache.served({
-        stream,
-        user: stream,
-        requestId: `${stream} ${at}`,
-        at,
-        total,
-        cached,
-        known: cached,
-        head: NO_HEAD,
-      });
-    const told = (withdrawn: boolean) => {
-      const engine = new EngineCache();
-      const cache = new SharedCache(engine);
-      engine.read({ capacityTokens: 10_000, blockTokens: 16, computedTokens: 0 }, 0);
-      send(cache, "a", 1, 2_000);
-      send(cache, "b", 2, 3_000);
-      if (withdrawn) {
-        // Of a stream that is known, and a new one's.
-        send(cache, "a", 3, 6_000, 2_000);
-        send(cache, "c", 4, 4_000);
-        cache.withdrawn("c 4");
-        cache.withdrawn("a 3");
-        cache.withdrawn("a 3");
-      }
-      engine.read({ capacityTokens: 10_000, blockTokens: 16, computedTokens: 5_500 }, 5);
-      const of = (stream: string) => [cache.residentOf(stream), cache.shareOf(stream)];
-      return { of: ["a", "b", "c"].map(of), state: cache.state, foreign: engine.foreignTokens };
-    };
-    const { state, ...others } = told(true);
-    const { state: expected, ...same } = told(false);
-    expect(others).toEqual(same);
-    expect(others.foreign).toBe(500);
-    expect({ ...state, shareTokens: null }).toEqual({ ...expected, shareTokens: null });
-    // One that a later prompt went on from stays where that one put it; one that is unknown, or was reported, changes nothing.
-    const cache = new SharedCache(new EngineCache(10_000));
-    send(cache, "a", 1, 2_000);
-    send(cache, "a", 2, 2_500, 2_000);
-    cache.withdrawn("a 1");
-    cache.withdrawn("nobody's");
-    cache.reported("a 2", { cachedTokens: 2_000, promptTokens: 2_500 }, 3);
-    cache.withdrawn("a 2");
-    send(cache, "b", 4, 1_000);
-    expect(cache.residentOf("a")).toBe(9_000);
   });
 
   it("is the same again where all of a burst is refused, in any order: many prompts of one stream, with instructions that many share", () => {
@@ -370,71 +232,6 @@ describe("a cache that all users share", () => {
     );
   });
 
-  it("takes tools, which an engine counts before the instructions, for none of a prompt's own", () => {
-    const cache = new SharedCache(new EngineCache(100_000));
-    const [head, tools, total] = [{ digest: "x", tokens: 500 }, 3_000, 4_500];
-    let at = 0;
-    const send = (stream: string, of: number, found: number) => {
-      const requestId = `${++at}`;
-      const prompt = { stream, user: stream, requestId, at, total: of, cached: Math.min(of, 4_500), known: 4_500 };
-      cache.served({ ...prompt, head });
-      cache.reported(requestId, { cachedTokens: found, promptTokens: of + tools, besideTokens: tools }, at);
-    };
-    for (let turn = 0; turn < 40; turn++) {
-      // All of its own is displaced; tools, in a form that takes somewhat more, and instructions are in every prompt.
-      send("a", total, turn === 0 ? 0 : 3_700);
-      for (let other = 0; other < 40; other++) send(`${turn} ${other}`, 4_500, 3_700);
-    }
-    expect(cache.capacity).toBeGreaterThan(90_000);
-    expect(cache.capacity).toBeLessThan(110_000);
-  });
-
-  it("learns nothing of its size from what an engine's restart lost, seen before the report or after it", () => {
-    for (const isSeenFirst of [false, true]) {
-      const engine = new EngineCache();
-      const cache = new SharedCache(engine);
-      let computed = 0;
-      const read = (at: number) =>
-        engine.read({ capacityTokens: 500_000, blockTokens: 16, computedTokens: computed }, at);
-      const serve = (stream: string, at: number) => {
-        const prompt = { stream, user: stream, requestId: `${stream} ${at}`, at, total: 9_000 };
-        cache.served({ ...prompt, cached: 9_000, known: 9_000, head: NO_HEAD });
-      };
-      const report = (stream: string, at: number, cachedTokens: number) =>
-        cache.reported(`${stream} ${at}`, { cachedTokens, promptTokens: 9_000 }, at + 100);
-      const streams = ["a", "b", "c", "d"];
-      for (let turn = 0; turn < 3; turn++)
-        for (const [n, stream] of streams.entries()) {
-          const at = 10_000 * turn + 1_000 * n;
-          serve(stream, at);
-          report(stream, at, turn === 0 ? 0 : 9_000);
-          computed += turn === 0 ? 9_000 : 10;
-          read(at + 500);
-        }
-      // It is started again, and computes all that follows.
-      computed = 36_000;
-      for (const [n, stream] of streams.entries()) serve(stream, 40_000 + n);
-      const reportAll = () => {
-        for (const [n, stream] of streams.entries()) report(stream, 40_000 + n, 0);
-      };
-      if (!isSeenFirst) reportAll();
-      read(41_000);
-      if (isSeenFirst) reportAll();
-      expect(cache.capacity).toBe(500_000);
-    }
-  });
-
-  it("keeps the order of use where a prompt is counted late, or a clock is set back", () => {
-    const cache = new SharedCache(new EngineCache(100_000));
-    const serve = (stream: string, at: number, total: number) =>
-      cache.served({ stream, user: stream, requestId: stream, at, total, cached: 0, known: 0, head: NO_HEAD });
-    serve("b", 1_002, 5_000);
-    serve("a", 1_000, 60_000);
-    // Nothing came after it, so all but the margin is its own.
-    expect(cache.residentOf("a")).toBe(100_000);
-    expect(cache.shareOf("a")).toBe(95_000);
-  });
-
   it("learns nothing from the miss of a prompt whose client left before the engine said anything of it", () => {
     const asking = new Asking(new SharedCache(new EngineCache()));
     for (let turn = 0; turn < 8; turn++) {
@@ -448,44 +245,6 @@ describe("a cache that all users share", () => {
     asking.pause(5_000);
     asking.ask("a", 3_500, 2_500, 1_000);
     asking.ask("a", 4_000, 3_000, 1_000);
-    expect(asking.cache.capacity).toBeLessThan(ENDLESS);
-  });
-
-  it("… nor from that of a later one, where those between had nothing in common with it, or were never reported", () => {
-    const asking = new Asking(new SharedCache(new EngineCache()));
-    asking.ask("a", 2_000);
-    asking.leave();
-    asking.ask("a", 1_000, 0, 0);
-    asking.ask("a", 1_500);
-    asking.ask("a", 2_100, 1_900, 0);
-    expect(asking.cache.capacity).toBe(ENDLESS);
-    // A client may leave when its stream's next prompt was sent already.
-    asking.ask("b", 2_000);
-    const left = asking.newest;
-    asking.ask("b", 1_000);
-    asking.cache.interrupted(left);
-    asking.pause(5_000);
-    asking.ask("b", 2_100, 900, 0);
-    expect(asking.cache.capacity).toBe(ENDLESS);
-    asking.ask("b", 2_200, 2_100, 0);
-    expect(asking.cache.capacity).toBeLessThan(ENDLESS);
-  });
-
-  it("… nor where a prompt that was sent before its client left is taken back after", () => {
-    const asking = new Asking(new SharedCache(new EngineCache()));
-    asking.ask("a", 2_000);
-    const left = asking.newest;
-    asking.ask("a", 2_100, 2_000);
-    asking.cache.interrupted(left);
-    asking.cache.withdrawn(asking.newest);
-    asking.ask("a", 2_200, 2_000, 0);
-    expect(asking.cache.capacity).toBe(ENDLESS);
-    // Of one that is taken back itself nothing is left to doubt.
-    asking.ask("b", 2_000);
-    asking.ask("b", 2_100, 2_000);
-    asking.leave();
-    asking.cache.withdrawn(asking.newest);
-    asking.ask("b", 2_200, 2_000, 0);
     expect(asking.cache.capacity).toBeLessThan(ENDLESS);
   });
 

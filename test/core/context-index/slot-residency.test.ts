@@ -80,21 +80,6 @@ describe("the slot for a prompt", () => {
     ).toBe(1);
   });
 
-  it("is the least recently used one where none shares over a tenth of what it holds", () => {
-    const free = [
-      slot({ shared: 100, lastUsed: 5 }),
-      slot({ shared: 0, lastUsed: 3 }),
-      slot({ shared: 99, lastUsed: 4 }),
-    ];
-    expect(chooseSlot(free)).toBe(1);
-    expect(chooseSlot([slot({ shared: 101, lastUsed: 5 }), slot({ lastUsed: 3 })])).toBe(0);
-  });
-
-  it("is an unused one before any that holds something", () => {
-    const free = [slot({ lastUsed: 1 }), slot({ tokens: 0, lastUsed: 0 })];
-    expect(chooseSlot(free)).toBe(1);
-  });
-
   it("is always one of the free ones, and the least recently used of equal matches", () => {
     const any = fc.record({
       tokens: fc.nat(50),

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { WITHDRAWN } from "../../../src/core/blocks/context-block.js";
 import { retained, standingOf } from "../../../src/core/conversation/conversation.js";
 import { bestAgain, paperAnnotations, sectionsHaveLabels } from "../../../src/core/conversation/injecting.js";
-import { type Injection, isEmptyInjection, labelsIn, NOTHING_INJECTED } from "../../../src/core/prompt/section.js";
+import { type Injection, labelsIn } from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { label, labels } from "../context-index/served-sequences.js";
 
@@ -78,29 +78,5 @@ describe("lines that quote", () => {
         [6, WITHDRAWN],
       ]),
     );
-  });
-});
-
-describe("an injection", () => {
-  const injection: Injection = {
-    blocks: [
-      { label: label(5), replaces: labels(1, 2) },
-      { label: label(6), replaces: [] },
-    ],
-    annotations: [
-      { kind: "restored", label: label(3), replaces: labels(4) },
-      { kind: "order", labels: labels(6, 5) },
-      { kind: "location", labels: labels(3) },
-    ],
-  };
-
-  it("names every label that occurs in it in any role", () => {
-    expect(labelsIn(injection)).toEqual(new Set([1, 2, 3, 4, 5, 6]));
-  });
-
-  it("is empty only without blocks and annotations", () => {
-    expect(isEmptyInjection(NOTHING_INJECTED)).toBe(true);
-    expect(isEmptyInjection({ ...injection, annotations: [] })).toBe(false);
-    expect(isEmptyInjection({ ...injection, blocks: [] })).toBe(false);
   });
 });

@@ -15,7 +15,7 @@ import {
   user,
 } from "../compose/scope-fixture.js";
 import { hostileText } from "../escaping/hostile-text.js";
-import { expectPromises, sectionsOf, textsIn } from "../prompt/prompt-promises.js";
+import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
 
 /** Few memories with few texts, so that they come back, change, share a text and conflict. */
 const anyMemories = fc.array(
@@ -76,22 +76,6 @@ describe("a conversation", () => {
     fc.assert(conversation, { numRuns: 300 });
   });
 
-  it("moves a turn's memories only where a branch of it is cached: no other prompt shares what stands there", () => {
-    const scope = new UserScope();
-    const opening = [user("Hello.")];
-    for (let n = 0; n < 2; n++) scope.compose(opening, memories("f", "e", "d", "c", "b", "a"));
-    scope.compose(opening, memories("c", "d"), { conversation: "x" });
-    const next = [...opening, assistant("Hi."), user("Which?")];
-    const first = scope.compose(next, memories("a", "b", "e", "f"), { conversation: "x" });
-    expect(first.memories.map(({ memoryId }) => memoryId)).toEqual(["a", "b", "e", "f"]);
-    expect([first.plan.orderChanged, first.annotations]).toEqual([false, []]);
-    // Asked again with another order, and one more: a sibling of that turn, which begins with its memories.
-    const again = scope.compose(next, memories("g", "f", "e", "b", "a"), { conversation: "x" });
-    expect(again.plan.orderChanged).toBe(true);
-    expect(again.memories.filter(({ placement }) => placement === "cached_prefix")).toHaveLength(4);
-    expectPromises(again, memories("g", "f", "e", "b", "a"));
-  });
-
   it("has every text asked for in the prompt once, every reference resolved, and every memory accounted for", () => {
     const conversation = fc.property(anyConversation, (turns) => {
       play(turns, (composition, turn) => expectPromises(composition, turn.memories));
@@ -137,78 +121,6 @@ describe("a conversation", () => {
     ]);
   });
 
-  it("names no best where it stands first of what the turn gives, and the beginning of a long one elsewhere", () => {
-    const chat = new Chat(new UserScope());
-    const long = memory("long", `${"A long story. ".repeat(40)}\nThe end.`);
-    chat.ask("One?", [...memories("a"), long]);
-    chat.answer("1");
-    expect(chat.ask("Two?", memories("b", "a")).annotations).toEqual([]);
-    chat.answer("2");
-    const third = chat.ask("Three?", [long, ...memories("a")]);
-    expect(third.annotations).toEqual([`Most relevant: ${long.text.slice(0, 400).trimEnd()}…`]);
-    expectPromises(third, [long, ...memories("a")]);
-  });
-
-  it("with labels gives only what is new, and refers to the rest", () => {
-    const chat = new Chat(new UserScope(), "chat", undefined, LABELLED);
-    chat.ask("One?", memories("a", "b", "c"));
-    chat.answer("1");
-    const { messages, memories: placed, annotations } = chat.ask("Two?", memories("c", "d", "a"));
-    expect(messages.at(-1)).toEqual(
-      user(
-        "<memories>\n4 The user's d is known.\n</memories>\nPlease refer to [3] in the previous conversation.\nPlease refer to [1] in the previous conversation.\n\nTwo?",
-      ),
-    );
-    expect(annotations).toHaveLength(2);
-    expect(placed).toEqual([
-      { label: 4, memoryId: "d", placement: "new", rank: 1, replaces: [] },
-      { label: 3, memoryId: "c", placement: "earlier_turn", rank: 0, replaces: [] },
-      { label: 1, memoryId: "a", placement: "earlier_turn", rank: 2, replaces: [] },
-    ]);
-  });
-
-  it("with labels refers to what was given earlier, and to nothing when told not to", () => {
-    const names = Array.from({ length: 15 }, (_, n) => `m${n}`);
-    const chat = new Chat(new UserScope());
-    chat.ask("One?", memories(...names), LABELLED);
-    chat.answer("1");
-    const { annotations } = chat.ask("Two?", memories(...names), LABELLED);
-    expect(annotations).toEqual(names.map((_, at) => `Please refer to [${at + 1}] in the previous conversation.`));
-    chat.answer("2");
-    const silent = chat.ask("Three?", memories(...names), { annotations: false });
-    expect(silent.annotations).toEqual([]);
-    expect(silent.messages.at(-1)).toEqual(user("Three?"));
-    expectPromises(silent, memories(...names));
-  });
-
-  it("names no best that the section before has, where nothing new is given", () => {
-    const chat = new Chat(new UserScope());
-    chat.ask("One?", memories("a", "b"));
-    chat.answer("1");
-    const second = chat.ask("Two?", memories("b", "a"));
-    expect(second.messages.at(-1)).toEqual(user("Two?"));
-    expectPromises(second, memories("b", "a"));
-    chat.answer("2");
-    const third = chat.ask("Three?", memories("b", "c"));
-    expect(third.annotations).toEqual(["Most relevant: The user's b is known."]);
-    expectPromises(third, memories("b", "c"));
-    chat.answer("3");
-    expect(chat.ask("Four?", memories("b")).messages.at(-1)).toEqual(user("Four?"));
-  });
-
-  it("names no best when told not to", () => {
-    const chat = new Chat(new UserScope());
-    chat.ask("One?", memories("a", "b"));
-    chat.answer("1");
-    chat.ask("Two?", memories("c"));
-    chat.answer("2");
-    const silent = chat.ask("Three?", memories("b"), { annotations: false });
-    expect(silent.annotations).toEqual([]);
-    expect(silent.messages.at(-1)).toEqual(user("Three?"));
-    expectPromises(silent, memories("b"));
-    expect(chat.again(memories("b")).annotations).toEqual(["Most relevant: The user's b is known."]);
-  });
-
   it("that began with labels goes on with them, and one that began without goes on so, whatever is asked for later", () => {
     const [labelled, listed] = [new Chat(new UserScope()), new Chat(new UserScope())];
     labelled.ask("One?", [memory("home", "Lives in Oslo."), ...memories("a")], LABELLED);
@@ -230,15 +142,6 @@ describe("a conversation", () => {
     expect(other.memories).toEqual(second.memories);
   });
 
-  it("takes the form that is asked for where nothing that it gave is left", () => {
-    const chat = new Chat(new UserScope());
-    chat.ask("One?", memories("a"), { ...LABELLED, retention: "ephemeral" });
-    chat.answer("1");
-    const second = chat.ask("Two?", memories("a", "b"));
-    expect(sectionsOf(second.messages).map(({ blocks }) => blocks.map(({ label }) => label))).toEqual([[null, null]]);
-    expectPromises(second, memories("a", "b"));
-  });
-
   it("says once that a text no longer holds, however often it is replaced after that", () => {
     const chat = new Chat(new UserScope());
     const said = ["Oslo", "Rome", "Bonn", "Rome"].map((town, n) => {
@@ -254,17 +157,6 @@ describe("a conversation", () => {
       ["No longer true: Lives in Rome."],
       ["Current again: Lives in Rome.", "No longer true: Lives in Bonn."],
     ]);
-  });
-
-  it("leaves a question untouched that retrieved nothing, and goes on", () => {
-    const chat = new Chat(new UserScope());
-    chat.ask("One?", memories("a"));
-    chat.answer("1");
-    expect(chat.ask("Two?").messages.at(-1)).toEqual(user("Two?"));
-    chat.answer("2");
-    const third = chat.ask("Three?", memories("a", "b"));
-    expect(third.plan.stableMessages).toBe(4);
-    expectPromises(third, memories("a", "b"));
   });
 
   it('"replaying a conversation compares plain history with plain history: turn 2 must not lose the only copy of turn 1\'s blocks"', () => {
@@ -292,15 +184,6 @@ describe("a conversation with tools", () => {
     expect(next.plan.stableMessages).toBe(tail.messages.length);
     expectPromises(next, memories("a", "b"));
   });
-
-  it("adds no message after a tool's result for mere references", () => {
-    const chat = new Chat(new UserScope());
-    chat.ask("One?", memories("a", "b"));
-    const tail = chat.send(toolExchange("42"), memories("b", "a"));
-    expect(tail.messages.slice(-2)).toEqual(toolExchange("42"));
-    expect(tail.annotations).toEqual([]);
-    expectPromises(tail, memories("b", "a"));
-  });
 });
 
 describe("conversations of one user", () => {
@@ -321,23 +204,5 @@ describe("conversations of one user", () => {
       ["c", "new"],
     ]);
     expect(elsewhere.plan.expectedCachedTokens).toBe(0);
-  });
-
-  it("go on side by side, each append-only, and refer to nothing that stands in the other only", () => {
-    const scope = new UserScope();
-    const chats = [new Chat(scope, "one"), new Chat(scope, "two")] as const;
-    const prompts: ChatMessage[][] = [[], []];
-    for (let n = 0; n < 6; n++) {
-      for (const [at, chat] of chats.entries()) {
-        const requested = memories(`m${n}`, `m${(n * 3 + at) % 5}`, "always");
-        const composition = chat.ask(`Question ${n}`, requested);
-        expectPromises(composition, requested);
-        const before = prompts[at] ?? [];
-        expect(composition.messages.slice(0, before.length)).toEqual(before);
-        prompts[at] = [...composition.messages];
-        chat.answer(`Answer ${n} of ${chat.id}`);
-      }
-    }
-    expect(sectionsOf(prompts[1] ?? []).length).toBe(6);
   });
 });

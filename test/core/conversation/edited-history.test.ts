@@ -33,15 +33,6 @@ describe("a history that was edited", () => {
     expectPromises(composition, memories("a", "c", "d"));
   });
 
-  it("keeps what stood before an edited answer", () => {
-    const { chat, prompts } = threeTurns();
-    chat.history[4] = assistant("Answer 1, better put");
-    const composition = chat.ask("Question 3", memories("a", "c", "d"));
-    expect(composition.messages.slice(0, 4)).toEqual(prompts[1]);
-    expect(composition.plan.stableMessages).toBe(4);
-    expectPromises(composition, memories("a", "c", "d"));
-  });
-
   it("finds the earlier branch again, byte for byte, when the edit is taken back", () => {
     const { chat, prompts } = threeTurns();
     const original = [...chat.history];
@@ -52,17 +43,6 @@ describe("a history that was edited", () => {
     expect(composition.messages.slice(0, prompts[2]?.length)).toEqual(prompts[2]);
     expect(composition.plan.stableMessages).toBe(prompts[2]?.length);
     expectPromises(composition, memories("d", "c"));
-  });
-
-  it("goes on append-only on the new branch", () => {
-    const { chat } = threeTurns();
-    chat.history[3] = user("Question 1, better put");
-    const edited = chat.ask("Question 3", memories("c", "e"));
-    chat.answer("Answer 3");
-    const next = chat.ask("Question 4", memories("e", "f"));
-    expect(next.messages.slice(0, edited.messages.length)).toEqual(edited.messages);
-    expect(codes(next)).toEqual([]);
-    expectPromises(next, memories("e", "f"));
   });
 });
 
@@ -76,29 +56,6 @@ describe("a last question that is asked again", () => {
     expect(second.plan.expectedCachedTokens).toBeGreaterThan(first.plan.expectedCachedTokens);
     expect(codes(second)).toEqual(["history_diverged"]);
   });
-
-  it("reuses the blocks that it was given the first time when other memories come back", () => {
-    const { chat } = threeTurns();
-    chat.ask("Question 3", memories("e", "f", "g"));
-    const second = chat.again(memories("g", "h", "f", "e"));
-    expect(second.memories.map(({ memoryId, placement }) => [memoryId, placement])).toEqual([
-      ["e", "cached_prefix"],
-      ["f", "cached_prefix"],
-      ["g", "cached_prefix"],
-      ["h", "new"],
-    ]);
-    expectPromises(second, memories("g", "h", "f", "e"));
-  });
-
-  it("continues from the newer of the two prompts", () => {
-    const { chat } = threeTurns();
-    chat.ask("Question 3", memories("e"));
-    const second = chat.again(memories("f"));
-    chat.answer("Answer 3");
-    const next = chat.ask("Question 4", memories("e", "f"));
-    expect(next.messages.slice(0, second.messages.length)).toEqual(second.messages);
-    expectPromises(next, memories("e", "f"));
-  });
 });
 
 describe("a history whose oldest turns were cut", () => {
@@ -110,16 +67,6 @@ describe("a history whose oldest turns were cut", () => {
     expect(composition.annotations).toEqual([]);
     expect(codes(composition)).toEqual(["history_diverged"]);
     expectPromises(composition, memories("a", "c", "d"));
-  });
-
-  it("goes on append-only from the cut", () => {
-    const { chat } = threeTurns();
-    chat.history.splice(1, 2);
-    const cut = chat.ask("Question 3", memories("a", "c"));
-    chat.answer("Answer 3");
-    const next = chat.ask("Question 4", memories("a", "e"));
-    expect(next.messages.slice(0, cut.messages.length)).toEqual(cut.messages);
-    expectPromises(next, memories("a", "e"));
   });
 });
 
@@ -147,32 +94,6 @@ describe("a history that comes back with memprefix's text in it", () => {
     expect(JSON.stringify(actual.messages)).toBe(JSON.stringify(expected.messages));
     expect(actual.plan).toEqual(expected.plan);
     expect(codes(actual)).toEqual(["injected_text_removed"]);
-  });
-
-  it("is continued where the section is a part of its own", () => {
-    const chat = new Chat(new UserScope());
-    const first = chat.send([{ role: "user", content: [{ type: "text", text: "One?" }] }], memories("a"));
-    chat.history.splice(0, chat.history.length, ...first.messages);
-    chat.answer("1");
-    const second = chat.ask("Two?", memories("a", "b"));
-    expect(second.messages.slice(0, first.messages.length)).toEqual(first.messages);
-    expect(codes(second)).toEqual(["injected_text_removed"]);
-    expectPromises(second, memories("a", "b"));
-  });
-
-  it("holds no text twice where the client made parts of its texts", () => {
-    const { chat, prompts } = threeTurns();
-    const echoed = (prompts[2] ?? []).map((message) => ({
-      ...message,
-      content: [{ type: "text", text: String(message.content) }],
-    }));
-    chat.history.splice(0, 6, ...echoed);
-    const composition = chat.ask("Question 3", memories("a", "b", "c", "d"));
-    expectPromises(composition, memories("a", "b", "c", "d"));
-    expect(JSON.stringify(composition.messages).match(/(- |Most relevant: )The user's a is known/g)).toEqual([
-      "- The user's a is known",
-      "Most relevant: The user's a is known",
-    ]);
   });
 
   it("is cleaned where another conversation's text, or a forgotten memory's, comes back", () => {

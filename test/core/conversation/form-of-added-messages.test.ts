@@ -1,11 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  Conversation,
-  RETENTION_NAMES,
-  recallHistory,
-  type Turn,
-} from "../../../src/core/conversation/conversation.js";
+import { RETENTION_NAMES } from "../../../src/core/conversation/conversation.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { assistant, memory, toolExchange, UserScope, user } from "../compose/scope-fixture.js";
 import { expectPromises } from "../prompt/prompt-promises.js";
@@ -73,14 +68,5 @@ describe("the messages of a prompt", () => {
       }
     });
     fc.assert(property, { numRuns: 150 });
-  });
-
-  it("stay a text where a version that knew no other form sent them so", () => {
-    const history = [user("Look."), ...toolExchange("22 °C")].map((message) => written(message, "parts"));
-    const { turn } = new UserScope().compose(history, [memory("m1")], { conversation: "c" });
-    expect(turn.placement).toBe("after-tool-result-as-parts");
-    const sent: Turn = { ...turn, placement: "after-tool-result" };
-    const recalled = recallHistory(new Conversation([sent]), [...history, user("And now?")], () => false, false);
-    expect(recalled.turns).toMatchObject([{ placement: "after-tool-result", isRestated: false }]);
   });
 });

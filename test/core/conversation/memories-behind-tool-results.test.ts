@@ -68,24 +68,6 @@ describe("memories behind tool results, in either place", () => {
     fc.assert(property, { numRuns: 250 });
   });
 
-  it("never count on more of the cache than earlier prompts have in common with this one", () => {
-    const property = fc.property(anyConversation, (turns) => {
-      const scope = new UserScope();
-      const history: ChatMessage[] = [];
-      const earlier: string[] = [];
-      for (const [n, turn] of turns.entries()) {
-        history.push(...added(turn, n));
-        const { messages, plan } = scope.compose(history, turn.found, optionsOf(turn));
-        const text = messages.map((message) => JSON.stringify(message)).join("\n");
-        const shared = Math.max(0, ...earlier.map((other) => sharedCharacters(other, text)));
-        const slack = text.split("\\n").length + 5 * messages.length + 2;
-        expect(plan.expectedCachedTokens).toBeLessThanOrEqual(shared / 4 + slack);
-        earlier.push(text);
-      }
-    });
-    fc.assert(property, { numRuns: 250 });
-  });
-
   it("are the same after a restart, and are known when the prompt comes back", () => {
     const property = fc.property(anyConversation, (turns) => {
       const [steady, restarted, echoed] = [new UserScope(), new UserScope(), new UserScope()];
@@ -166,15 +148,6 @@ describe("a prompt that may have only so many tokens", () => {
     expect(tooLong).toBeGreaterThan(0);
   });
 
-  it("passes over what is too long for what is not, the most relevant first", () => {
-    const scope = new UserScope();
-    const found = [memory("a"), memory("long", "word ".repeat(4_000)), memory("b"), memory("c")];
-    const composition = scope.compose([user("Q")], found, { maxPromptTokens: 60 });
-    expect(composition.memories.map(({ memoryId }) => memoryId)).toEqual(["a", "b", "c"]);
-    expect(composition.warnings).toMatchObject([{ code: "memory_left_out", memoryIds: ["long"] }]);
-    expect(composition.plan.totalTokens).toBeLessThanOrEqual(60);
-  });
-
   it("starts afresh once its replay does not fit, and continues from there", () => {
     const scope = new UserScope();
     const history: ChatMessage[] = [];
@@ -194,9 +167,3 @@ describe("a prompt that may have only so many tokens", () => {
     expect(starts).toBeLessThan(4);
   });
 });
-
-function sharedCharacters(a: string, b: string): number {
-  let at = 0;
-  while (at < a.length && a[at] === b[at]) at++;
-  return at;
-}

@@ -1,24 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
-import {
-  DROPS_NOTHING,
-  type Dropping,
-  RETENTION_NAMES,
-  type RetentionName,
-  standingInjections,
-} from "../../../src/core/conversation/conversation.js";
+import { RETENTION_NAMES, type RetentionName } from "../../../src/core/conversation/conversation.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
-import { messagesTokens } from "../../../src/core/prompt/prompt.js";
-import { NOTHING_INJECTED } from "../../../src/core/prompt/section.js";
-import type { Label } from "../../../src/core/text/ids.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import {
   anyForm,
   assistant,
   Chat,
   type ComposeOptions,
-  countTokens,
   FORMS,
   LABELLED,
   memories,
@@ -170,18 +160,6 @@ describe("retention", () => {
     ] as const;
 
     it.each(POINTING)(
-      "keep: blocks and annotations stay, and what stands is referred to, %s",
-      (_form, options, wanted, before, last) => {
-        const { third } = askedAfter("keep", options, wanted);
-        expect(sectionsOf(third.messages).map(({ blocks, annotations }) => [blocks.length, annotations])).toEqual([
-          [2, []],
-          [1, [before]],
-          [0, [last]],
-        ]);
-      },
-    );
-
-    it.each(POINTING)(
       "volatile: blocks stay, what pointed at them goes, %s",
       (_form, options, wanted, _before, last) => {
         const { third } = askedAfter("volatile", options, wanted);
@@ -202,17 +180,6 @@ describe("retention", () => {
         "The user's c is known.",
       ]);
       expect(third.memories).toMatchObject([{ placement: "new" }]);
-    });
-
-    it("expects cached what stands before the first byte that changed", () => {
-      const { chat, third } = askedAfter("volatile");
-      const [first, answer] = [third.messages.slice(0, 2), third.messages.slice(2, 3)];
-      const blocks = countTokens("<memories>\n") + countTokens("- The user's c is known.\n");
-      const before = messagesTokens([...first, ...answer], countTokens);
-      // The first section is counted line by line, which comes to at most a token a line more.
-      expect(third.plan.expectedCachedTokens - before - blocks).toBeGreaterThanOrEqual(0);
-      expect(third.plan.expectedCachedTokens - before - blocks).toBeLessThanOrEqual(4);
-      expect(chat.history).not.toContain("<memories>");
     });
   });
 
@@ -285,33 +252,6 @@ describe("retention", () => {
     }
     expect(started).toBeGreaterThan(0);
   });
-
-  it("starts a branch of its own where a question is regenerated under another retention", () => {
-    const chat = new Chat(new UserScope());
-    chat.ask("One?", memories("a"));
-    chat.answer("1");
-    chat.ask("Two?", memories("b"), { retention: "ephemeral" });
-    const again = chat.again(memories("b"), { retention: "keep" });
-    expect(textsIn(again.messages)).toHaveLength(2);
-    expect(again.plan.expectedCachedTokens).toBe(
-      again.plan.totalTokens - messagesTokens([user("Two?")], countTokens) - countTokens("</memories>\n\n"),
-    );
-  });
-});
-
-describe("a fresh start", () => {
-  it("has dropped the same sections when forgetting empties one of those that stayed", () => {
-    const turn = (label: number, dropping: Dropping = DROPS_NOTHING) => ({
-      injection: { blocks: [{ label: label as Label, replaces: [] }], annotations: [] },
-      retention: "keep" as const,
-      ...dropping,
-    });
-    const [first, ...later] = [turn(1), turn(2), turn(3), turn(4, { freshStart: true, keptTurns: 2 }), turn(5)];
-    const standing = (turns: Parameters<typeof standingInjections>[0]) =>
-      standingInjections(turns, DROPS_NOTHING).map(({ blocks }) => blocks.map(({ label }) => label));
-    expect(standing([first, ...later])).toEqual([[1], [2], [], [4], [5]]);
-    expect(standing([{ ...first, injection: NOTHING_INJECTED }, ...later])).toEqual([[], [2], [], [4], [5]]);
-  });
 });
 
 describe("auto retention", () => {
@@ -331,10 +271,6 @@ describe("auto retention", () => {
       return composition;
     });
   }
-
-  it("keeps everything where attention is as good as free", () => {
-    expect(play(ENGINE_MODELS.gpu, 30).every(({ plan }) => plan.retention === "keep" && !plan.freshStart)).toBe(true);
-  });
 
   it("starts afresh where cached tokens cost nearly what computed ones do, and gives again what is wanted", () => {
     const composed = play(DEAR_CACHE, 30);
@@ -380,10 +316,6 @@ describe("auto retention", () => {
       newest = next;
     }
     expect(kept).toBeGreaterThan(1);
-  });
-
-  it("never starts afresh, nor drops anything, at the first turn", () => {
-    expect(play(DEAR_CACHE, 1)[0]?.plan).toMatchObject({ retention: "keep", freshStart: false });
   });
 });
 

@@ -24,20 +24,6 @@ describe("what a tool's result says again", () => {
     ]);
   });
 
-  it("is so in each text part, also where the user or the model said it first", () => {
-    const parts = [
-      { type: "text", text: file(0, 30), cache_control: { type: "ephemeral" } },
-      { type: "image", source: {} },
-      { type: "text", text: file(30, 60) },
-    ];
-    for (const role of ["user", "assistant", "system"])
-      expect(lastOf({ role, content: file(0, 60) }, result(parts))).toEqual([
-        { ...parts[0], text: expect.stringMatching(/^<same-as-above>.*<\/same-as-above>\n?$/) },
-        parts[1],
-        { ...parts[2], text: expect.stringMatching(/^<same-as-above>.*<\/same-as-above>$/) },
-      ]);
-  });
-
   it("stays where it is short, JSON, or not a tool's", () => {
     const json = JSON.stringify({ text: file(0, 60) }, null, 1);
     const messages = [
@@ -50,13 +36,6 @@ describe("what a tool's result says again", () => {
       result(null),
     ];
     for (const [at, message] of withSpanReferences(messages).entries()) expect(message).toBe(messages[at]);
-  });
-
-  it("refers to what stands, not to another reference", () => {
-    const [, second, third] = withSpanReferences([before, result(file(30, 90)), result(file(30, 90))]);
-    const referencesIn = (message: ChatMessage | undefined) =>
-      String(message?.content).split("<same-as-above>").length - 1;
-    expect([second, third].map(referencesIn)).toEqual([1, 2]);
   });
 
   it("gets no tags of the tool's: its words are escaped in what a reference quotes", () => {

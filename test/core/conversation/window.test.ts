@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { findWindow, type Window, withCut } from "../../../src/core/conversation/window.js";
+import { findWindow, type Window } from "../../../src/core/conversation/window.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 
 const say = (text: string): ChatMessage => ({ role: "user", content: text });
@@ -46,35 +46,10 @@ describe("a history that its client cut", () => {
     fc.assert(property, { numRuns: 500 });
   });
 
-  it("is compared by meaning", () => {
-    const stored = saying(["one", "two", "three"]);
-    const parts: ChatMessage = { role: "user", content: [{ type: "text", text: "three" }] };
-    expect(findWindow(stored, [parts, say("new")])).toEqual({ kind: "cut", fresh: 1 });
-    expect(withCut(stored, [parts, say("new")], { kind: "cut", fresh: 1 })).toEqual({
-      messages: [...stored.slice(0, 2), parts, say("new")],
-      added: 2,
-    });
-  });
-
   it("may have its first message pinned, or a summary in place of what it cut", () => {
     const stored = saying(["first", "one", "two", "three", "four"]);
     expect(findWindow(stored, saying(["first", "three", "four", "new"]))).toEqual({ kind: "pinned", fresh: 1 });
     expect(findWindow(stored, saying(["a summary", "three", "four", "new"]))).toEqual({ kind: "summarised" });
-  });
-
-  it("is cut between messages only: the end of one is another", () => {
-    const stored = saying(["first", "a long message", "three"]);
-    for (const front of ["long message", "", "a long", "message a long"])
-      expect(findWindow(stored, saying([front, "three", "new"]))).toEqual({ kind: "summarised" });
-  });
-
-  it("has what was said in the order in which it was said", () => {
-    const stored = saying(["one", "two", "three"]);
-    expect(findWindow(stored, saying(["three", "two", "one", "new"]))).toEqual({ kind: "summarised" });
-    // Answers repeat.
-    const [answer, first] = [{ role: "assistant", content: "Done." }, say("first")];
-    const window = [...saying(["two", "three"]), answer, say("new")];
-    expect(findWindow([first, answer, ...saying(["two", "three"])], window)).toEqual({ kind: "cut", fresh: 2 });
   });
 
   it.each<readonly [string, ChatMessage]>([

@@ -102,11 +102,4 @@ describe("what carrying is worth", () => {
       ),
     );
   });
-
-  it("is nothing below the minimum prefix", () => {
-    const { hosted } = ENGINE_MODELS;
-    expect(sparedBy(hosted, around)(400, 0)).toBe(0);
-    const long = sparedBy(hosted, { before: 1_000, retrieved: 1_048, after: 0 });
-    expect([23, 24, 25].map((saved) => long(saved, 0) > 0)).toEqual([false, true, true]);
-  });
 });

@@ -61,30 +61,6 @@ describe("the time law of measured first-token times", () => {
     expect(likelyTimeLaw(slower("cpu", 60), [nothing])).toBeNull();
   });
 
-  it("is no more certain by many times whose errors they have in common, as prompts of one step do", () => {
-    const six = [0, 100, 200, 300, 400, 500].map((cachedTokens, n) => ({
-      ...{ uncachedTokens: 450, cachedTokens, ms: 300 * (1 + 0.02 * n) },
-    }));
-    const often = Array.from({ length: 10 }, () => six).flat();
-    const [few, many] = [six, often].map((times) => likelyTimeLaw(times, KNOWN_TIME_LAWS));
-    expect(many?.perPairMs).toBeCloseTo(few?.perPairMs ?? 0, 9);
-    expect(few?.perPairMs).toBeGreaterThan(1e-5);
-  });
-
-  it("is between those that a few times leave open: one tells a fast engine from a slow one", () => {
-    const one = (ms: number) => likelyTimeLaw([{ uncachedTokens: 400, cachedTokens: 0, ms }], KNOWN_TIME_LAWS);
-    const attention = (ms: number) => (one(ms)?.perPairMs ?? 0) / ms;
-    expect(attention(800)).toBeGreaterThan(1.5 * attention(100));
-    expect(attention(100)).toBeGreaterThan(1.5 * attention(20));
-    // A model of 1.5B on a CPU: its weights take longer, attention over what is cached hardly any more.
-    expect(attention(5_200)).toBeLessThan(attention(400) / 3);
-    // Whatever the mixture, it predicts what was measured.
-    for (const ms of [5, 20, 100, 800, 60_000]) {
-      const { fixedMs = 0, perTokenMs = 0, perPairMs = 0 } = one(ms) ?? {};
-      expect(fixedMs + 400 * perTokenMs + 400 * 200 * perPairMs).toBeCloseTo(ms, 3);
-    }
-  });
-
   it("is not guessed from too few samples, nor from samples that are all alike", () => {
     expect(fitTimeLaw(served("cpu", still.slice(0, LEAST_SAMPLES - 1)))).toBeNull();
     expect(fitTimeLaw(still.map(() => ({ uncachedTokens: 100, cachedTokens: 900, ms: 50 })))).toBeNull();
@@ -132,51 +108,6 @@ describe("the time of answers behind long prompts", () => {
       }),
       { numRuns: 50 },
     );
-  });
-
-  it("is the mean of what it is at least and at most, until answers show more", () => {
-    expect(answerPace([], law(1e-3))).toBe(1e-3);
-    const alike = still.map(() => ({ promptTokens: 1_000, tokens: 20, ms: 20 * 42 }));
-    const expected = Math.sqrt(1e-3 * (42 / (1_000 + 1_000)));
-    expect(answerPace(alike, law(1e-3))).toBeCloseTo(expected, 9);
-    const short = answers(2.5e-3, still).map((answer) => ({ ...answer, tokens: 3 }));
-    expect(answerPace(short, law(1e-3))).toBe(1e-3);
-    expect(answerPace(answers(2.5e-3, still.slice(0, 2)), law(1e-3))).toBeCloseTo(
-      Math.sqrt(1e-3 * (45.7 / (1_000 + 955))),
-      3,
-    );
-    // Many are nearer to what is true than few, whether that is much or little.
-    for (const slope of [1e-3, 8e-3]) {
-      const errorOf = (count: number) => Math.abs(answerPace(answers(slope, still.slice(0, count)), law(1e-3)) - slope);
-      expect(errorOf(60)).toBeLessThan(errorOf(4) / 2);
-      expect(errorOf(60)).toBeLessThan(0.3 * slope);
-    }
-    expect(answerPace(answers(0, still), law(1e-3))).toBeLessThan(1.3e-3);
-  });
-
-  it("is not what a line through a few of unlike speed shows", () => {
-    // The second half waited for others.
-    const slowed = [600, 620, 640, 1_100, 1_150, 1_200].map((promptTokens, n) => ({
-      ...{ promptTokens, tokens: 16, ms: 16 * (n < 3 ? 80 : 100) },
-    }));
-    // Through these points goes .04.
-    const shown = answerPace(slowed, { ...law(2.8e-4), perTokenMs: 0.46 });
-    expect(shown).toBeGreaterThan(1.5e-3);
-    expect(shown).toBeLessThan(0.04 / 2);
-  });
-
-  it("is at most as much of the time as it is of a prompt's token: where that hardly attends, nothing else slows answers", () => {
-    expect(answerPace(answers(2.5e-3, still), law(0))).toBe(0);
-    expect(answerPace(answers(2.5e-3, still), law(1e-6))).toBeLessThan(1e-4);
-  });
-
-  it("is a number where times are next to nothing, prompts alike, or a prompt's tokens free", () => {
-    const tiny = answers(2.5e-3, still).map((answer, n) => ({ ...answer, ms: n % 2 === 0 ? 5e-324 : answer.ms }));
-    expect(answerPace(tiny, law(1e-3))).toBeGreaterThan(1e-3);
-    expect(answerPace(tiny, { ...law(5e-324), perTokenMs: 0 })).toBeGreaterThan(0);
-    expect(answerPace(tiny, { ...law(0), perTokenMs: 0 })).toBe(0);
-    const empty = still.map(() => ({ promptTokens: 0, tokens: 4, ms: 1e6 }));
-    expect(answerPace(empty, law(1e-3))).toBeCloseTo(Math.sqrt(1e-3 * 250), 6);
   });
 
   it("is never below 0, nor no number", () => {

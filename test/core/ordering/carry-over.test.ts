@@ -8,13 +8,11 @@ import {
   type OrderingRequest,
   prefixExact,
 } from "../../../src/core/ordering/ordering.js";
-import type { Digest, Label, TurnId } from "../../../src/core/text/ids.js";
+import type { Digest, Label } from "../../../src/core/text/ids.js";
 import {
   allowance,
   anyLife,
   anyRequest,
-  blocksOf,
-  ELSEWHERE,
   HERE,
   label,
   labels,
@@ -119,12 +117,6 @@ describe("carry-over", () => {
     expect(prefixExact.order(request, known).labels).toEqual([1, 3, 9]);
   });
 
-  it("keeps one in front of all retrieved blocks", () => {
-    const { known } = having([2, 1, 3]);
-    const request = asking(ONE_AND_THREE, allowance(5, MANY, CARRIABLE));
-    expect(carryOver.order(request, known)).toEqual({ labels: [2, 1, 3], carried: new Set([2]), searchPath: [0] });
-  });
-
   it("carries no block that must not be carried, and takes another path", () => {
     const served = having([1, 2, 3]);
     const carriable = new Map(CARRIABLE);
@@ -133,27 +125,6 @@ describe("carry-over", () => {
     expect(carryOver.order(request, served.known)).toMatchObject({ labels: [1, 3], carried: new Set() });
     served.serve(HERE, labels(1, 4, 3));
     expect(carryOver.order(request, served.known)).toMatchObject({ labels: [1, 4, 3], carried: new Set([4]) });
-  });
-
-  it("carries as much as the allowance holds and not a token more", () => {
-    const { known } = having([1, 2, 4, 3]);
-    const order = (tokens: number) => carryOver.order(asking(ONE_AND_THREE, allowance(tokens, 0, CARRIABLE)), known);
-    expect(order(10)).toMatchObject({ labels: [1, 2, 4, 3], carried: new Set([2, 4]) });
-    expect(order(9)).toMatchObject({ labels: [1, 3], carried: new Set() });
-  });
-
-  it("carries nothing behind the last retrieved block that hits", () => {
-    const order = (...sequence: readonly number[]) =>
-      carryOver.order(asking(ONE_AND_THREE, allowance(100, 0, CARRIABLE)), having(sequence).known);
-    expect(order(1, 2, 3, 4, 5)).toMatchObject({ labels: [1, 2, 3], carried: new Set([2]) });
-    expect(order(1, 2, 4)).toMatchObject({ labels: [1, 3], carried: new Set() });
-    expect(order(2, 4)).toMatchObject({ labels: [1, 3], carried: new Set(), searchPath: [] });
-  });
-
-  it("carries nothing that was served behind another prefix", () => {
-    const { known } = having([1, 2, 3]);
-    const request = { ...asking(ONE_AND_THREE, allowance(100, 0, CARRIABLE)), anchor: ELSEWHERE };
-    expect(carryOver.order(request, known)).toEqual({ labels: [1, 3], carried: new Set(), searchPath: [] });
   });
 
   it("starts afresh where carrying costs as much as it saves, or more", () => {
@@ -205,23 +176,6 @@ describe("carry-over", () => {
     expect(isCarried(8, scarce)).toBe(false);
   });
 
-  it("takes the most recently used of equally valuable paths", () => {
-    const served = having([1, 2, 3], [1, 4, 3]);
-    const first = () => carryOver.order(asking(ONE_AND_THREE, allowance(5, 0, CARRIABLE)), served.known).labels;
-    expect(first()).toEqual([1, 4, 3]);
-    served.serve(HERE, labels(1, 2, 3));
-    expect(first()).toEqual([1, 2, 3]);
-  });
-
-  it("takes the path that fewer requests went through, of two that save and carry the same", () => {
-    const served = having([1, 2, 3], [1, 4, 3], [1, 4, 3]);
-    const first = (known: number) =>
-      carryOver.order(asking(ONE_AND_THREE, allowance(5, known, CARRIABLE)), served.known).labels;
-    expect(first(MANY)).toEqual([1, 2, 3]);
-    // With room for all known blocks one path is as good as the other.
-    expect(first(0)).toEqual([1, 4, 3]);
-  });
-
   it("looks at the 512 nodes used last, and starts afresh where none of them helps", () => {
     const afterServing = (others: number) => {
       const served = having([1, 2, 3]);
@@ -271,13 +225,5 @@ describe("carry-over", () => {
       return carryOver.order(request, known).carried.size > 0;
     });
     expect(carrying.length).toBeGreaterThan(25);
-  });
-
-  it("orders what follows by what like requests wanted, even those that did not want all that stands before", () => {
-    const { known } = having([1, 2, 3]);
-    for (const turn of [1, 2, 3]) known.recent.take(labels(3, 8), turn as TurnId);
-    const wanted = new Map(labels(9, 1, 3, 8).map((block) => [block, 5]));
-    const request = { anchor: HERE, retrieved: blocksOf(wanted), carrying: allowance(5, 0, CARRIABLE) };
-    expect(carryOver.order(request, known)).toMatchObject({ labels: [1, 2, 3, 8, 9], carried: new Set([2]) });
   });
 });

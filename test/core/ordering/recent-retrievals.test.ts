@@ -67,13 +67,6 @@ describe("recent retrievals", () => {
     ]);
   });
 
-  it("keep nothing of a request that asked for nothing", () => {
-    const stored = new Stored();
-    stored.take([]);
-    expect(stored.recent.size).toBe(0);
-    expect(stored.rows.size).toBe(0);
-  });
-
   it("hold 64 requests and drop the oldest past that, stored ones too", () => {
     expect(RECENT_REQUESTS).toBe(64);
     const stored = new Stored();
@@ -84,34 +77,6 @@ describe("recent retrievals", () => {
     const last = Array.from({ length: 64 }, (_, at) => [137 + at]);
     expect(setsOf(stored.recent)).toEqual(last);
     expect([...stored.rows.values()].map((row) => row.labels)).toEqual(last);
-  });
-
-  it("hand over no request that came and went between two drains as one to store", () => {
-    const recent = new RecentRetrievals([]);
-    for (let n = 1; n <= 70; n++) recent.take(labels(n), turn(n));
-    const { upserted, removed } = recent.drain();
-    expect(upserted.map((row) => row.turn)).toEqual(Array.from({ length: 64 }, (_, at) => 7 + at));
-    expect(removed).toEqual([1, 2, 3, 4, 5, 6]);
-    expect(recent.drain()).toEqual({ upserted: [], removed: [] });
-  });
-
-  it("take the same turn again in place of what they had for it", () => {
-    const recent = new RecentRetrievals([]);
-    recent.take(labels(1, 2), turn(1));
-    recent.take(labels(5), turn(2));
-    recent.take(labels(3), turn(1));
-    expect(setsOf(recent)).toEqual([[3], [5]]);
-    expect(recent.drain()).toEqual({
-      upserted: [
-        { turn: 1, labels: [3] },
-        { turn: 2, labels: [5] },
-      ],
-      removed: [],
-    });
-    for (let n = 3; n <= 64; n++) recent.take(labels(n), turn(n));
-    recent.take(labels(6), turn(64));
-    expect(recent.size).toBe(64);
-    expect(setsOf(recent).at(-1)).toEqual([6]);
   });
 
   it("forget blocks, and requests that asked for nothing else", () => {

@@ -25,24 +25,11 @@ describe("a section in a message", () => {
     });
   });
 
-  it.each([null, undefined])("stands alone where the content is %s", (content) => {
-    const injected = injectInto({ role: "user", content }, SECTION);
-    expect(sectionAtStart(String(injected.content))).toBe(SECTION);
-  });
-
   it("leaves the message untouched where there is nothing to inject, and never changes the one it was given", () => {
     const message = Object.freeze(user("Hello"));
     expect(injectInto(message, "")).toBe(message);
     injectInto(message, SECTION);
     expect(message.content).toBe("Hello");
-  });
-
-  it("ends with an empty line as a part with annotations, which the question would go on", () => {
-    const content = [{ type: "text", text: "What tea?" }];
-    expect(injectInto({ role: "user", content }, LINED).content).toEqual([
-      { type: "text", text: `${LINED}\n\n` },
-      ...content,
-    ]);
   });
 
   it.each([SECTION, LINED])("comes off again, leaving the message that it was put into: %j", (section) => {
@@ -79,12 +66,6 @@ describe("a section in a message", () => {
     expect(stripSection(quoted, ours)).toBe(quoted);
     const inParts: ChatMessage = { role: "user", content: [{ type: "text", text: "<memories>\n2 x\n</memories>" }] };
     expect(stripSection(inParts, ours)).toBe(inParts);
-  });
-
-  it("is taken off at the front only", () => {
-    for (const message of [user(`Look: ${SECTION}`), user("plain"), { role: "user", content: [] }, { role: "user" }]) {
-      expect(stripSection(message, ours)).toBe(message);
-    }
   });
 });
 

@@ -4,19 +4,13 @@ import { contextComponents, contextParts } from "../../../src/core/batch/prefix-
 import { contextDistance } from "../../../src/core/published/cluster-tree.js";
 import { averageLinkage, clusterContexts, distanceSteps, type Merge } from "../../../src/core/published/clustering.js";
 import type { Label } from "../../../src/core/text/ids.js";
-import { label, labels } from "../context-index/served-sequences.js";
+import { label } from "../context-index/served-sequences.js";
 import { anyContext, ticket } from "./clustered-contexts.js";
 
 type Contexts = readonly (readonly Label[])[];
 
 /** Few blocks, so that most distances come more than once. */
 const anyContexts: fc.Arbitrary<Contexts> = fc.array(anyContext, { minLength: 1, maxLength: 14 });
-/** Long contexts that share little at far positions, some of them farther apart than those that share nothing. */
-const anyFarContexts: fc.Arbitrary<Contexts> = fc.array(
-  fc.uniqueArray(fc.integer({ min: 1, max: 400 }).map(label), { minLength: 60, maxLength: 80, size: "max" }),
-  { minLength: 2, maxLength: 6 },
-);
-
 /** Alg. 4 word for word: the nearest two of all clusters, each time, by the mean of the distances of their contexts. */
 function plainLinkage(contexts: Contexts): Merge[] {
   const steps = distanceSteps(contexts.length, Math.max(...contexts.map(({ length }) => length)));
@@ -63,35 +57,6 @@ describe("average linkage along a nearest-neighbour chain", () => {
     fc.assert(same, { numRuns: 500 });
   });
 
-  it("does so where some contexts are farther apart than strangers", () => {
-    const same = fc.property(anyFarContexts, (contexts) => {
-      expect(treeOf(averageLinkage(contexts), contexts)).toBe(treeOf(plainLinkage(contexts), contexts));
-    });
-    fc.assert(same, { numRuns: 100 });
-  });
-
-  it("does so for so many that the table of pairs closes its gaps several times", () => {
-    const many = fc.array(anyContext, { minLength: 30, maxLength: 45, size: "max" });
-    const same = fc.property(many, (contexts) => {
-      expect(treeOf(averageLinkage(contexts), contexts)).toBe(treeOf(plainLinkage(contexts), contexts));
-    });
-    fc.assert(same, { numRuns: 10 });
-  });
-
-  it("merges equally near ones oldest first", () => {
-    const merges = averageLinkage([labels(1, 2), labels(3, 2), labels(4, 2), labels(5, 2)]);
-    expect(merges.map(({ first, second }) => [first, second])).toEqual([
-      [0, 1],
-      [0, 2],
-      [0, 3],
-    ]);
-  });
-
-  it("makes nothing of one context or none", () => {
-    expect(averageLinkage([labels(1)])).toEqual([]);
-    expect(averageLinkage([])).toEqual([]);
-  });
-
   it("counts distances in steps whose sums stay exact", () => {
     for (const contexts of [2, 2_000, 12_000, 100_000]) {
       const most = ((contexts * contexts) / 4) * distanceSteps(contexts, 100) * (1 + 0.001 * 100);
@@ -102,26 +67,6 @@ describe("average linkage along a nearest-neighbour chain", () => {
 });
 
 describe("contexts that hang together", () => {
-  it("are those that blocks lead to from one to the next", () => {
-    const components = fc.property(anyContexts, (contexts) => {
-      const found = contextComponents(contexts);
-      expect(found.flat().sort((a, b) => a - b)).toEqual(contexts.map((_, at) => at));
-      for (const component of found) {
-        expect(component).toEqual([...component].sort((a, b) => a - b));
-        const reached = new Set([component[0] ?? -1]);
-        for (const at of reached) {
-          for (const [other, context] of contexts.entries()) {
-            if (context.some((block) => contexts[at]?.includes(block))) reached.add(other);
-          }
-        }
-        expect([...reached].sort((a, b) => a - b)).toEqual(component);
-      }
-      const oldest = found.map(([first]) => first ?? -1);
-      expect(oldest).toEqual([...oldest].sort((a, b) => a - b));
-    });
-    fc.assert(components, { numRuns: 200 });
-  });
-
   it("are clustered as among all others, since strangers merge last", () => {
     const spread = fc.array(
       fc.tuple(fc.nat({ max: 3 }), anyContext).map(([user, blocks]) => blocks.map((b) => label(user * 10 + b))),
@@ -161,14 +106,6 @@ describe("parts of contexts", () => {
       }
     });
     fc.assert(parts, { numRuns: 200 });
-  });
-
-  it("keep those that hold what most hold together", () => {
-    const contexts = [labels(1, 2), labels(3), labels(1, 4), labels(3, 5), labels(1, 6)];
-    expect(contextParts(contexts, [0, 1, 2, 3, 4], 3)).toEqual([
-      [0, 2, 4],
-      [1, 3],
-    ]);
   });
 
   it("are what too many contexts are clustered in: each context still has its leaf", () => {

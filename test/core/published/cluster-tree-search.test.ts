@@ -60,40 +60,6 @@ describe("cluster tree, search", () => {
     fc.assert(anywhere, { numRuns: 500 });
   });
 
-  it("keeps finding the same after leaves of a wide node were evicted", () => {
-    const gone = fc.uniqueArray(fc.nat({ max: 60 }), { maxLength: 60, size: "max" });
-    const anywhere = fc.property(anyWideRows, gone, anyContext, (rows, evicted, context) => {
-      const kept = new Map(rows.map((row) => [row.id, row]));
-      const tree = new ClusterTree(rows, 1_000, 10_000);
-      for (const n of evicted) tree.evict(ticket(n));
-      tree.check();
-      const { upserted, removed } = tree.drain();
-      for (const row of upserted) kept.set(row.id, row);
-      for (const id of removed) kept.delete(id);
-      expect(tree.search(context).searchPath).toEqual(plainSearch([...kept.values()], context));
-    });
-    fc.assert(anywhere, { numRuns: 300 });
-  });
-
-  it("leaves the tree as it is", () => {
-    const unchanged = fc.property(anyTreeEvents, anyContext, (events, context) => {
-      const { tree } = StoredTree.after(events);
-      const before = entriesOf(tree);
-      expect(tree.search(context)).toEqual(tree.search(context));
-      expect(entriesOf(tree)).toEqual(before);
-      expect(tree.drain()).toEqual({ upserted: [], removed: [] });
-    });
-    fc.assert(unchanged);
-  });
-
-  it("finds nothing in an empty tree, and nothing for an empty context or one that shares no block", () => {
-    const nothing = { blocks: [], searchPath: [], distance: 1 };
-    expect(new ClusterTree([], 1, 10).search(labels(1))).toMatchObject(nothing);
-    const tree = flatTree([[1, 2], [3]]);
-    expect(tree.search([])).toMatchObject(nothing);
-    expect(tree.search(labels(9))).toMatchObject(nothing);
-  });
-
   it('"1,000 or more children under one node": looks only at those that share a block, and stops when none can be nearer', () => {
     const wide = flatTree(Array.from({ length: 5_000 }, (_, n) => [n * 2 + 1, n * 2 + 2]));
     expect(wide.search(labels(5, 777, 9_001, 6))).toMatchObject({ searchPath: [2], examined: 3 });
@@ -109,25 +75,6 @@ describe("cluster tree, search", () => {
     // The rarest block names the right one at once.
     expect(tree.search(labels(1, 2, 4_321))).toMatchObject({ searchPath: [4_311], distance: 0, examined: 1 });
     expect(tree.search(labels(6, 5, 2, 1))).toMatchObject({ searchPath: [5_000], examined: 1 });
-  });
-
-  it("takes more equally near leaves than it examines for equally near, and grows by one leaf for each context", () => {
-    const tree = new ClusterTree([], 1, 100_000);
-    for (let n = 1; n <= 3_000; n++) {
-      tree.insert(labels(1, n + 10), ticket(n), n);
-      expect(tree.search(labels(1, 5)).examined).toBeLessThanOrEqual(MAX_CANDIDATES + 1);
-    }
-    tree.check();
-    // The root, what they have in common, and the leaves.
-    expect(tree.size).toBe(3_002);
-    expect(tree.pathOf(ticket(3_000))).toEqual([0, 2_999]);
-  });
-
-  it("finds an identical context among more children than it examines", () => {
-    const tree = flatTree(Array.from({ length: 1_000 }, (_, n) => [1, 2, 3, (n % 7) + 10, n + 100]));
-    for (const n of [0, 1, 499, 998]) {
-      expect(tree.search(labels(1, 2, 3, (n % 7) + 10, n + 100))).toMatchObject({ searchPath: [n], distance: 0 });
-    }
   });
 
   it("goes no deeper than its bound, so that no search path grows without end", () => {

@@ -4,7 +4,7 @@ import { alignTo } from "../../../src/core/ordering/ordering.js";
 import { ClusterTree, MAX_TICKETS } from "../../../src/core/published/cluster-tree.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { labels } from "../context-index/served-sequences.js";
-import { anyContext, anyTreeEvents, entriesOf, plainDistance, StoredTree, ticket } from "./clustered-contexts.js";
+import { anyContext, anyTreeEvents, entriesOf, StoredTree, ticket } from "./clustered-contexts.js";
 
 /** A tree that took in these contexts, with tickets and times from 1. */
 function grown(...contexts: readonly (readonly number[])[]): ClusterTree {
@@ -22,48 +22,6 @@ function shapeOf(tree: ClusterTree): [string, readonly Label[]][] {
 const ascending = (blocks: readonly Label[]) => [...blocks].sort((a, b) => a - b);
 
 describe("cluster tree, inserting", () => {
-  it("makes a leaf under the root of what shares no block", () => {
-    expect(shapeOf(grown([1, 2], [3, 4]))).toEqual([
-      ["0", [1, 2]],
-      ["1", [3, 4]],
-    ]);
-  });
-
-  it("puts a leaf that matches and the new context under what they have in common, the new one ordered behind it", () => {
-    expect(shapeOf(grown([1, 2, 3], [9, 3, 1]))).toEqual([
-      ["0", [1, 3]],
-      ["0.0", [1, 2, 3]],
-      ["0.1", [1, 3, 9]],
-    ]);
-  });
-
-  it("appends to an inner node that matches, whose other children it leaves alone", () => {
-    const tree = grown([1, 2, 3], [1, 2, 4]);
-    tree.drain();
-    tree.insert(labels(1, 2, 5), ticket(3), 3);
-    expect(shapeOf(tree)).toEqual([
-      ["0", [1, 2]],
-      ["0.0", [1, 2, 3]],
-      ["0.1", [1, 2, 4]],
-      ["0.2", [1, 2, 5]],
-    ]);
-    // The new leaf, and the parent's next position.
-    expect(tree.drain().upserted.map(({ blocks }) => blocks)).toEqual([
-      [1, 2, 5],
-      [1, 2],
-    ]);
-  });
-
-  it("keeps the distance at which an inner node was made, and sums up what is below it", () => {
-    const tree = grown([1, 2, 3], [1, 2, 4], [1, 2, 4], [7]);
-    const [inner, first, second, other] = entriesOf(tree);
-    expect(inner).toMatchObject({ blocks: [1, 2], uses: 3, live: 3, lastUsed: 3 });
-    expect(inner?.distance).toBe(plainDistance(labels(1, 2, 3), labels(1, 2, 4)));
-    expect(first).toMatchObject({ uses: 1, live: 1, lastUsed: 1, distance: 0 });
-    expect(second).toMatchObject({ uses: 2, live: 2, lastUsed: 3, distance: 0 });
-    expect(other).toMatchObject({ blocks: [7], uses: 1 });
-  });
-
   it('"the same request 300 times adds one leaf, not 300", in whatever order its blocks come', () => {
     const tree = grown([3, 1, 2], [5, 6], [3, 8]);
     const { size } = tree;
@@ -113,20 +71,6 @@ describe("cluster tree, inserting", () => {
     });
     fc.assert(life, { numRuns: 300 });
   });
-
-  it("refuses a context that lists a block twice, and stays as it was", () => {
-    const tree = grown([1, 2]);
-    expect(() => tree.insert(labels(3, 3), ticket(9), 9)).toThrow("twice");
-    tree.check();
-    expect(tree.size).toBe(2);
-  });
-
-  it("moves a ticket that is given again", () => {
-    const tree = grown([1, 2], [3]);
-    tree.insert(labels(4), ticket(1), 3);
-    tree.check();
-    expect(shapeOf(tree).map(([, blocks]) => blocks)).toEqual([[3], [4]]);
-  });
 });
 
 describe("cluster tree, letting go", () => {
@@ -156,61 +100,6 @@ describe("cluster tree, letting go", () => {
     });
     fc.assert(life, { numRuns: 300 });
   });
-
-  it("prunes unary chains: a leaf that is left alone takes its parent's place", () => {
-    const tree = grown([1, 2, 3], [1, 2, 4], [1, 2, 4, 5]);
-    expect(shapeOf(tree)).toEqual([
-      ["0", [1, 2]],
-      ["0.0", [1, 2, 3]],
-      ["0.1", [1, 2, 4]],
-      ["0.1.0", [1, 2, 4]],
-      ["0.1.1", [1, 2, 4, 5]],
-    ]);
-    expect(tree.evict(ticket(2))).toBe(true);
-    tree.check();
-    expect(shapeOf(tree)).toEqual([
-      ["0", [1, 2]],
-      ["0.0", [1, 2, 3]],
-      ["0.1", [1, 2, 4, 5]],
-    ]);
-    tree.evict(ticket(3));
-    expect(shapeOf(tree)).toEqual([["0", [1, 2, 3]]]);
-    expect(tree.evict(ticket(3))).toBe(false);
-    expect(tree.evict(ticket(99))).toBe(false);
-  });
-
-  it("keeps a leaf as long as one of its requests was not evicted", () => {
-    const tree = grown([1, 2], [2, 1]);
-    tree.evict(ticket(1));
-    expect(tree.pathOf(ticket(1))).toBeNull();
-    expect(tree.pathOf(ticket(2))).toEqual([0]);
-    tree.evict(ticket(2));
-    expect(tree.size).toBe(0);
-  });
-
-  it("never gives a child position twice under one parent", () => {
-    const tree = grown([1], [2]);
-    tree.evict(ticket(2));
-    tree.insert(labels(3), ticket(3), 3);
-    expect(shapeOf(tree)).toEqual([
-      ["0", [1]],
-      ["2", [3]],
-    ]);
-  });
-
-  it("forgets blocks: no node names them, and what other contexts have in common stays", () => {
-    const tree = grown([1, 2, 3], [1, 2, 4], [2, 7]);
-    tree.forget(new Set(labels(3, 7)));
-    tree.check();
-    expect(shapeOf(tree)).toEqual([["0", [1, 2, 4]]]);
-    const never = fc.property(anyTreeEvents, fc.uniqueArray(fc.integer({ min: 1, max: 9 })), (events, gone) => {
-      const grew = StoredTree.after(events).tree;
-      grew.forget(new Set(labels(...gone)));
-      grew.check();
-      for (const { blocks } of entriesOf(grew)) expect(blocks.filter((block) => gone.includes(block))).toEqual([]);
-    });
-    fc.assert(never, { numRuns: 300 });
-  });
 });
 
 describe("cluster tree, bounds", () => {
@@ -233,24 +122,5 @@ describe("cluster tree, bounds", () => {
         expect(tree.pathOf(ticket(n))).not.toBeNull();
       }
     }
-  });
-
-  it("keeps what is used again when the bound is reached", () => {
-    const tree = new ClusterTree([], 1, 30);
-    for (let n = 1; n <= 300; n++) {
-      tree.insert(labels(n + 100), ticket(2 * n), 2 * n);
-      tree.insert(labels(7, 8), ticket(2 * n + 1), 2 * n + 1);
-    }
-    expect(tree.search(labels(7, 8)).distance).toBe(0);
-    expect(entriesOf(tree).find(({ blocks }) => blocks[0] === 7)).toMatchObject({ uses: 300, live: MAX_TICKETS });
-  });
-
-  it("keeps the newest tickets of a leaf, and removes the leaf with them", () => {
-    const tree = new ClusterTree([], 1, 30);
-    for (let n = 1; n <= MAX_TICKETS + 5; n++) tree.insert(labels(1), ticket(n), n);
-    tree.check();
-    expect(tree.evict(ticket(5))).toBe(false);
-    for (let n = 6; n <= MAX_TICKETS + 5; n++) expect(tree.evict(ticket(n))).toBe(true);
-    expect(tree.size).toBe(0);
   });
 });

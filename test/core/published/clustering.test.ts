@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { alignTo } from "../../../src/core/ordering/ordering.js";
-import { type ClusterNode, ClusterTree, MAX_TICKETS } from "../../../src/core/published/cluster-tree.js";
+import { type ClusterNode, ClusterTree } from "../../../src/core/published/cluster-tree.js";
 import { clusterContexts } from "../../../src/core/published/clustering.js";
-import type { Label, NodeId } from "../../../src/core/text/ids.js";
+import type { Label } from "../../../src/core/text/ids.js";
 import { labels } from "../context-index/served-sequences.js";
 import { anyContext, entriesOf, plainDistance, ticket } from "./clustered-contexts.js";
 
@@ -47,24 +47,6 @@ describe("clustering (Alg. 4)", () => {
     fc.assert(loads, { numRuns: 300 });
   });
 
-  it("starts every node with its parent's blocks, and gives an inner one what all its leaves have in common", () => {
-    const aligned = fc.property(anyContexts, (contexts) => {
-      const nodes = clustered(contexts);
-      const below = (id: NodeId): ClusterNode[] =>
-        nodes.filter(({ parent }) => parent === id).flatMap((node) => [node, ...below(node.id)]);
-      for (const node of nodes) {
-        const parent = nodes.find(({ id }) => id === node.parent);
-        if (parent !== undefined) expect(node.blocks.slice(0, parent.blocks.length)).toEqual(parent.blocks);
-        const leaves = below(node.id).filter(({ uses }) => uses > 0);
-        if (parent === undefined || leaves.length === 0) continue;
-        const common = node.blocks.concat(leaves.flatMap(({ blocks }) => blocks));
-        const inAll = [...new Set(common)].filter((block) => leaves.every(({ blocks }) => blocks.includes(block)));
-        expect(ascending(node.blocks)).toBe(ascending(inAll));
-      }
-    });
-    fc.assert(aligned, { numRuns: 300 });
-  });
-
   it("merges the nearest two clusters each time, by average linkage", () => {
     const distinct = fc.uniqueArray(anyContext, { minLength: 2, maxLength: 9, selector: ascending });
     const linkage = fc.property(distinct, (contexts) => {
@@ -94,31 +76,6 @@ describe("clustering (Alg. 4)", () => {
       }
     });
     fc.assert(linkage, { numRuns: 300 });
-  });
-
-  it("leaves out nodes with nothing in common, and moves their children up in the order of their oldest contexts", () => {
-    const nodes = clustered([labels(1, 2), labels(5), labels(2, 3), labels(6, 7), labels(7, 8)]);
-    const [root] = nodes;
-    const tops = nodes.filter(({ parent }) => parent === root?.id);
-    expect(tops.map(({ blocks }) => blocks)).toEqual([[2], [5], [7]]);
-    expect(tops.map(({ position }) => position)).toEqual([0, 1, 2]);
-    expect(nodes.filter(({ parent }) => parent === tops[2]?.id).map(({ blocks }) => blocks)).toEqual([
-      [7, 6],
-      [7, 8],
-    ]);
-  });
-
-  it("gives identical contexts one leaf with the newest of their requests, and empty ones none", () => {
-    const same = Array.from({ length: MAX_TICKETS + 3 }, (_, n) => (n % 2 === 0 ? labels(2, 1) : labels(1, 2)));
-    const nodes = clustered([...same, []]);
-    expect(nodes).toHaveLength(2);
-    expect(nodes[1]).toMatchObject({ blocks: [2, 1], uses: MAX_TICKETS + 3, lastUsed: 7 });
-    expect(nodes[1]?.tickets).toEqual(same.map((_, n) => n + 1).slice(3));
-  });
-
-  it("makes nothing of nothing", () => {
-    expect(clusterContexts([], 5, 1)).toEqual({ nodes: [], nextId: 5 });
-    expect(clusterContexts([{ ticket: ticket(1), blocks: [] }], 5, 1)).toEqual({ nodes: [], nextId: 5 });
   });
 });
 

@@ -46,11 +46,4 @@ describe("what the published policies keep of a scope", () => {
     expect(evicting.clusters.search(labels(1, 2, 4)).blocks).not.toContain(4);
     expect(evicting.drain()).not.toBeNull();
   });
-
-  it("has nothing to store in a scope without rows, whatever is evicted and forgotten", () => {
-    const scope = new PublishedKnowledge(NO_PUBLISHED_ROWS, 1_000);
-    scope.evict(ticket(1));
-    scope.forget(new Set(labels(1)));
-    expect(scope.drain()).toBeNull();
-  });
 });

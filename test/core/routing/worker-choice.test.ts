@@ -56,31 +56,6 @@ describe("routing of single prompts", () => {
     expect(send([1, 2, 3])).toBeOneOf(["north", "south"]);
   });
 
-  it("keeps a conversation where its history is cached, whatever its new blocks", () => {
-    const { send } = router();
-    expect(send([1, 2, 3])).toBe("north");
-    expect(send([7])).toBe("south");
-    // The new blocks stand behind the history, where no other worker can hit them.
-    expect(send([1, 2, 3], { worker: "south", tokens: 300 })).toBe("south");
-    expect(send([1, 2, 3], { worker: "a worker that is gone", tokens: 300 })).toBe("west");
-  });
-
-  it("keeps each agent of a chain at the worker that has its blocks, round after round", () => {
-    // Agents in a row, each reading a part of a text that overlaps with the next one's (Chain-of-Agents); another question each round.
-    const chunksOf = (agent: number) => Array.from({ length: 6 }, (_, n) => agent * 4 + n + 1);
-    const { send, wait } = router();
-    const rounds = Array.from({ length: 40 }, () =>
-      NAMES.map((_, agent) => {
-        wait(200);
-        return send(chunksOf(agent));
-      }),
-    );
-    // While the overlap is all that any worker holds, two agents may share one; then each has its own.
-    const settled = rounds.slice(10);
-    expect(new Set(settled[0])).toEqual(new Set(NAMES));
-    for (const round of settled) expect(round).toEqual(settled[0]);
-  });
-
   it("lets no load pass 1.1 times the mean by more than the lead and one prompt", () => {
     const anyStep = fc.record({
       blocks: fc.uniqueArray(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 8 }),

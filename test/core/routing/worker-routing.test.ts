@@ -56,33 +56,6 @@ describe("routing to workers", () => {
     fc.assert(balanced, { numRuns: 200 });
   });
 
-  it("gives a repeated request to the worker that has it as long as the bound allows, one request at a time too", () => {
-    let histories: readonly WorkerHistory[] = [];
-    const workers = Array.from({ length: 3 }, () => {
-      const routing = routeToWorkers([request("ana", 1, 2)], ["north", "south"], histories);
-      histories = routing.histories;
-      return routing.workers[0];
-    });
-    // 40 tokens are within 1.1 times the mean of 20, plus the largest request; 60 would not be within 1.1 times 30, plus 20.
-    expect(workers).toEqual(["north", "north", "south"]);
-  });
-
-  it("lets a new worker begin at the mean, and drops one that is gone", () => {
-    const { histories } = routeToWorkers([request("ana", 1, 2), request("ana", 3, 4)], ["north", "south"], []);
-    const next = routeToWorkers([request("ana", 1, 2)], ["north", "east"], histories, { slack: 1 });
-    expect(next.workers).toEqual(["north"]);
-    expect(next.histories.map(({ name, tokens }) => [name, tokens])).toEqual([
-      ["north", 40],
-      ["east", 20],
-    ]);
-  });
-
-  it("remembers the blocks processed last, as many as it may", () => {
-    const requests = [request("ana", 1, 2), request("ana", 3), request("ana", 1, 4)];
-    const { histories } = routeToWorkers(requests, ["north"], [], { maxRemembered: 3 });
-    expect(histories[0]?.processed.map((block) => block.label)).toEqual([3, 1, 4]);
-  });
-
   it("refuses no workers, or two of one name", () => {
     expect(() => routeToWorkers([], [], [])).toThrow(RangeError);
     expect(() => routeToWorkers([], ["north", "north"], [])).toThrow(RangeError);

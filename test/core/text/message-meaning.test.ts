@@ -30,14 +30,6 @@ describe("what a message means", () => {
     fc.assert(property, { numRuns: 1_000 });
   });
 
-  it("costs a plain message no second digest", () => {
-    const plain: ChatMessage[] = [
-      { role: "user", content: "Where?" },
-      { role: "tool", content: "22 °C", tool_call_id: "call_1" },
-    ];
-    for (const message of plain) expect(canonicalMessage(message)).toBe(message);
-  });
-
   const call = (json: unknown, more: object = {}) => ({
     role: "assistant",
     content: null,
