@@ -47,11 +47,10 @@ const QUICK = [
   "test/http/guards/{api-keys,body-rate,chunked-body,isolation,keyless,safe-input}.test.ts",
   "test/http/routes/{chat,compose-single,failing-source,repeated-request}.test.ts",
 ];
-/** … and of these it leaves out: long histories, what asks for every route or many bodies, and what starts a PostgreSQL server. */
+/** … and of these it leaves out: long histories, and what asks for every route or many bodies. */
 const NOT_QUICK = [
   "test/http/contracts/{fuzz,openapi,openapi-examples}.test.ts",
-  "test/service/{chat/deleted-while-sending,records/forgetting-elsewhere,responses/outdated-history,scopes/restored-database}.test.ts",
-  "test/service/compose/{concurrency,explain-properties,long-conversations,policies-reload,residency-life}.test.ts",
+  "test/service/compose/{concurrency,long-conversations,policies-reload}.test.ts",
   "test/service/records/expiring*.test.ts",
 ];
 

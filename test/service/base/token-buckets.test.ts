@@ -28,23 +28,6 @@ describe("token buckets", () => {
     );
   });
 
-  it("say when one more is allowed, and keep to it", () => {
-    fc.assert(
-      fc.property(rate, gaps, (limits, waits) => {
-        const buckets = new TokenBuckets(limits);
-        let now = 0;
-        for (const wait of waits) {
-          now += wait;
-          const { isAllowed, nextAfterMs } = buckets.take("a", now);
-          expect(nextAfterMs).toBeGreaterThan(0);
-          if (isAllowed) continue;
-          now += nextAfterMs + 1e-6;
-          expect(buckets.take("a", now).isAllowed).toBe(true);
-        }
-      }),
-    );
-  });
-
   it("are apart for every caller, and no more than their bound, the longest unused going first", () => {
     const buckets = new TokenBuckets({ perSecond: 1, burst: 1 }, 3);
     for (const caller of ["a", "b", "c"]) expect(buckets.take(caller, 0).isAllowed).toBe(true);

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type KeyKnowledge, planBatch, residencyModel } from "../../../src/core/index.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
@@ -38,8 +37,6 @@ const asked = (facts: readonly number[], more: Partial<ComposeOptions> = {}): Co
   ...more,
 });
 
-const anyFacts = fc.shuffledSubarray([...FACTS.keys()], { minLength: 1 });
-
 function batchedBy({ batches }: Memprefix, requests: readonly ComposeOptions[], window = 1_000) {
   return answersOf(batches, requests, { window });
 }
@@ -64,34 +61,6 @@ async function answersOf(
 }
 
 describe("a batch by the service", () => {
-  it("of one is composed as the request by itself would be", async () => {
-    const same = fc.asyncProperty(
-      fc.array(anyFacts, { maxLength: 8 }),
-      anyFacts,
-      fc.constantFrom(null, "a", "b"),
-      async (earlier, facts, conversationId) => {
-        const [one, other] = [openService(), openService()];
-        for (const service of [one, other]) {
-          for (const each of earlier) await composeWith(service, asked(each));
-          const first = { conversationId: "a", query: "First?", system: "Be brief." };
-          const { messages } = await composeWith(service, asked([0, 3], first));
-          expect(messages).toHaveLength(2);
-        }
-        const history = [
-          { role: "system", content: "Be brief." },
-          { role: "user", content: "First?" },
-          { role: "assistant", content: "Yes." },
-          { role: "user", content: "Second?" },
-        ];
-        const { system: _, ...request } = asked(facts, { conversationId, messages: history, requestId: "last" });
-        const alone = await composeWith(one, request);
-        expect(await batchedBy(other, [request])).toEqual([alone]);
-        await Promise.all([one.close(), other.close()]);
-      },
-    );
-    await fc.assert(same, { numRuns: 60 });
-  });
-
   it("hits what /compose cached, also in requests that share it with others of the batch", async () => {
     const service = openService();
     const front = [5, 3, 1];
@@ -222,20 +191,5 @@ describe("a batch by the service", () => {
     }
     expect(answers.every(({ plan }) => plan.policy === "context-pilot")).toBe(true);
     await Promise.all([service.close(), alone.close()]);
-  });
-
-  it("by Alg. 4 and 5 is planned from an empty cache", async () => {
-    const planned: unknown[] = [];
-    const service = openService({
-      planning: async (requests, planner, knowledge) => {
-        planned.push(planner, knowledge);
-        return planBatch(requests, planner, knowledge);
-      },
-    });
-    await composeWith(service, asked([0, 1]));
-    const requests = [asked([1, 2]), asked([2, 1, 3])];
-    await answersOf(service.batches, requests, { window: 10, planner: "context-pilot" });
-    expect(planned).toEqual(["context-pilot", []]);
-    await service.close();
   });
 });

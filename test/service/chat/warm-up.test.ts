@@ -44,31 +44,6 @@ let now = 0;
 const warmUpOf = (upstream: Pick<Upstream, "send">) => new WarmUp(upstream, () => now);
 
 describe("a warm-up", () => {
-  it("is the client's request, for one token of an answer that nobody streams", () => {
-    const upstream = answering();
-    const own = { model: "m", tools: [1], stream: true, stream_options: {}, n: 3, max_tokens: 99, cache_salt: "own" };
-    warmUpOf(upstream).start(TENANT, asked(own), HEAD);
-    const [{ body, headers, query, path } = {} as UpstreamRequest] = upstream.sent;
-    expect(JSON.parse(String(body))).toEqual({
-      model: "m",
-      tools: [1],
-      cache_salt: "own",
-      messages: HEAD.messages,
-      max_tokens: 1,
-    });
-    expect({ headers, query, path }).toEqual({
-      headers: [
-        ["x-session", "7"],
-        ["x-request-id", "w"],
-      ],
-      query: "?a=b",
-      path: "chat/completions",
-    });
-    warmUpOf(upstream).start(TENANT, asked({ max_completion_tokens: 5 }), HEAD);
-    expect(JSON.parse(String(upstream.sent[1]?.body))).toMatchObject({ max_completion_tokens: 1 });
-    expect(String(upstream.sent[1]?.body)).not.toContain("max_tokens");
-  });
-
   it("is not repeated once an engine refused one, and is where it failed otherwise", async () => {
     const upstream = answering(new UpstreamError("e", { kind: "aborted" }), 503, 400);
     const warmUp = warmUpOf(upstream);

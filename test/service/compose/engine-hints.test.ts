@@ -61,13 +61,6 @@ function commonStart(a: MarkedPrompt, b: MarkedPrompt): number {
 }
 
 describe("an engine's hints", () => {
-  it("are a header and nothing else where no engine is named", async () => {
-    const service = openService();
-    const answer = await composeWith(service, { userId: "ada", query: "Tea?", memories: [] });
-    expect(answer.engine).toEqual({ fields: {}, headers: { "x-request-id": answer.requestId } });
-    expect(answer.messages).toEqual([{ role: "user", content: "Tea?" }]);
-  });
-
   it("never hold the name of a user, an agent or a tenant, and differ between scopes", async () => {
     const service = openService();
     const scopes = [{ userId: "ada" }, { userId: "bob" }, { userId: "ada", agentId: "planner" }];
@@ -100,23 +93,6 @@ describe("an engine's hints", () => {
     },
   );
 
-  it("mark the memories, the end and the instructions of a conversation's first prompt", async () => {
-    const [first] = await conversation("anthropic", "keep");
-    expect(marksIn(first?.messages ?? [], "cache_control")).toEqual([
-      [0, 0],
-      [1, 0],
-      [1, 1],
-    ]);
-    expect(first?.messages[1]?.content).toEqual([
-      {
-        type: "text",
-        text: "<memories>\n- Ada drinks green tea\n- Ada lives in Paris\n",
-        cache_control: { type: "ephemeral" },
-      },
-      { type: "text", text: "</memories>\n\nWhich tea?", cache_control: { type: "ephemeral" } },
-    ]);
-  });
-
   it("marks the memories in front of a window, which the next window finds", async () => {
     const service = openService();
     const texts = Object.fromEntries(
@@ -139,16 +115,6 @@ describe("an engine's hints", () => {
     const cache = new BreakpointCache("anthropic");
     const hits = answers.map(({ messages }) => cache.serve(simulated(messages, "cache_control")));
     for (const hit of hits.slice(3)) expect(hit).toBeGreaterThan(1_000);
-  });
-
-  it("do not pay for writing the end of a single prompt, which nothing continues", async () => {
-    const service = openService();
-    const request = { userId: "ada", query: "Tea?", system: "Be brief.", memories: memories({ tea: "Green tea" }) };
-    const { messages } = await composeWith(service, { ...request, engine: "openai-breakpoints" });
-    expect(marksIn(messages, "prompt_cache_breakpoint")).toEqual([
-      [0, 0],
-      [1, 0],
-    ]);
   });
 });
 

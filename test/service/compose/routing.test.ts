@@ -36,18 +36,6 @@ async function workersOfBatch(
 }
 
 describe("a composed prompt with workers", () => {
-  it("names its worker, which is the same for the same memories, in the gateways' headers too", async () => {
-    const service = openService();
-    const first = await composeWith(service, question("ana", 1, 2, 3));
-    const other = await composeWith(service, question("bo", 1, 2, 3));
-    const again = await composeWith(service, question("ana", 3, 2, 4));
-    expect([first.worker, other.worker, again.worker]).toEqual(["north", "south", "north"]);
-    expect(again.engine.headers).toMatchObject({ "x-smg-routing-key": "north", "x-dynamo-session-id": "north" });
-    const { worker, engine } = await composeWith(service, { ...question("ana", 1), workers: null });
-    expect(worker).toBeUndefined();
-    expect(Object.keys(engine.headers)).toEqual(["x-request-id"]);
-  });
-
   it("is repeated with the same worker, unless that is no longer named", async () => {
     const service = openService();
     const asked = { ...question("ana", 1, 2), requestId: "r-1" };
@@ -90,17 +78,6 @@ describe("a composed prompt with workers", () => {
 });
 
 describe("loads of workers", () => {
-  it("live on from request to request and from batch to batch", async () => {
-    const service = openService();
-    const single = await composeWith(service, question("ana", 1, 2, 3));
-    const batches = [];
-    for (const user of ["bo", "cy"]) batches.push(...(await workersOfBatch(service, [question(user, 1, 2, 3)])));
-    expect([single.worker, ...batches]).toEqual(WORKERS);
-    // What the last batch processed is known to single requests.
-    expect((await composeWith(service, question("cy", 3, 2))).worker).toBe("west");
-    expect((await composeWith(service, question("dan", 1))).worker).toBe("north");
-  });
-
   it("and processed blocks are a tenant's own", async () => {
     const service = openService();
     const other = service.forTenant({ name: "other", cacheSecret: "another secret" });

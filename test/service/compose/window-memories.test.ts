@@ -57,24 +57,4 @@ describe("the memories of a client that sends windows", () => {
       else expect(said.join()).toContain("Please refer to [");
     },
   );
-
-  it("are given in the form that is asked for when an epoch begins, and continued in it", async () => {
-    const answers = await windows("auto", (turn) => (turn < 3 ? LABELLED.annotations : undefined));
-    let isLabelled = true;
-    for (const { messages, plan } of answers) {
-      if (plan.epoch?.began != null) isLabelled = false;
-      const stood = sectionsOf(messages).flatMap(({ blocks }) => blocks);
-      expect(new Set(stood.map(({ label }) => label !== null))).toEqual(new Set([isLabelled]));
-    }
-    expect(isLabelled).toBe(false);
-  });
-
-  it("name the best behind an epoch's own where another stands first of them", async () => {
-    const answers = await windows("auto", () => undefined, 5);
-    const began = answers.find(({ plan }) => (plan.epoch?.headTokens ?? 0) > 0);
-    const [head, ...behind] = sectionsOf(began?.messages ?? []);
-    expect(head?.blocks[0]?.text).not.toBe("Ada lives in Rome.");
-    expect(head?.blocks.map(({ text }) => text)).toContain("Ada lives in Rome.");
-    expect(behind).toEqual([{ blocks: [], annotations: ["Most relevant: Ada lives in Rome."] }]);
-  });
 });

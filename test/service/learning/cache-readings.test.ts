@@ -44,14 +44,6 @@ describe("readings of an engine's cache", () => {
     expect(asked).toHaveLength(2);
   });
 
-  it("are taken up where the engine starts after memprefix", async () => {
-    const cache = await reading((response, count) => {
-      if (count < 3) return response.destroy();
-      return response.end(VLLM(8_960));
-    });
-    await vi.waitFor(() => expect(cache.capacityTokens).toBe(8_960));
-  });
-
   it("are not asked for again where there is no such route", async () => {
     const cache = await reading((response) => {
       response.statusCode = 404;

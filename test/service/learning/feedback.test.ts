@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { type RequestId, residencyModel, type UserId } from "../../../src/core/index.js";
-import { NotFoundError } from "../../../src/service/base/errors.js";
+import { type RequestId, residencyModel } from "../../../src/core/index.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { ana, composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
@@ -27,8 +26,6 @@ const openSlowly: typeof openService = (options = {}) => {
 
 const report = (service: Memprefix, requestId: string, cachedTokens: number) =>
   service.feedback(ana, null, requestId as RequestId, { cachedTokens });
-const nodes = async (service: Memprefix, of: UserId = ana) => (await service.describeIndex(of, null, 1_000)).nodes;
-
 describe("feedback", () => {
   it("that shows a miss ends what the next request expects, also after a restart", async () => {
     const own = join(directory, "restart");
@@ -51,37 +48,6 @@ describe("feedback", () => {
     await Promise.all([again.close(), steady.close()]);
   });
 
-  it("corrects once: the first time that it says how much was cached", async () => {
-    const service = openSlowly();
-    await ask(service, "r1", "a", "b");
-    await ask(service, "r2", "a", "c");
-    expect((await service.feedback(ana, null, "r2" as RequestId, { ttftMs: 12, promptTokens: 900 })).corrected).toEqual(
-      {
-        tokensRemoved: 0,
-      },
-    );
-    expect((await report(service, "r2", 0)).corrected).toEqual({ tokensRemoved: FACT_TOKENS });
-    const left = await nodes(service);
-    expect(await report(service, "r2", 0)).toMatchObject({ observedCachedTokens: 0, corrected: { tokensRemoved: 0 } });
-    await service.feedback(ana, null, "r2" as RequestId, { ttftMs: 13 });
-    await report(service, "r2", 0);
-    expect(await nodes(service)).toEqual(left);
-    await service.close();
-  });
-
-  it("on a request that was evicted changes nothing, and on one that never was is refused", async () => {
-    const service = openSlowly();
-    await ask(service, "r1", "a", "b");
-    await ask(service, "r2", "a", "c");
-    await service.evict(["r2" as RequestId]);
-    const left = await nodes(service);
-    expect((await report(service, "r2", 0)).corrected).toEqual({ tokensRemoved: 0 });
-    await expect(report(service, "r9", 0)).rejects.toThrow(NotFoundError);
-    await expect(service.feedback("bo" as UserId, null, "r1" as RequestId, {})).rejects.toThrow(NotFoundError);
-    expect(await nodes(service)).toEqual(left);
-    await service.close();
-  });
-
   it("waits its turn: what was asked for before it is composed before it", async () => {
     const service = openSlowly();
     await ask(service, "r1", "a", "b");
@@ -94,22 +60,6 @@ describe("feedback", () => {
     expect(correction.corrected).toEqual({ tokensRemoved: FACT_TOKENS });
     expect(third.blocks.map(({ placement }) => placement)).toEqual(["cached_prefix", "new"]);
     await service.close();
-  });
-
-  it("from another service is what this one goes on with", async () => {
-    const own = join(directory, "two");
-    const [one, two] = [openSlowly({ directory: own }), openSlowly({ directory: own })];
-    const alone = openSlowly();
-    for (const [n, names] of [["a", "b"], ["a", "c"], ["d"], ["a", "c", "b"]].entries()) {
-      const answer = await ask(n % 2 === 0 ? one : two, `r${n}`, ...names);
-      expect(answer).toEqual(await ask(alone, `r${n}`, ...names));
-      const cached = n % 2 === 0 ? answer.plan.expectedCachedTokens : 0;
-      expect(await report(n % 2 === 0 ? two : one, `r${n}`, cached)).toEqual(await report(alone, `r${n}`, cached));
-    }
-    // A node's last use is stored with what used it: once that is evicted, it is as old as the rest of it.
-    const untimed = async (service: Memprefix) => (await nodes(service)).map(({ usedAt: _, ...node }) => node);
-    expect(await untimed(one)).toEqual(await untimed(alone));
-    await Promise.all([one.close(), two.close(), alone.close()]);
   });
 
   it("that comes after the cache's time is up does not bring back what it is about", async () => {

@@ -21,21 +21,6 @@ describe("what is known of an engine's log probabilities", () => {
     expect(support.topFor("m")).toBe(20);
   });
 
-  it("is kept of the fewer that it gives", () => {
-    const { support } = watched();
-    support.refused("m");
-    support.gave("m");
-    expect(support.topFor("m")).toBe(5);
-  });
-
-  it("ends with three tries in a row that came to nothing", () => {
-    const { support } = watched();
-    expect([support.strike("m"), support.strike("m")]).toEqual([false, false]);
-    support.gave("m");
-    expect([support.strike("m"), support.strike("m"), support.strike("m")]).toEqual([false, false, true]);
-    expect(support.topFor("m")).toBeNull();
-  });
-
   it("is of 256 models at most, as clients name them as they like", () => {
     const { support } = watched();
     support.off("first");

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
 import { TokenRatios } from "../../../src/service/learning/engine-measures.js";
 
-const HOUR = 3_600_000;
 const ada = { userId: "ada" as UserId, model: "m" };
 
 function ratios() {
@@ -27,23 +26,6 @@ describe("the ratio of an engine's tokens to memprefix's", () => {
     expect(of.ratioFor(ada, 1_000)).toBe(1.1);
   });
 
-  it("is, for what is expected, the mean of the newest eight", () => {
-    const { of, pass } = ratios();
-    expect(of.meanOf(ada)).toBe(1);
-    of.take(ada, { estimated: 100, reported: 400 });
-    for (let prompt = 0; prompt < 8; prompt++) of.take(ada, { estimated: 100, reported: prompt % 2 === 0 ? 110 : 130 });
-    expect(of.meanOf(ada)).toBeCloseTo(1.2);
-    pass(HOUR);
-    expect(of.meanOf(ada)).toBe(1);
-  });
-
-  it("is nobody else's, and no other model's", () => {
-    const { of } = ratios();
-    of.take(ada, { estimated: 1_000, reported: 2_000 });
-    expect(of.ratioFor({ ...ada, userId: "bob" as UserId }, 1_000)).toBe(1);
-    expect(of.ratioFor({ ...ada, model: "other" }, 1_000)).toBe(1);
-  });
-
   it("is never beyond a tokenizer's, and below 1 only where enough prompts say so", () => {
     const { of } = ratios();
     for (let prompt = 0; prompt < 3; prompt++) of.take(ada, { estimated: 1_000, reported: 1 });
@@ -54,15 +36,6 @@ describe("the ratio of an engine's tokens to memprefix's", () => {
     expect(of.ratioFor(ada, 1_000)).toBe(4);
     of.take({ ...ada, model: "n" }, { estimated: 0, reported: 5 });
     expect(of.ratioFor({ ...ada, model: "n" }, 1)).toBe(1);
-  });
-
-  it("leaves out prompts that are short for the limit, and those of an hour ago", () => {
-    const { of, pass } = ratios();
-    of.take(ada, { estimated: 100, reported: 300 });
-    expect(of.ratioFor(ada, 801)).toBe(1);
-    expect(of.ratioFor(ada, 800)).toBe(3.01);
-    pass(HOUR);
-    expect(of.ratioFor(ada, 800)).toBe(1);
   });
 
   it("forgets the pair of user and model that was reported longest ago, of more than a thousand", () => {

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DEFAULT_SCOPE_BOUNDS, type RequestId } from "../../../src/core/index.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
@@ -10,7 +7,7 @@ import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile, openInMemory } from "../../../src/store/sqlite/open.js";
 import type { Store } from "../../../src/store/store.js";
 import { ComposedUsers, scopeOf } from "../../store/composed-users.js";
-import { ana, composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
+import { composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
 const user = (n: number) => scopeOf(`user-${n}`);
 
@@ -155,23 +152,5 @@ describe("working scopes", () => {
       }
     }
     await Promise.all([keeps.close(), drops.close()]);
-  });
-
-  it("are as they are stored once a second service on their directory has ended", async () => {
-    const directory = mkdtempSync(join(tmpdir(), "memprefix-scopes-"));
-    onTestFinished(() => rmSync(directory, { recursive: true }));
-    const [one, other, alone] = [openService({ directory }), openService({ directory }), openService()];
-    const asked = (n: number) => ({
-      userId: ana,
-      conversationId: "c",
-      requestId: `r${n}`,
-      query: `Question ${n}`,
-      memories: memories({ [`m${n}`]: `Fact ${n}` }),
-    });
-    for (const [n, service] of [one, other].entries())
-      expect(await composeWith(service, asked(n))).toEqual(await composeWith(alone, asked(n)));
-    await other.close();
-    expect(await composeWith(one, asked(2))).toEqual(await composeWith(alone, asked(2)));
-    await Promise.all([one.close(), alone.close()]);
   });
 });

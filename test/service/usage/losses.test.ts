@@ -68,20 +68,4 @@ describe("why an engine lost what was expected", () => {
     for (const [at, user] of ["ana", "ben", "cem"].entries()) verdicts.push(slow.serve(user, at * 6 * 60_000));
     expect(verdicts).toEqual(verdicts.map(() => unknown));
   });
-
-  it("is the same for a repeated report, which is no second loss", () => {
-    const traffic = new Traffic();
-    for (const user of ["ana", "ben", "cem"]) traffic.serve(user, 1);
-    expect(traffic.report("cem1", NOTHING, "cem")).toEqual({ because: "restarted", restarted: [] });
-    expect(traffic.report("ana1", NOTHING, "ana")).toEqual(unknown);
-    expect(traffic.report("ben1", NOTHING, "ben")).toEqual(unknown);
-    expect(traffic.serve("dora", 2)).toEqual(unknown);
-  });
-
-  it("is not known of prompts that another process composed, nor without cached tokens", () => {
-    const traffic = new Traffic();
-    expect(traffic.report("r9", NOTHING)).toEqual(unknown);
-    traffic.compose("r1", 1);
-    expect(traffic.report("r1", null)).toEqual(unknown);
-  });
 });
