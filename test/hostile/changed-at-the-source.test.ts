@@ -66,12 +66,6 @@ describe("a memory that changes at its source during a conversation", () => {
     expect((await say("five")).last).toContain(`Current again: ${OLD}\\nNo longer true: ${NEW}, and he is two\\n`);
   });
 
-  it("is corrected where Mem0 does not say whose it is, as it need not in a search", async () => {
-    const say = await begun("c");
-    serve({ id: "dog", memory: NEW }, tea);
-    expect((await say("two")).last).toContain(`- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`);
-  });
-
   it.each([
     ["404", 404],
     ["null", null],
@@ -205,16 +199,6 @@ describe("a memory that changes at its source during a conversation", () => {
     expect(looks).toEqual([next, next]);
   });
 
-  it("is corrected by what the webhook brings, although no search finds it", async () => {
-    const say = conversation("c");
-    await say("one", { memories: [dog, tea] });
-    const event = { event_details: { id: "dog", event: "UPDATE", data: { memory: NEW } } };
-    expect((await app.send("POST", `/webhooks/mem0?token=${encodeURIComponent(TOKEN)}`, event)).status).toBe(204);
-    expect((await say("two", { memories: [tea] })).last).toContain(
-      `- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`,
-    );
-  });
-
   it("is said to be no longer true by what the webhook brings, with its text or without, once", async () => {
     const ends: readonly (readonly [string, object])[] = [
       ["the same text", { data: { memory: OLD, lifecycle_state: "archived" } }],
@@ -250,15 +234,6 @@ describe("a memory that changes at its source during a conversation", () => {
     expect((await say("two", { memories: [tea] })).last).toContain(
       `- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`,
     );
-  });
-
-  it("is corrected by what another conversation found", async () => {
-    const say = await begun("c");
-    serve({ ...dog, memory: NEW }, tea);
-    mem0.finds = null;
-    await conversation("other")("one");
-    mem0.finds = ["tea"];
-    expect((await say("two")).last).toContain(`- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`);
   });
 });
 

@@ -41,16 +41,6 @@ describe.each([
     expect(sent()).not.toContain(SECRET);
   });
 
-  it("a user with a conversation", async () => {
-    services.source.keep("ada", SECRET);
-    const messages = await knownToBoth(services);
-    engine.requests.length = 0;
-    expect((await services.one.send("DELETE", "/users/ada")).status).toBe(200);
-    expect((await services.other.chat("", { messages, ...inConversation })).status).toBe(200);
-    expect(engine.requests.length).toBeGreaterThan(0);
-    expect(sent()).not.toContain(SECRET);
-  });
-
   it("a user whose memories were just being looked up", async () => {
     services.source.keep("ada", SECRET);
     const search = new Gate();
@@ -100,26 +90,6 @@ describe("two services on one directory", () => {
     for (const { request_id } of bodies)
       expect(new Set(answers.filter(({ id }) => id === request_id).map(({ text }) => text)).size).toBe(1);
     expect(services.faults).toEqual([]);
-  });
-
-  it("go on with a conversation by turns, each prompt beginning with the bytes of the one before", async () => {
-    let before: readonly unknown[] = [];
-    const messages: object[] = [];
-    for (let turn = 0; turn < 8; turn++) {
-      messages.push({ role: "user", content: `Question ${turn}` });
-      const service = turn % 2 === 0 ? services.one : services.other;
-      const memories = [0, 1, 2].map((n) => ({ id: `m-${turn + n}`, memory: `Fact ${turn + n}` }));
-      const { text } = await service.send("POST", "/compose", {
-        user_id: "ada",
-        conversation_id: "talk",
-        messages,
-        memories,
-      });
-      const answer = JSON.parse(text) as { messages: unknown[] };
-      expect(answer.messages.slice(0, before.length)).toEqual(before);
-      before = [...answer.messages, { role: "assistant", content: `Answer ${turn}` }];
-      messages.push({ role: "assistant", content: `Answer ${turn}` });
-    }
   });
 
   it("refuse what a batch brought along for a user who was deleted while it was under way, and store none of it", async () => {

@@ -144,31 +144,16 @@ describe("a chat on its way to the engine", () => {
 const IDS = [
   ".",
   "..",
-  "...",
   "%2e%2e",
-  "%2E",
   "a/b",
-  "a%2Fb",
-  "/",
   "../..",
-  "?",
   "a?b=c#d",
-  "#",
   "&a=b",
-  "+",
   "a+b",
-  "a b",
   " a ",
   "100%",
-  "%",
-  "%zz",
   "\\",
-  "a\\b",
-  ";",
-  "@",
-  ":",
   "*",
-  "~",
   "😀",
   "e\u0301",
   "\u202eabc",
@@ -176,7 +161,6 @@ const IDS = [
   "user_id",
   "index",
   "export",
-  "memories",
   ...JS_NAMES,
 ];
 const inPath = (id: string) => encodeURIComponent(id);
@@ -239,19 +223,13 @@ describe("an id", () => {
 
   it.each([
     ["DELETE", "/users/."],
-    ["DELETE", "/users/.."],
     ["DELETE", "/users/%2e%2E"],
     ["GET", "/users/../export"],
-    ["GET", "/users/%2e/index"],
     ["DELETE", "/users/ada/memories/.."],
     ["DELETE", "/users/ada/memories/%2E%2e"],
-    ["DELETE", "/users/ada/memories/."],
-    ["DELETE", "/users/ada/memories/../"],
     ["DELETE", "/users/ada/memories/../../bo"],
-    ["DELETE", "/users/ada/memories/"],
     ["DELETE", "/users/ada/"],
     ["DELETE", "/users//"],
-    ["DELETE", "/users/"],
   ])("that a path cannot say does nothing to anybody: %s %s", async (method, path) => {
     for (const user of ["ada", ".", ".."])
       await app.compose({ user_id: user, query: "Tea?", memories: [{ id: "m", memory: "Tea" }] });
@@ -266,9 +244,7 @@ describe("an id", () => {
 
   it.each([
     ["", "user_id"],
-    ["%20", "user_id"],
     ["%00", "user_id"],
-    ["a%00b", "user_id"],
     ["x".repeat(257), "user_id"],
   ])("%j is refused in a query as in a path", async (id, field) => {
     for (const [method, path] of [
@@ -322,43 +298,5 @@ describe("an id", () => {
       socket.destroy();
     }
     expect(app.faults).toEqual([]);
-  });
-});
-
-describe("a field called __proto__", () => {
-  const app = servedApp();
-
-  it.each([
-    ["/compose", '{"user_id":"a","query":"x","memories":[],"__proto__":{}}'],
-    ["/compose", '{"user_id":"a","messages":[{"role":"user","content":"x","__proto__":{}}],"memories":[]}'],
-    ["/memories", '{"user_id":"a","memories":["x"],"metadata":{"__proto__":{}}}'],
-    ["/compose/batch", '{"requests":[{"user_id":"a","query":"x","__proto__":{}}]}'],
-    ["/feedback", '{"__proto__":{}}'],
-  ])("at %s is refused by name", async (path, body) => {
-    const exchange = await app.send("POST", path, body);
-    expect(problemOf(exchange)).toMatchObject({ status: 422, errors: [{ field: "__proto__" }] });
-    expect(({} as Record<string, unknown>)["a"]).toBeUndefined();
-  });
-
-  it("of one line of a batch is that line's mistake", async () => {
-    const good = '{"user_id":"a","query":"x","memories":[]}';
-    const bad = '{"user_id":"b","query":"x","memories":[],"__proto__":{}}';
-    const { text } = await app.send("POST", "/compose/batch", `${good}\n${bad}\n`, "application/x-ndjson");
-    expect(text).toContain('"status":422');
-    expect(text).toContain("__proto__");
-    expect(text).toContain('"request_id"');
-  });
-});
-
-describe("request ids with blanks at their ends", () => {
-  const app = servedApp();
-
-  it("are refused where a prompt is composed, and name no other request", async () => {
-    await app.compose({ user_id: "a", request_id: "r", query: "x", memories: [] });
-    expect(
-      (await app.send("POST", "/compose", { user_id: "a", request_id: "r ", query: "x", memories: [] })).status,
-    ).toBe(422);
-    expect((await app.send("POST", "/evict", { request_ids: ["r "] })).text).toBe('{"evicted":[],"unknown":["r "]}');
-    expect((await app.send("GET", "/request/explain?user_id=a&request_id=r%20")).status).toBe(404);
   });
 });

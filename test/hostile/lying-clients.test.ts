@@ -53,15 +53,6 @@ describe("an engine whose errors repeat the request", () => {
     await liar.send("POST", "/v1/chat/completions", chat({ model: "stub-1" }));
     expect(engine.requests.slice(4).map(asks)).toEqual([false]);
   });
-
-  it("is asked once by a client that asks for its usage itself", async () => {
-    engine.behave((request, response) => sendJson(response, 400, { error: { message: request.raw } }));
-    for (const stream_options of [{ include_usage: true }, { include_usage: false }, {}, "no"]) {
-      const { status } = await app.send("POST", "/v1/chat/completions", chat({ stream_options }));
-      expect(status).toBe(400);
-    }
-    expect(engine.requests).toHaveLength(4);
-  });
 });
 
 describe("asking for the usage", () => {
@@ -94,15 +85,6 @@ describe("asking for the usage", () => {
       now = at;
       expect(await asking.send(tenant, own, own, send)).toMatchObject({ isUsageAdded: false, answer: { status: 200 } });
       expect(sent).toHaveLength(calls);
-    }
-  });
-
-  it("goes on where the request fails without the field, too: that was not the cause", async () => {
-    const asking = new StreamUsage(() => 0);
-    const { sent, send } = engineOf(400, 400);
-    for (let n = 1; n <= 3; n++) {
-      expect(await asking.send(tenant, own, own, send)).toMatchObject({ isUsageAdded: false, answer: { status: 400 } });
-      expect(sent).toHaveLength(2 * n);
     }
   });
 

@@ -52,14 +52,10 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
   ["a run in a filter", { filters: { run_id: "trip" } }, "search.filters"],
   ["an application within metadata", { filters: { metadata: { app_id: "games" } } }, "search.filters"],
   ["a filter that is a list", { filters: [] }, "search.filters"],
-  ["a filter that is a text", { filters: "topic" }, "search.filters"],
   ["an unknown operator", { filters: { year: { $gt: 1 } } }, "search.filters"],
-  ["a condition that is an object of objects", { filters: { year: { gte: { $ne: 1 } } } }, "search.filters"],
   ["another user behind NOT", { filters: { NOT: { user_id: "ada" } } }, "search.filters"],
   ["NOT of a text", { filters: { NOT: "topic" } }, "search.filters"],
-  ["OR of one filter that is no list", { filters: { OR: { topic: "food" } } }, "search.filters"],
   ["NUL in a condition", { filters: { topic: "\0" } }, "search.filters"],
-  ["half of a surrogate pair in a name", { filters: { "\ud800": 1 } }, "search.filters"],
   [
     "too many conditions",
     { filters: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [n, n])) },
@@ -75,10 +71,7 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
   ["a run", { run_id: "trip" }, "search.run_id"],
   ["an application", { app_id: "games" }, "search.app_id"],
   ["a switch that is a text", { show_expired: "yes" }, "search.show_expired"],
-  ["a reranker that is a number", { rerank: 1 }, "search.rerank"],
   ["a day that is none", { reference_date: "2026-02-30" }, "search.reference_date"],
-  ["a day in words", { reference_date: "yesterday" }, "search.reference_date"],
-  ["a time before all times", { reference_date: -1 }, "search.reference_date"],
   ["a similarity beyond 1", { threshold: 2 }, "search.threshold"],
 ];
 

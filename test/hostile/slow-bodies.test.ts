@@ -6,7 +6,6 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, vi } from "vitest";
-import { SharedBound } from "../../src/http/guards/limits.js";
 import { openAiProblemSchema } from "../../src/http/problems/problem.js";
 import { callerOf } from "../http/guards/callers.js";
 import { type ServedApp, servedApp } from "../http/server/served-app.js";
@@ -222,20 +221,5 @@ describe("pipelined requests", () => {
     await vi.waitFor(async () => expect(await metric(app, "memprefix_requests_in_flight")).toBe(0));
     expect(app.memprefix.load).toMatchObject({ jobs: 0, busyUsers: 0 });
     expect(app.faults).toEqual([]);
-  });
-});
-
-describe("what is shared", () => {
-  it("is at most half of one holder's, never more than there is, and free again once it is given back", () => {
-    const bound = new SharedBound(10);
-    expect(bound.take(5, ["a"])).toBe(true);
-    expect(bound.take(1, ["a"])).toBe(false);
-    expect(bound.take(4, ["b"])).toBe(true);
-    expect(bound.take(2, [])).toBe(false);
-    expect(bound.take(1, [])).toBe(true);
-    bound.give(5, ["a"]);
-    expect(bound.take(3, ["a"])).toBe(true);
-    expect(bound.used).toBe(8);
-    expect(new SharedBound(1).take(1, ["alone"])).toBe(true);
   });
 });

@@ -135,17 +135,6 @@ describe("a model whose template keeps thoughts behind the newest user's message
     expectKept(qwen3.template, await run("any"));
   });
 
-  it.each(["qwen3", "qwen3.5", "glm", "deepseek", "with a flag", "that asks in its loop"] as const)(
-    "is told by the template that llama.cpp shows: %s",
-    async (name) => {
-      llamaCpp("/models/mine.gguf", CHAT_TEMPLATES[name].template);
-      await chat("any", [{ role: "user", content: "Where?" }], "first");
-      await untilKnown("any");
-      expectKept(CHAT_TEMPLATES[name].template, await run("any"));
-      expect(engine.limitRequests.map(({ url }) => url)).toEqual(["/v1/models", "/props"]);
-    },
-  );
-
   it("is none where llama.cpp shows another template, whatever its name", async () => {
     llamaCpp("Qwen3-8B-Q4_K_M.gguf", CHAT_TEMPLATES.kimi.template);
     await vi.waitFor(async () => {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { createMemprefixClient } from "../../src/client/index.js";
 import { createMemprefix } from "../../src/index.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { composedOf, servedApp } from "../http/server/served-app.js";
@@ -23,33 +22,22 @@ const BAD: readonly (readonly [string, unknown, string])[] = [
   ["NUL in the text", { id: "b", memory: `${SECRET}\0` }, ".memory"],
   ["NUL in the id", { id: "b\0", memory: SECRET }, ".id"],
   ["an empty text", { id: "b", memory: "" }, ".memory"],
-  ["a blank text", { id: "b", memory: " \n\u3000" }, ".memory"],
   ["no text", { id: "b" }, ".memory"],
-  ["a null text", { id: "b", memory: null }, ".memory"],
   ["a text that is a number", { id: "b", memory: 7 }, ".memory"],
-  ["a text that is an object", { id: "b", memory: { text: SECRET } }, ".memory"],
   ["no id", { memory: SECRET }, ".id"],
-  ["a null id", { id: null, memory: SECRET }, ".id"],
-  ["an empty id", { id: "", memory: SECRET }, ".id"],
   ["a fraction for an id", { id: 1.5, memory: SECRET }, ".id"],
   ["an id of 1,001 characters", { id: "b".repeat(1_001), memory: SECRET }, ".id"],
   ["null", null, ""],
-  ["an empty text for an item", "", ""],
   ["a text for an item", SECRET, ""],
-  ["a number for an item", 7, ""],
-  ["a list for an item", [GOOD[0]], ""],
   ["nothing", {}, ".id"],
 ];
 
 /** Items that are memories in spite of what else they say. */
 const ODD: readonly (readonly [string, object])[] = [
   ["metadata that is a text", { metadata: "none" }],
-  ["metadata that is a list", { metadata: [1] }],
   ["metadata with half of a surrogate pair", { metadata: { mood: HALF, [HALF]: 1 } }],
   ["a score that is a text", { score: "high" }],
-  ["a score that is none", { score: null, rerank_score: "9" }],
   ["a date that is none", { created_at: "yesterday", updatedAt: {}, expiration_date: "2026-02-30" }],
-  ["categories that are numbers", { categories: [1, 2] }],
   ["a hash that is null", { hash: null, user_id: 7 }],
 ];
 
@@ -162,22 +150,6 @@ describe("a bad memory among good ones", () => {
     await memprefix.close();
   });
 
-  it("costs the client of a service no more", async () => {
-    const client = createMemprefixClient({ url: app.base });
-    const requests = BAD.map(([, item]) => ({ userId: "ada", query: QUESTION, memories: withBad(item) }));
-    const answers: { messages: unknown; warnings: readonly { code: string; message: string }[] }[] = [];
-    for (const request of requests) answers.push(await client.compose(request));
-    for (const { answer } of (await client.composeBatch({ requests })).answers as never[]) answers.push(answer);
-    for await (const line of client.composeLines(requests)) if ("answer" in line) answers.push(line.answer);
-    expect(answers).toHaveLength(3 * BAD.length);
-    for (const { messages, warnings } of answers) {
-      expectGood(messages, "client");
-      expect(warnings).toMatchObject([
-        { code: "memory_unusable", message: expect.stringMatching(/memories(?:\.results)?\[1\]/) },
-      ]);
-    }
-  });
-
   it("is an error still where there is no list at all, or one that is too long", async () => {
     for (const memories of [7, "text", true, {}, { results: 7 }, Array.from({ length: 1_001 }, () => GOOD[0])]) {
       const { status, text } = await app.send("POST", "/compose", { user_id: "ada", query: QUESTION, memories });
@@ -198,7 +170,6 @@ const UNSAFE: readonly (readonly [string, string, string])[] = [
   ["a list nested too deep", nested(200), DEEP],
   ["a field named __proto__", `{"id":"b","memory":"${SECRET}","__proto__":{"id":"a"}}`, NAMED],
   ["that in its metadata", `{"id":"b","memory":"${SECRET}","metadata":{ "__proto__" : "x"}}`, NAMED],
-  ["that, escaped", `{"id":"b","memory":"${SECRET}","metadata":[{"\\u005f_proto__":1}]}`, NAMED],
   ["that among brackets in texts", `{"id":"]}","memory":"\\"]}${SECRET}","__proto__":null}`, NAMED],
 ];
 
