@@ -1,7 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { messageDigest } from "../../src/core/index.js";
-import { appendTo, injectInto, stripSection } from "../../src/core/prompt/section.js";
 import { instructionsIn, itemsOf, messagesOf } from "../../src/integrations/agents-items.js";
 
 const text = fc.string({ maxLength: 8 });
@@ -57,45 +55,6 @@ describe("the items of a run", () => {
     );
   });
 
-  it("of the same JSON are the same messages", () => {
-    fc.assert(
-      fc.property(items, (input) => {
-        const digests = messagesOf(input).map(messageDigest);
-        expect(messagesOf(sent(input)).map(messageDigest)).toEqual(digests);
-      }),
-    );
-  });
-
-  it("have memories in front of a user's words, which are known when they come back", () => {
-    const question = fc.record({
-      role: fc.constant("user"),
-      content: fc.oneof(text, fc.array(part, { minLength: 1 })),
-    });
-    fc.assert(
-      fc.property(question, (asked) => {
-        const [message] = messagesOf([asked]);
-        if (message === undefined) throw new Error("no message");
-        const [filled] = itemsOf(sent([injectInto(message, SECTION)]));
-        expect(JSON.stringify(filled)).toContain("<memories>");
-        const [back] = messagesOf([filled]);
-        expect(itemsOf([stripSection(back ?? message, () => true) ?? message])).toEqual([asked]);
-      }),
-    );
-  });
-
-  it("have memories behind a tool's result, in its form", () => {
-    const filled = (output: unknown) => {
-      const [message] = messagesOf([{ type: "function_call_result", name: "n", callId: "c", output }]);
-      if (message === undefined) throw new Error("no message");
-      const [result] = itemsOf([appendTo(message, SECTION)]);
-      return (result as { readonly output: unknown }).output;
-    };
-    expect(filled("12")).toBe(`12\n\n${SECTION}`);
-    expect(filled({ type: "text", text: "12" })).toEqual({ type: "text", text: `12\n\n${SECTION}` });
-    const image = { type: "input_image", image: "data:" };
-    expect(filled([image])).toEqual([image, { type: "input_text", text: SECTION }]);
-  });
-
   it("are chats' forms of calls, results and texts; reasoning belongs to what the assistant does next", () => {
     const reasoning = { type: "reasoning", id: "rs_1", content: [] };
     const image = { type: "input_image", image: "data:" };
@@ -130,5 +89,3 @@ describe("the items of a run", () => {
     ]);
   });
 });
-
-const SECTION = "<memories>\n- Ana likes tea.\n</memories>";

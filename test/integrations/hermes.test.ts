@@ -245,13 +245,6 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
     });
   });
 
-  it("says in one sentence that memprefix takes too long", async (context) => {
-    const url = await standIn(() => {});
-    const { given, logged } = await steps(context, [["ask", "One?"]], { MEMPREFIX_URL: url });
-    const sentence = `memprefix: ${url} did not answer (timed out): start memprefix there, or set MEMPREFIX_URL`;
-    expect({ given, logged }).toEqual({ given: [""], logged: [sentence + without] });
-  });
-
   it("gives a memory again whose answer was lost, as nobody saw it", async (context) => {
     let isLost = true;
     const url = await standIn(async (incoming, response) => {

@@ -99,13 +99,6 @@ describe("a filter of a run's model input", () => {
     }
   });
 
-  it("leaves a run of nobody's as it is", async () => {
-    const given = modelData();
-    expect(
-      await memprefixFilter({ memprefix, userId: () => null })({ modelData: given, agent: agentOf("a"), context: {} }),
-    ).toBe(given);
-  });
-
   it("sends what it cannot compose unmodified, and says so", async () => {
     const errors: unknown[] = [];
     const filter = memprefixFilter({ memprefix, userId: "ana", onError: (error) => errors.push(String(error)) });
@@ -140,25 +133,6 @@ describe("a filter of a run's model input", () => {
     expect(reported).toEqual([[40, 20]]);
     await filter({ modelData: modelData(), agent, context: {} });
     expect(agent.listeners).toBe(1);
-  });
-
-  it("reports nothing where it is not said which response used it", async () => {
-    const { memprefix: heard, reported } = listening();
-    const filter = memprefixFilter({ memprefix: heard, userId: "ana" });
-    const agent = agentOf("a");
-    const context = {};
-    const call = () => filter({ modelData: modelData(), agent, context });
-    await Promise.all([call(), call()]);
-    const run = runOf(context, used(30, 10));
-    agent.ended(run);
-    await call();
-    // Its response had no usage: the run has no more than before.
-    agent.ended(run);
-    await filter({ modelData: modelData(), agent, context: "a text" });
-    agent.ended(runOf("a text", used(30, 10)));
-    await filter({ modelData: modelData(), agent, context: null });
-    agent.ended(runOf(null));
-    expect(reported).toEqual([]);
   });
 });
 
@@ -222,21 +196,6 @@ describe("a model", () => {
     const model = memprefixModel(keeping, { memprefix: { ...memprefix, compose }, userId: "ana" });
     await model.getResponse(request([{ role: "user", content: "Tea?" }, result]));
     expect(keeping.asked[0]?.input[1]).toBe(result);
-  });
-
-  it("is asked unmodified where memprefix fails", async () => {
-    const errors: unknown[] = [];
-    const compose = () => Promise.reject(new Error("down"));
-    const keeping = new KeepingModel();
-    const failing = {
-      memprefix: { ...memprefix, compose },
-      userId: "ana",
-      onError: (error: unknown) => errors.push(error),
-    };
-    const asked = request("Tea?");
-    await memprefixModel(keeping, failing).getResponse(asked);
-    expect(keeping.asked[0]).toBe(asked);
-    expect(errors).toEqual([new Error("down")]);
   });
 
   it("is asked with the fields that the engine has for it; the caller's own win", async () => {

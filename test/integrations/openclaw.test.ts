@@ -277,12 +277,6 @@ describe("examples/openclaw, in OpenClaw itself", { timeout: COMMAND_MS }, () =>
     });
   });
 
-  it("says once, in one sentence, that memprefix takes too long", async (context) => {
-    const url = await standIn(() => {});
-    const sentence = `memprefix: ${url} did not answer (timed out): start memprefix there, or set url`;
-    expect(await turns(context, twice, { url })).toEqual({ assembled: nothing, logged: [sentence + without] });
-  });
-
   describe("with API keys", () => {
     const keyed = servedApp({ source: () => source, environment: { MEMPREFIX_API_KEY: KEY } });
     it("takes the right one, and says once, in one sentence, that another is wrong", async (context) => {

@@ -1,7 +1,6 @@
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import {
   generateObject,
-  generateText,
   type ModelMessage,
   pruneMessages,
   stepCountIs,
@@ -143,20 +142,5 @@ describe("the AI SDK's middleware under the SDK's own loops", () => {
       expect(report).toMatchObject({ promptTokens: counted.prompt, ttftMs: expect.any(Number) });
       expect(asked.question).toBe(`I am ${report?.userId}.`);
     }
-  });
-
-  it("names the user by the call's options, which the engine does not see", async () => {
-    const model = modelOf({ userId: () => null });
-    const ask = (memprefix: Record<string, string | boolean | null | { id: string; memory: string }[]>) =>
-      generateText({ model, prompt: "Tea?", providerOptions: { memprefix } });
-    await ask({ userId: "bo", conversationId: "c", agentId: "coach", memories: [{ id: "m", memory: "Bo has tea." }] });
-    await ask({ userId: "bo", bypass: true });
-    await ask({ userId: null, bypass: null });
-    await generateText({ model, prompt: "Tea?" });
-    expect(facts.reports).toMatchObject([{ userId: "bo", agentId: "coach" }]);
-    const [named, ...others] = engine.served.map(({ asked }) => asked.prompt.join("\n"));
-    expect(named).toContain("- Bo has tea.");
-    expect(named).not.toContain("memprefix");
-    for (const other of others) expect(other).not.toContain("<memories>");
   });
 });

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type AgentEngine, agentEngine } from "../../clients/agent-engine.js";
 import { brokenPrefixes } from "../../clients/checked-prompts.js";
-import { someOf } from "../../run-length.js";
 import { runPageProgram } from "../page-program.js";
 
 describe("the program of docs/ai-sdk.md", () => {
@@ -26,13 +25,5 @@ describe("the program of docs/ai-sdk.md", () => {
       "",
     ]);
     expect(brokenPrefixes(engine.served, ["Ana is vegetarian."])).toEqual([]);
-  });
-
-  it.each(someOf(["none", "null_details"] as const, 1))("runs where the engine reports %s", async (reports) => {
-    const silent = await agentEngine(reports);
-    const { code, stdout, stderr } = await runPageProgram("docs/ai-sdk.md", { OPENAI_BASE_URL: silent.url });
-    await silent.close();
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout).toContain("Noted: Where should we eat tonight?");
   });
 });

@@ -113,12 +113,6 @@ describe("where memprefix cannot compose", () => {
     expect(trial.errors.map(String)).toEqual(["Error: no service"]);
   });
 
-  it("a report that hangs keeps no answer", async () => {
-    const feedback = () => new Promise<never>(() => {});
-    const [prompt] = await sent({ memprefix: failing({ feedback }) });
-    expect(prompt?.at(-1)).toContain("<memories>");
-  });
-
   it.each([{}, { userId: null }, { userId: { id: "ana" } }])("a context that names nobody: %j", async (context) => {
     expect(await sent({}, context)).toEqual([PLAIN]);
     expect(trial.errors).toEqual([]);

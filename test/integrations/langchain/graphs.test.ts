@@ -8,10 +8,7 @@ import {
   StateGraph,
 } from "@langchain/langgraph";
 import { ToolNode, toolsCondition } from "@langchain/langgraph/prebuilt";
-import { createAgent } from "langchain";
 import { describe, expect, it } from "vitest";
-import { z } from "zod";
-import { memprefixMiddleware } from "../../../src/integrations/langchain.js";
 import { composeMessages } from "../../../src/integrations/langgraph.js";
 import { answerTo } from "../../clients/agent-model.js";
 import { brokenPrefixes, QUESTIONS } from "../../clients/checked-prompts.js";
@@ -51,35 +48,5 @@ describe("a graph of LangGraph's", () => {
     expect([...trial.errors, ...trial.engine.refused]).toEqual([]);
     expect(brokenPrefixes(trial.engine.served)).toEqual([]);
     expect(await trial.recorded()).toEqual([]);
-  });
-});
-
-describe("an agent that has a context of its own", () => {
-  const trial = agentTrial();
-
-  it("names its user in it, or by a function of it", async () => {
-    const users: string[] = [];
-    const agent = createAgent({
-      model: trial.model("gpt-5-mini"),
-      contextSchema: z.object({ account: z.string() }),
-      middleware: [
-        memprefixMiddleware({
-          memprefix: {
-            compose: (options) => {
-              users.push(options.userId);
-              return trial.memprefix.compose(options);
-            },
-            feedback: (options) => trial.memprefix.feedback(options),
-          },
-          ...trial.options,
-          userId: ({ runtime }) => String(runtime.context.userId ?? runtime.context["account"]),
-        }),
-      ],
-    });
-    const asked = { messages: [new HumanMessage("Where to?")] };
-    await agent.invoke(asked, { context: { account: "a7" } });
-    await agent.invoke(asked, { context: { account: "a7", userId: "ana" } });
-    expect(users).toEqual(["a7", "ana"]);
-    expect(trial.errors).toEqual([]);
   });
 });

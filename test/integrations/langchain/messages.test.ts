@@ -62,27 +62,6 @@ describe("a message as memprefix's store keeps it", () => {
       expect(whole(baseMessageOf(stored))).toEqual(whole(message));
     },
   );
-
-  it("has no id that another run would not give it", () => {
-    const made = "4b1c1b0e-9b38-4a37-9d5c-2f6a2f3b1a10";
-    expect(chatMessageOf(new HumanMessage({ content: "Hi", id: made }))).toEqual({ role: "user", content: "Hi" });
-    expect(chatMessageOf(new AIMessage({ content: "Hi", id: `run-${made}` }))).toEqual({
-      role: "assistant",
-      content: "Hi",
-    });
-  });
-
-  it("may be another client's of the same conversation", () => {
-    const item = { fields: { id: "fc_1", type: "function_call" }, before: [{ type: "reasoning" }] };
-    const calls = [
-      { id: "call_1", type: "function", function: { name: "weather", arguments: '{"city":"Porto"}' } },
-      { id: "call_2", type: "function", function: { name: "weather", arguments: "{" } },
-    ];
-    const message = baseMessageOf({ role: "assistant", content: null, tool_calls: calls, responses_item: item });
-    expect(AIMessage.isInstance(message)).toBe(true);
-    expect(message).toMatchObject({ content: "", tool_calls: [call] });
-    expect(baseMessageOf({ role: "user", content: "Hi", responses_item: "?" })).toBeInstanceOf(HumanMessage);
-  });
 });
 
 describe("the messages of a chain", () => {
@@ -166,15 +145,5 @@ describe("the messages of a chain", () => {
     expect(cached[1]).toBeGreaterThan(0);
     expect(cached[2]).toBeGreaterThan(cached[1] ?? 0);
     expect(trial.errors).toEqual([]);
-  });
-
-  it("are the given ones where nobody is named or memprefix fails", async () => {
-    const given = [new HumanMessage("Hi"), new AIMessage("Hi")];
-    expect((await compose(given, { userId: () => null })).messages).toBe(given);
-    expect(trial.errors).toEqual([]);
-    const { messages, report } = await compose(given);
-    expect(messages).toBe(given);
-    await report(new AIMessage("Hi"));
-    expect(trial.errors.map(String)).toEqual([expect.stringContaining("must end with the user's question")]);
   });
 });

@@ -29,15 +29,6 @@ describe("the program of docs/langchain.md", () => {
     expect(prompts[0]?.every((part, at) => prompts[1]?.[at] === part)).toBe(true);
     expect(prompts.join("\n").split("Ana is vegetarian.")).toHaveLength(3);
   });
-
-  it.each(["null_details", "none"] as const)("answers where the engine reports %s", async (reports) => {
-    const silent = await agentEngine(reports);
-    const environment = { OPENAI_BASE_URL: silent.url, OPENAI_API_KEY: "the engine's" };
-    const { code, stdout, stderr } = await runPageProgram("docs/langchain.md", environment);
-    await silent.close();
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout).toContain("Noted: And tomorrow?");
-  });
 });
 
 describe("the program of docs/langchain.md, with LangGraph's store", () => {

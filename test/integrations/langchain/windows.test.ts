@@ -1,6 +1,6 @@
 import { type BaseMessage, HumanMessage, trimMessages } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
-import { createAgent, createMiddleware, FakeToolCallingModel, summarizationMiddleware } from "langchain";
+import { createAgent, createMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
 import { memprefixMiddleware } from "../../../src/integrations/langchain.js";
 import { lookUp } from "../../clients/agent-model.js";
@@ -61,29 +61,5 @@ describe.each(["gpt-5-mini", "gpt-5.2-pro"])("a window, with %s", (name) => {
     const { values } = (await agent.graph.getState(CALL)) as { readonly values: { readonly messages: BaseMessage[] } };
     expect(values.messages.filter(({ type }) => type === "human").map(({ content }) => content)).toEqual(TURNS);
     expect(JSON.stringify(values)).not.toContain("<memories>");
-  });
-
-  it("that is a summary and the newest messages goes on from turn to turn", async () => {
-    const summariser = new FakeToolCallingModel({ toolCalls: [] });
-    const agent = createAgent({
-      model: trial.model(name),
-      tools: [weather],
-      systemPrompt: INSTRUCTIONS,
-      checkpointer: new MemorySaver(),
-      middleware: [
-        summarizationMiddleware({ model: summariser, trigger: { messages: 8 }, keep: { messages: 4 } }),
-        memprefixMiddleware({ memprefix: trial.memprefix, ...trial.options }),
-      ],
-    });
-    const answers: unknown[] = [];
-    for (const question of [...TURNS, ...TURNS]) {
-      const { messages } = await agent.invoke({ messages: [new HumanMessage(question)] }, CALL);
-      answers.push(messages.at(-1)?.text);
-      expect(JSON.stringify(messages)).not.toContain("<memories>");
-    }
-    expect(trial.errors).toEqual([]);
-    expect(trial.engine.refused).toEqual([]);
-    expect(answers).toEqual([...TURNS, ...TURNS].map((question) => `Noted: ${question}`));
-    expect(await trial.recorded()).toEqual([]);
   });
 });
