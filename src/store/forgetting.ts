@@ -8,6 +8,7 @@ import {
   type TurnId,
   withoutCut,
 } from "../core/index.js";
+import { append } from "../core/text/collections.js";
 import { formsInJson } from "../core/text/json.js";
 import { type Cuts, cut, goneTurns, isLeft, type LoadedState, loadScopes, removeTurns, turnsOf } from "./cuts.js";
 import { type Database, type ReadRows, type Statement, sql } from "./database.js";
@@ -139,7 +140,7 @@ async function receiptOf(read: ReadRows, found: readonly ForgottenInScope[]): Pr
       const text = `select t.at, t.response_id as "responseId", t.engine_conversation as "engineConversation",
         case when r.id is null then 0 else 1 end as "isPrompt"
         from turns t left join requests r on r.scope_id = t.scope_id and r.turn_id = t.id where t.scope_id = $1 and ${where}`;
-      removed.push(...(await read<RemovedTurn>(text, [version.scopeId, ...values])));
+      append(removed, await read<RemovedTurn>(text, [version.scopeId, ...values]));
     }
   const responses = removed.flatMap((one) => [one.responseId, one.engineConversation]).filter((id) => id !== null);
   return {
