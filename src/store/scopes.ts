@@ -30,7 +30,7 @@ import { NO_HEAD, turnStatements } from "./turns.js";
 const CHANGES_UP_TO = 64;
 
 /** The values that find a scope by its name. */
-export function scopeName({ tenant, userId, agentId }: Scope): readonly string[] {
+function scopeName({ tenant, userId, agentId }: Scope): readonly string[] {
   return [tenant, userId, agentId ?? ""];
 }
 
@@ -168,7 +168,7 @@ export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber"
 }
 
 /** Statements, and the version that they lead to: what makes a changed scope the stored one: its changes, or a snapshot in place of many. */
-export function scopeStatements(version: ScopeVersion, { changes, whole }: ScopeDelta) {
+function scopeStatements(version: ScopeVersion, { changes, whole }: ScopeDelta) {
   const { scopeId } = version;
   const next = version.version + 1;
   if (next - version.snapshotVersion < CHANGES_UP_TO) {

@@ -32,7 +32,7 @@ import type {
   Store,
 } from "../../src/store/store.js";
 
-export const countTokens: TokenCounter = (text) => Math.ceil(text.length / 4);
+const countTokens: TokenCounter = (text) => Math.ceil(text.length / 4);
 
 export function scopeOf(userId: string, tenant = "default"): Scope {
   return { tenant, userId: userId as UserId, agentId: null };
@@ -232,7 +232,7 @@ function nameOf({ tenant, userId, agentId }: Scope): string {
 }
 
 /** What changed in a scope. */
-export function deltaOf(state: ScopeState): ScopeDelta {
+function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };
 }
 

@@ -222,7 +222,7 @@ export function armGroups<A extends { readonly arm: EvalArm }>(
 const NOTHING: ReadonlySet<string> = new Set(["0", "none"]);
 
 /** A table without the columns in which nothing was measured or counted; null if none is left. */
-export function measuredOf(table: ReportTable): ReportTable | null {
+function measuredOf(table: ReportTable): ReportTable | null {
   const rows = table.groups.flatMap(({ rows }) => rows);
   const isMeasured = (at: number) => rows.some(({ cells }) => cells[at] != null && !NOTHING.has(cells[at].text));
   const left = withColumns(table, isMeasured);

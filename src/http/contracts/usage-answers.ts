@@ -34,7 +34,7 @@ export interface Priced {
 }
 
 /** One prompt. */
-export function shownRow({ usage, engine, ...row }: StoredFigures): Row {
+function shownRow({ usage, engine, ...row }: StoredFigures): Row {
   return {
     ...row,
     engine: engine as Row["engine"],

@@ -16,9 +16,6 @@ export const label = z.int().describe("The block's label: `[12]` in the prompt."
 /** What an answer's JSON says, in the library's names. */
 export type AnswerOf<S extends z.ZodType> = FromWire<z.output<S>>;
 
-/** What a body is made of, in the library's names. */
-export type SentOf<S extends z.ZodType> = FromWire<z.input<S>>;
-
 /** What a query is made of, in the library's names; `null` counts as absent. */
 export type OptionsOf<S extends z.ZodObject> = Omit<
   {

@@ -118,7 +118,7 @@ export function access({ memprefix, keys, webhookToken, onRejected }: AccessPart
  * The token of a bearer `Authorization` header; null where there is none. The scheme is case-insensitive (RFC 9110 §11.1). Characters that
  * RFC 6750 forbids in a token are let through: the comparison decides.
  */
-export function bearerToken(authorization: string | undefined): string | null {
+function bearerToken(authorization: string | undefined): string | null {
   return /^bearer +(\S|\S.*\S) *$/i.exec(authorization ?? "")?.[1] ?? null;
 }
 
@@ -150,7 +150,7 @@ export function isLoopbackAddress(host: string): boolean {
 }
 
 /** Whether a `Host` header, with or without a port, names the loopback. */
-export function isLoopbackHost(header: string): boolean {
+function isLoopbackHost(header: string): boolean {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d+)?$/.exec(header) ?? [];
   return isLoopbackAddress(bracketed ?? plain ?? "");
 }

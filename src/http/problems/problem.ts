@@ -210,7 +210,7 @@ function apiOf(path: string): Api {
 }
 
 /** A problem as an API's error object. */
-export function errorOf(api: Api, { status, title, detail, errors }: Problem, error?: unknown): JsonObject {
+function errorOf(api: Api, { status, title, detail, errors }: Problem, error?: unknown): JsonObject {
   const upstreamFailure = error instanceof UpstreamError ? error.failure.kind : null;
   return api.error({ status, message: detail ?? title, field: errors?.[0]?.field ?? null, upstreamFailure });
 }
