@@ -3,7 +3,7 @@ import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from
 
 /*
  * The tables in SQLite (docs/internals/store.md); `postgres/schema.ts` has the same ones, and a test compares them. Times are milliseconds
- * since the epoch. JSON is text. Whoever deletes a scope deletes its rows from every table with a `scope_id`.
+ * since the epoch. JSON is text. To delete a scope, delete its rows from every table with a `scope_id`.
  */
 
 const scopeId = () => integer("scope_id").notNull();

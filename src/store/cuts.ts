@@ -8,7 +8,7 @@ import {
   type Turn,
   type TurnId,
 } from "../core/index.js";
-import type { ReadRows, SqlValue, Statement } from "./database.js";
+import { type ReadRows, type SqlValue, type Statement, sql } from "./database.js";
 import { decodeTurn, type TurnColumns } from "./rows.js";
 import { deletionOf, readScope } from "./scopes.js";
 import type { ScopeVersion, User } from "./store.js";
@@ -81,12 +81,12 @@ export function goneTurns(key: ConversationId | TurnId, first: TurnId): { where:
 export function removeTurns(scopeId: number, cuts: Cuts): Statement[] {
   const removed = [...cuts].flatMap(([key, first]): Statement[] => {
     if (typeof key === "number") return [deletionOf("requests", scopeId, key), deletionOf("turns", scopeId, key)];
-    const values = [scopeId, key, first];
+    const values = [scopeId, key, first] as const;
     const later = "select id from turns where scope_id = $1 and conversation_id = $2 and id >= $3";
     return [
-      { text: `delete from requests where scope_id = $1 and turn_id in (${later})`, values },
-      { text: "delete from messages where scope_id = $1 and conversation_id = $2 and turn_id >= $3", values },
-      { text: "delete from turns where scope_id = $1 and conversation_id = $2 and id >= $3", values },
+      sql(`delete from requests where scope_id = $1 and turn_id in (${later})`, ...values),
+      sql("delete from messages where scope_id = $1 and conversation_id = $2 and turn_id >= $3", ...values),
+      sql("delete from turns where scope_id = $1 and conversation_id = $2 and id >= $3", ...values),
     ];
   });
   return [...removed, ...unusedMessages(scopeId)];

@@ -1,5 +1,5 @@
 /*
- * What a store stands on: one database, SQLite or PostgreSQL, to which the same SQL is sent. Parameters are `$1`, `$2`, …; values are
+ * The database of a store, SQLite or PostgreSQL. Both are sent the same SQL. Parameters are `$1`, `$2`, …; values are
  * numbers, texts and null.
  */
 

@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import type { Database } from "./database.js";
+import { type Database, sql } from "./database.js";
 
 /** A stored API key, without the key itself. Times in milliseconds since the epoch. */
 export interface StoredApiKey {
@@ -29,8 +29,8 @@ const ADD = `insert into keys (id, tenant, secret_digest, label, created_at, cac
   values ($1, $2, $3, $4, $5, coalesce((select min(k.cache_secret) from keys k where k.tenant = $2), $6))`;
 
 /**
- * The API keys of a database. Where requests share what was read, whoever adds or revokes a key waits for longer than that: when the call
- * returns, every instance knows.
+ * The API keys of a database. Requests share a read of them for a short time; adding or revoking a key takes longer than that, so that
+ * every instance knows when the call returns.
  */
 export class StoredApiKeys {
   readonly #shared = new Map<string, { readonly askedAt: number; readonly rows: Promise<object[]> }>();
@@ -62,14 +62,14 @@ export class StoredApiKeys {
   /** Stores a key. `newCacheSecret` becomes the tenant's where this is its first key. Rejects where the id is taken. */
   async add(key: Omit<StoredApiKey, "revokedAt">, newCacheSecret: string): Promise<void> {
     const { id, tenant, secretDigest, label, createdAt } = key;
-    await this.database.write([{ text: ADD, values: [id, tenant, secretDigest, label, createdAt, newCacheSecret] }]);
+    await this.database.write([sql(ADD, id, tenant, secretDigest, label, createdAt, newCacheSecret)]);
     await this.#knownEverywhere();
   }
 
   /** What a tenant's cache salts are made of. `newCacheSecret`: the tenant's from now on, where it has none yet. */
   async cacheSecretOf(tenant: string, newCacheSecret: string, createdAt: number): Promise<string> {
-    const values = [`tenant ${tenant}`, tenant, null, null, createdAt, newCacheSecret];
-    await this.database.write([{ text: `${ADD} on conflict (id) do nothing`, values }]);
+    const values = [`tenant ${tenant}`, tenant, null, null, createdAt, newCacheSecret] as const;
+    await this.database.write([sql(`${ADD} on conflict (id) do nothing`, ...values)]);
     const text = `select min(cache_secret) as "cacheSecret" from keys where tenant = $1`;
     const [kept] = await this.database.read<{ cacheSecret: string }>(text, [tenant]);
     return kept?.cacheSecret ?? newCacheSecret;

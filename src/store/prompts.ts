@@ -15,7 +15,7 @@ import {
   type WindowSpan,
   windowSums,
 } from "../core/index.js";
-import type { Database, SqlValue, Statement } from "./database.js";
+import { type Database, type SqlValue, type Statement, sql } from "./database.js";
 import type { PromptKey, PromptTable, PromptView, StoredFigures } from "./prompt-figures.js";
 import { agentIn, storable } from "./rows.js";
 import type { ComposeRecord } from "./store.js";
@@ -195,8 +195,8 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
     async sweep(before, most) {
       const oldestPast = "select id from prompts order by id desc limit 1 offset $1";
       await database.write([
-        { text: "delete from prompts where at < $1", values: [before] },
-        { text: `delete from prompts where id <= (${oldestPast})`, values: [most] },
+        sql("delete from prompts where at < $1", before),
+        sql(`delete from prompts where id <= (${oldestPast})`, most),
       ]);
     },
 

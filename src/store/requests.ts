@@ -1,5 +1,5 @@
 import type { EngineReport, NodeId, RequestId, SpokenTurn, StoredPrompt, Turn, TurnId, UserId } from "../core/index.js";
-import type { Database, SqlValue, Statement } from "./database.js";
+import { type Database, type SqlValue, type Statement, sql } from "./database.js";
 import { agentIn, decodeAnswer, decodedJson, encodeAnswer } from "./rows.js";
 import type { AnsweredRequest, ComposeRecord, LiveRequest, ServedRequest, Store, StoredAnswer } from "./store.js";
 import { TurnReading } from "./turns.js";
@@ -28,17 +28,17 @@ const MOST_LOOKED_AT = 200;
 export function requestStatement(scopeId: number, { composition, request, at }: ComposeRecord): Statement {
   const text = `insert into requests (scope_id, id, turn_id, at, digest, leaf, answer) values ($1, $2, $3, $4, $5, $6, $7)`;
   const { turn, leaf } = composition;
-  return { text, values: [scopeId, request.id, turn.id, at, request.body, leaf, encodeAnswer(request.answer)] };
+  return sql(text, scopeId, request.id, turn.id, at, request.body, leaf, encodeAnswer(request.answer));
 }
 
 /** Stores what an engine reported. */
 export function reportStatement(scopeId: number, turn: TurnId, report: EngineReport): Statement {
   const text = "update requests set report = $3 where scope_id = $1 and turn_id = $2";
-  return { text, values: [scopeId, turn, JSON.stringify(report)] };
+  return sql(text, scopeId, turn, JSON.stringify(report));
 }
 
 export function evictionStatement(scopeId: number, id: RequestId): Statement {
-  return { text: "update requests set evicted = 1 where id = $2 and scope_id = $1", values: [scopeId, id] };
+  return sql("update requests set evicted = 1 where id = $2 and scope_id = $1", scopeId, id);
 }
 
 /** The part of the store that reads requests, and keeps their responses. */
@@ -150,7 +150,7 @@ export function requestsIn(
     keepResponse(scopeId, requestId, id, engineConversation) {
       const text = `update turns set response_id = $3, engine_conversation = $4 where scope_id = $1
         and id = (select turn_id from requests where id = $2 and scope_id = $1)`;
-      return database.write([{ text, values: [scopeId, requestId, id, engineConversation] }]);
+      return database.write([sql(text, scopeId, requestId, id, engineConversation)]);
     },
   };
 }

@@ -157,7 +157,7 @@ export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber"
 
     hold: (scope, known, work) =>
       database.hold(scope, async (transaction) => {
-        // Nobody else writes: what is in memory is what is stored.
+        // No other process writes: the scope in memory is the stored one.
         const isCurrent = known !== null && !database.isShared;
         const state = isCurrent
           ? { version: known.version, userNumber: known.userNumber, newer: null }
@@ -167,7 +167,7 @@ export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber"
   };
 }
 
-/** Statements, and the version that they lead to: what makes a changed scope the stored one: its changes, or a snapshot in place of many. */
+/** Statements that store a changed scope, as its changes or as a snapshot in place of many, and its version after them. */
 function scopeStatements(version: ScopeVersion, { changes, whole }: ScopeDelta) {
   const { scopeId } = version;
   const next = version.version + 1;

@@ -94,7 +94,7 @@ export interface ReportRecord {
 }
 
 /**
- * A scope that nobody else changes until {@link Store.hold} resolves. Commits once at most; a commit that rejects has changed nothing, one
+ * A scope that no other call changes until {@link Store.hold} resolves. Commits once at most; a commit that rejects has changed nothing, one
  * that resolves is durable and visible to every later call of any process, and gives the scope's new version.
  */
 export interface HeldScope {

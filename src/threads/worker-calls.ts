@@ -31,10 +31,6 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
     private readonly ended: (cause: Error | undefined) => Error,
   ) {}
 
-  get isStarted(): boolean {
-    return this.#worker !== null;
-  }
-
   start(): Worker {
     if (this.#worker !== null) return this.#worker;
     const worker = new Worker(this.code, this.options);

@@ -80,8 +80,8 @@ const PIECES = [
 ] as const;
 
 /**
- * Has a built service, with an engine behind it, told random memories and word-for-word quotes of them, anywhere in a prompt, by several
- * agents. Then most are forgotten, alone or with their user. Looks for what is left of them: in every file, in what the service printed, in
+ * Sends random memories and word-for-word quotes of them, anywhere in a prompt, as several agents, to a built service with a stub engine.
+ * Then most are forgotten, alone or with their user. Looks for what is left of them: in every file, in what the service printed, in
  * what the engine was sent afterwards.
  */
 export async function forgetQuotes({ directory, memories, seed, print = () => {} }: Oblivion): Promise<Found> {

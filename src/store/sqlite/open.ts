@@ -89,8 +89,8 @@ export function openInMemory(): SqliteDatabase {
 }
 
 /**
- * Opens a database file, or `":memory:"`, and brings its schema up to date in one transaction. Throws {@link DatabaseOpenError} without
- * having written to the file where it is not a database, another program's, of another schema, a newer version's or damaged.
+ * Opens a database file, or `":memory:"`, and brings its schema up to date in one transaction. Throws {@link DatabaseOpenError}, and
+ * writes nothing to the file, where it is no database, is another program's or damaged, or has a schema that this version does not know.
  *
  * @param prepare what else its owner does before anything is served
  */

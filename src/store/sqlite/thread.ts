@@ -4,7 +4,7 @@ import { Connection } from "./connection.js";
 import { type FileCall, type ThreadData, Writer } from "./writer.js";
 
 /*
- * A thread with a connection of its own to a file, so that nobody else waits for the disk. Calls are done in order.
+ * A thread with a connection of its own to a file, so that the event loop does not wait for its disk calls. They are made in order.
  */
 
 const { file, purpose } = workerData as ThreadData;

@@ -60,7 +60,7 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     const third = [...second, { role: "assistant", content: "Tea." }, { role: "user", content: "Where?" }];
     const answer = await app.compose({ ...talk, messages: third, memories: [tea, paris] });
     expect(holds(answer)).toEqual([]);
-    // What stands before the cut is still cached.
+    // The turns before the cut are still cached.
     expect(answer.messages[0]).toEqual(before.messages[0]);
     expect(answer.blocks).toMatchObject([
       { memory_id: "m-paris", placement: "new" },
