@@ -69,7 +69,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "prompt",
     "cost",
     "blocks",
-    "context-index",
+    "cache",
     "ordering",
     "conversation",
     "batch",

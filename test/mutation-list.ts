@@ -286,10 +286,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "honest: a slot that is replaced keeps nothing of its prompt",
-    file: "src/core/context-index/residency.ts",
+    file: "src/core/cache/residency.ts",
     from: "prompts + live, 0) >= slots;",
     to: "prompts + live, 0) > slots;",
-    by: ["test/core/context-index/slot-residency.test.ts"],
+    by: ["test/core/cache/slot-residency.test.ts"],
   },
   {
     promise: "fails open: a source that fails leaves a prompt of known memories",

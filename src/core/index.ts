@@ -9,6 +9,22 @@ export * from "./blocks/context-block.js";
 export * from "./blocks/dated-memory.js";
 export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/provider-memories.js";
 export { recallKnown } from "./blocks/recall.js";
+export * from "./cache/cache-report.js";
+export * from "./cache/context-index.js";
+export { type CacheReading, type CapacityOrigin, EngineCache } from "./cache/engine-cache.js";
+export type {
+  HeldEnd,
+  IndexEntry,
+  IndexNode,
+  PassedAnchor,
+  PrefixMatch,
+  ServedNode,
+  ServedPrompt,
+  UsablePath,
+} from "./cache/prefix-forest.js";
+export * from "./cache/residency.js";
+export { type BlockChain, type KvEvent, ResidentBlocks } from "./cache/resident-blocks.js";
+export * from "./cache/shared-cache.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export {
@@ -26,22 +42,6 @@ export * from "./compose/policies.js";
 export { type BatchKnowledge, batchKnowledge, type PromptHead, promptHead } from "./compose/prompt-head.js";
 export * from "./compose/scope-json.js";
 export * from "./compose/scope-state.js";
-export * from "./context-index/cache-report.js";
-export * from "./context-index/context-index.js";
-export { type CacheReading, type CapacityOrigin, EngineCache } from "./context-index/engine-cache.js";
-export type {
-  HeldEnd,
-  IndexEntry,
-  IndexNode,
-  PassedAnchor,
-  PrefixMatch,
-  ServedNode,
-  ServedPrompt,
-  UsablePath,
-} from "./context-index/prefix-forest.js";
-export * from "./context-index/residency.js";
-export { type BlockChain, type KvEvent, ResidentBlocks } from "./context-index/resident-blocks.js";
-export * from "./context-index/shared-cache.js";
 export * from "./conversation/conversation.js";
 export {
   DEFAULT_HISTORY,

@@ -1,5 +1,5 @@
-import { ContextIndex } from "../context-index/context-index.js";
-import type { WantedTokens } from "../context-index/prefix-forest.js";
+import { ContextIndex } from "../cache/context-index.js";
+import type { WantedTokens } from "../cache/prefix-forest.js";
 import { blocksKey, orderForReuse, prefixExact, RecentRetrievals, type ScopeKnowledge } from "../ordering/ordering.js";
 import { append, groupBy, smallest } from "../text/collections.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";

@@ -1,5 +1,5 @@
-import { type CacheReport, cachedOf, reachOf } from "../context-index/cache-report.js";
-import type { ResidencyConfig } from "../context-index/context-index.js";
+import { type CacheReport, cachedOf, reachOf } from "../cache/cache-report.js";
+import type { ResidencyConfig } from "../cache/context-index.js";
 
 /*
  * A miss: tokens that an engine computes of a prompt beyond the new turn's own text, with one cause. Decided once, when a prompt is planned;

@@ -1,4 +1,4 @@
-import type { CacheReport } from "../context-index/cache-report.js";
+import type { CacheReport } from "../cache/cache-report.js";
 import type { RetentionChoice, Turn } from "../conversation/conversation.js";
 import type { EpochReason } from "../conversation/epoch.js";
 import type { Label, MemoryId, RequestId } from "../text/ids.js";

@@ -1,5 +1,5 @@
-import { heldTokens } from "../context-index/context-index.js";
-import type { UsablePath } from "../context-index/prefix-forest.js";
+import { heldTokens } from "../cache/context-index.js";
+import type { UsablePath } from "../cache/prefix-forest.js";
 import { DROPS_NOTHING } from "../conversation/conversation.js";
 import { promptSections, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";

@@ -1,5 +1,5 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import type { ContextIndex, KnownTurns, ResidencyModel, SectionTokens } from "../context-index/context-index.js";
+import type { ContextIndex, KnownTurns, ResidencyModel, SectionTokens } from "../cache/context-index.js";
 import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import {
   hasLabels,

@@ -1,5 +1,5 @@
-import type { ContextIndex } from "../context-index/context-index.js";
-import type { PrefixMatch, ServedNode } from "../context-index/prefix-forest.js";
+import type { ContextIndex } from "../cache/context-index.js";
+import type { PrefixMatch, ServedNode } from "../cache/prefix-forest.js";
 import type { Digest, Label } from "../text/ids.js";
 import {
   type CarryAllowance,

@@ -5,7 +5,7 @@
  * are carried.
  */
 
-import type { ContextIndex } from "../context-index/context-index.js";
+import type { ContextIndex } from "../cache/context-index.js";
 import type { Spared } from "../cost/engine-model.js";
 import { append, ChangedRows, keptIn, type RowChanges } from "../text/collections.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";

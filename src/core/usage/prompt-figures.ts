@@ -1,6 +1,6 @@
+import type { CacheReport } from "../cache/cache-report.js";
 import type { MissCause } from "../compose/miss.js";
 import type { Plan } from "../compose/plan.js";
-import type { CacheReport } from "../context-index/cache-report.js";
 import type { FixedRetention } from "../conversation/conversation.js";
 import type { EpochReason } from "../conversation/epoch.js";
 import { type EngineModel, modelAfter } from "../cost/engine-model.js";

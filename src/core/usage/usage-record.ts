@@ -3,8 +3,8 @@
  * Enters: a prompt's plan, the engine's report. Leaves: one record per prompt with its reuse and its miss. No text of memories or messages.
  */
 
+import { type CacheReport, cachedOf, ownReport } from "../cache/cache-report.js";
 import { type Miss, type MissCause, reportedMiss } from "../compose/miss.js";
-import { type CacheReport, cachedOf, ownReport } from "../context-index/cache-report.js";
 import { cacheable, type EngineModel } from "../cost/engine-model.js";
 
 /** How far back a view of the usage goes: 60 minutes, 24 hours or 31 days. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { BatchRequest, PlannedRequest } from "../../../src/core/batch/batch-plan.js";
 import { BATCH_PLANNERS, planBatch } from "../../../src/core/compose/policies.js";
 import type { Label } from "../../../src/core/text/ids.js";
-import { label } from "../context-index/served-sequences.js";
+import { label } from "../cache/served-sequences.js";
 import { anyBatch, anyPlainBatch } from "./batches.js";
 
 const sorted = (blocks: readonly Label[]) => [...blocks].sort((a, b) => a - b);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import type { BatchRequest } from "../../../src/core/batch/batch-plan.js";
-import { label } from "../context-index/served-sequences.js";
+import { label } from "../cache/served-sequences.js";
 
 /** Requests of up to three keys that all use the same labels, some of them turns of conversations, some urgent. */
 export const anyBatch: fc.Arbitrary<BatchRequest[]> = fc.array(

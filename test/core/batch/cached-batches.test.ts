@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { BatchRequest, KeyKnowledge } from "../../../src/core/batch/batch-plan.js";
+import { ContextIndex } from "../../../src/core/cache/context-index.js";
 import { DEFAULT_BATCH_PLANNER, planBatch } from "../../../src/core/compose/policies.js";
-import { ContextIndex } from "../../../src/core/context-index/context-index.js";
 import { orderBehind, prefixExact } from "../../../src/core/ordering/ordering.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import {
@@ -14,7 +14,7 @@ import {
   label,
   labels,
   ServedSequences,
-} from "../context-index/served-sequences.js";
+} from "../cache/served-sequences.js";
 
 const TOKENS = [0, 7, 3, 11, 5, 2, 13, 4, 9] as const;
 const block = (n: number) => ({ label: label(n), tokens: TOKENS[n] ?? 1 });

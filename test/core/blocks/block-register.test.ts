@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { BlockRegister } from "../../../src/core/blocks/block-register.js";
 import type { MemoryId } from "../../../src/core/text/ids.js";
+import { label } from "../cache/served-sequences.js";
 import { countTokens, memory } from "../compose/scope-fixture.js";
-import { label } from "../context-index/served-sequences.js";
 
 const id = (name: string) => name as MemoryId;
 

@@ -1,5 +1,7 @@
 import fc from "fast-check";
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
+import { type CacheReport, type Correction, takeReport } from "../../../src/core/cache/cache-report.js";
+import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/cache/context-index.js";
 import { type Composition, compose, draftPrompt } from "../../../src/core/compose/compose.js";
 import type { Depth } from "../../../src/core/compose/depth.js";
 import type { ComposeInput, PromptDraft } from "../../../src/core/compose/draft.js";
@@ -11,8 +13,6 @@ import {
   ScopeState,
   type StoredScope,
 } from "../../../src/core/compose/scope-state.js";
-import { type CacheReport, type Correction, takeReport } from "../../../src/core/context-index/cache-report.js";
-import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/context-index.js";
 import { Conversation, type RetentionName, type Turn } from "../../../src/core/conversation/conversation.js";
 import type { Annotations } from "../../../src/core/conversation/injecting.js";
 import type { DedupeName } from "../../../src/core/conversation/repeats.js";

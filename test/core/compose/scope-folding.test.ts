@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { KEEPS_ALL } from "../../../src/core/cache/context-index.js";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../../../src/core/compose/policies.js";
 import {
   EMPTY_SCOPE,
@@ -8,7 +9,6 @@ import {
   ScopeState,
   type StoredScope,
 } from "../../../src/core/compose/scope-state.js";
-import { KEEPS_ALL } from "../../../src/core/context-index/context-index.js";
 import { digestOf, type NodeId, type TurnId } from "../../../src/core/text/ids.js";
 import { Chat, countTokens, memory, UserScope, user } from "./scope-fixture.js";
 

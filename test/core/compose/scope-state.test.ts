@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { EMPTY_SCOPE, FIRST_COUNTERS, ScopeState } from "../../../src/core/compose/scope-state.js";
 import { Conversation } from "../../../src/core/conversation/conversation.js";
 import type { ConversationId } from "../../../src/core/text/ids.js";
-import { HERE, labels } from "../context-index/served-sequences.js";
+import { HERE, labels } from "../cache/served-sequences.js";
 import { countTokens, memory } from "./scope-fixture.js";
 
 /** A scope that keeps two conversations loaded, and which ones were loaded so far. */

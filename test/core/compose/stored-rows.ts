@@ -1,11 +1,11 @@
 import type { MemoryVersion, StoredBlock } from "../../../src/core/blocks/context-block.js";
+import type { IndexNode } from "../../../src/core/cache/prefix-forest.js";
 import {
   FIRST_COUNTERS,
   type ScopeChanges,
   type ScopeCounters,
   type StoredScope,
 } from "../../../src/core/compose/scope-state.js";
-import type { IndexNode } from "../../../src/core/context-index/prefix-forest.js";
 import type { RecentRetrieval } from "../../../src/core/ordering/ordering.js";
 import type { Access } from "../../../src/core/published/access-frequency.js";
 import type { ClusterNode } from "../../../src/core/published/cluster-tree.js";

@@ -4,7 +4,7 @@ import { retained, standingOf } from "../../../src/core/conversation/conversatio
 import { bestAgain, paperAnnotations, sectionsHaveLabels } from "../../../src/core/conversation/injecting.js";
 import { type Injection, labelsIn } from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";
-import { label, labels } from "../context-index/served-sequences.js";
+import { label, labels } from "../cache/served-sequences.js";
 
 describe("ContextPilot's annotations", () => {
   it("refer to each block that was given earlier, and rank this turn's where they moved", () => {

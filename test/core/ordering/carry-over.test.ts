@@ -9,15 +9,7 @@ import {
   prefixExact,
 } from "../../../src/core/ordering/ordering.js";
 import type { Digest, Label } from "../../../src/core/text/ids.js";
-import {
-  allowance,
-  anyLife,
-  anyRequest,
-  HERE,
-  label,
-  labels,
-  ServedSequences,
-} from "../context-index/served-sequences.js";
+import { allowance, anyLife, anyRequest, HERE, label, labels, ServedSequences } from "../cache/served-sequences.js";
 
 /** Blocks that were not retrieved have five tokens each. */
 const CARRIABLE = new Map(labels(1, 2, 3, 4, 5, 6).map((block) => [block, 5]));

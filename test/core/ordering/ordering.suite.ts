@@ -13,7 +13,7 @@ import {
   labels,
   type ScopeEvent,
   ServedSequences,
-} from "../context-index/served-sequences.js";
+} from "../cache/served-sequences.js";
 
 /** Behaviours that a policy leaves out by its nature → why. */
 export type OrderingSkips = Readonly<Record<string, string>>;

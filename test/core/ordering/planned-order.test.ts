@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { orderBehind, plannedOrder, prefixExact } from "../../../src/core/ordering/ordering.js";
 import type { Digest, Label } from "../../../src/core/text/ids.js";
-import { anyLife, anyRequest, anySequence, ServedSequences } from "../context-index/served-sequences.js";
+import { anyLife, anyRequest, anySequence, ServedSequences } from "../cache/served-sequences.js";
 
 const textOf = (label: Label) => `text of ${label}` as Digest;
 

@@ -7,16 +7,8 @@ import {
   type RetrievedBlock,
 } from "../../../src/core/ordering/ordering.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
+import { anyAnchor, anyEvents, anyWanted, HERE, label, labels, ServedSequences } from "../cache/served-sequences.js";
 import { conformanceCases, SKIPPED } from "../conformance-cases.js";
-import {
-  anyAnchor,
-  anyEvents,
-  anyWanted,
-  HERE,
-  label,
-  labels,
-  ServedSequences,
-} from "../context-index/served-sequences.js";
 
 const inOrder = (...numbers: readonly number[]) => numbers.map((n) => ({ label: label(n), tokens: 5 }));
 

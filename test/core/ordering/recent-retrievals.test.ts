@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RECENT_REQUESTS, type RecentRetrieval, RecentRetrievals } from "../../../src/core/ordering/ordering.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
-import { anySequence, label, labels } from "../context-index/served-sequences.js";
+import { anySequence, label, labels } from "../cache/served-sequences.js";
 
 const turn = (n: number) => n as TurnId;
 const setsOf = (recent: RecentRetrievals) => [...recent.sets()].map((set) => [...set]);

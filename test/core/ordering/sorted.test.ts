@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { sorted } from "../../../src/core/ordering/ordering.js";
-import { anyLife, anyRequest, ServedSequences } from "../context-index/served-sequences.js";
+import { anyLife, anyRequest, ServedSequences } from "../cache/served-sequences.js";
 
 describe("the sorted order", () => {
   it("is by label, whatever was served and in whatever order the blocks were retrieved", () => {

@@ -11,7 +11,7 @@ import {
 } from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { canonicalText } from "../../../src/core/text/memory-text.js";
-import { label, labels } from "../context-index/served-sequences.js";
+import { label, labels } from "../cache/served-sequences.js";
 import { hostileText } from "../escaping/hostile-text.js";
 import { labelsNamed } from "./prompt-promises.js";
 

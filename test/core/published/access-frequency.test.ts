@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Access, AccessWindow, WINDOW_REQUESTS } from "../../../src/core/published/access-frequency.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
-import { label, labels } from "../context-index/served-sequences.js";
+import { label, labels } from "../cache/served-sequences.js";
 import { anyContext, prefixesOf, ticket } from "./clustered-contexts.js";
 
 type Step =

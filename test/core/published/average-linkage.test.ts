@@ -4,7 +4,7 @@ import { contextComponents, contextParts } from "../../../src/core/batch/prefix-
 import { contextDistance } from "../../../src/core/published/cluster-tree.js";
 import { averageLinkage, clusterContexts, distanceSteps, type Merge } from "../../../src/core/published/clustering.js";
 import type { Label } from "../../../src/core/text/ids.js";
-import { label } from "../context-index/served-sequences.js";
+import { label } from "../cache/served-sequences.js";
 import { anyContext, ticket } from "./clustered-contexts.js";
 
 type Contexts = readonly (readonly Label[])[];

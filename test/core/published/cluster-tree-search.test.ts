@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ClusterNode, ClusterTree, MAX_CANDIDATES, MAX_HEIGHT } from "../../../src/core/published/cluster-tree.js";
 import type { NodeId } from "../../../src/core/text/ids.js";
-import { label, labels } from "../context-index/served-sequences.js";
+import { label, labels } from "../cache/served-sequences.js";
 import {
   anyContext,
   anyTreeEvents,

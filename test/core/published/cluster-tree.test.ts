@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { alignTo } from "../../../src/core/ordering/ordering.js";
 import { ClusterTree, MAX_TICKETS } from "../../../src/core/published/cluster-tree.js";
 import type { Label } from "../../../src/core/text/ids.js";
-import { labels } from "../context-index/served-sequences.js";
+import { labels } from "../cache/served-sequences.js";
 import { anyContext, anyTreeEvents, entriesOf, StoredTree, ticket } from "./clustered-contexts.js";
 
 /** A tree that took in these contexts, with tickets and times from 1. */

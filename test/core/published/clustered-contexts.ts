@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type { AccessWindow } from "../../../src/core/published/access-frequency.js";
 import { type ClusterNode, ClusterTree } from "../../../src/core/published/cluster-tree.js";
 import type { Label, NodeId, TurnId } from "../../../src/core/text/ids.js";
-import { label } from "../context-index/served-sequences.js";
+import { label } from "../cache/served-sequences.js";
 
 export function ticket(n: number): TurnId {
   return n as TurnId;

@@ -4,7 +4,7 @@ import { alignTo } from "../../../src/core/ordering/ordering.js";
 import { type ClusterNode, ClusterTree } from "../../../src/core/published/cluster-tree.js";
 import { clusterContexts } from "../../../src/core/published/clustering.js";
 import type { Label } from "../../../src/core/text/ids.js";
-import { labels } from "../context-index/served-sequences.js";
+import { labels } from "../cache/served-sequences.js";
 import { anyContext, entriesOf, plainDistance, ticket } from "./clustered-contexts.js";
 
 function clustered(contexts: readonly (readonly Label[])[]): readonly ClusterNode[] {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { contextDistance, positionsOf } from "../../../src/core/published/cluster-tree.js";
-import { labels } from "../context-index/served-sequences.js";
+import { labels } from "../cache/served-sequences.js";
 import { anyContext, plainDistance } from "./clustered-contexts.js";
 
 describe("context distance", () => {

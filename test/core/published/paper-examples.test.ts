@@ -5,9 +5,9 @@ import { AccessWindow } from "../../../src/core/published/access-frequency.js";
 import { ClusterTree, contextDistance } from "../../../src/core/published/cluster-tree.js";
 import { clusterContexts, schedule } from "../../../src/core/published/clustering.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
+import { labels } from "../cache/served-sequences.js";
 import { Chat, memories, UserScope } from "../compose/scope-fixture.js";
 import { conformanceCases, SKIPPED } from "../conformance-cases.js";
-import { labels } from "../context-index/served-sequences.js";
 import { entriesOf, prefixesOf, ticket } from "./clustered-contexts.js";
 
 type Blocks = readonly number[];

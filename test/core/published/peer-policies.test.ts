@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ContextIndex } from "../../../src/core/context-index/context-index.js";
+import { ContextIndex } from "../../../src/core/cache/context-index.js";
 import { type OrderingRequest, RecentRetrievals, retrieval, sorted } from "../../../src/core/ordering/ordering.js";
 import {
   NO_PUBLISHED_ROWS,
@@ -8,7 +8,7 @@ import {
   type WithPublished,
 } from "../../../src/core/published/published-knowledge.js";
 import type { Label } from "../../../src/core/text/ids.js";
-import { HERE, labels } from "../context-index/served-sequences.js";
+import { HERE, labels } from "../cache/served-sequences.js";
 import { ticket } from "./clustered-contexts.js";
 
 /** What a scope knows, and the composes that taught it. */

@@ -4,7 +4,7 @@ import {
   PublishedKnowledge,
   type PublishedRows,
 } from "../../../src/core/published/published-knowledge.js";
-import { labels } from "../context-index/served-sequences.js";
+import { labels } from "../cache/served-sequences.js";
 import { entriesOf, ticket } from "./clustered-contexts.js";
 
 /** The rows of a scope that has used both kinds. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type RoutedPrompt, routePrompt, WorkerBlocks, WorkerLoads } from "../../../src/core/routing/worker-routing.js";
-import { label, labels } from "../context-index/served-sequences.js";
+import { label, labels } from "../cache/served-sequences.js";
 
 const NAMES = ["north", "south", "west", "east"];
 const BLOCK_TOKENS = 500;

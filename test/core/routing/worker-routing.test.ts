@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { routeToWorkers, type WorkerHistory } from "../../../src/core/routing/worker-routing.js";
 import { anyBatch } from "../batch/batches.js";
-import { label } from "../context-index/served-sequences.js";
+import { label } from "../cache/served-sequences.js";
 
 const NAMES = ["north", "south", "west"];
 

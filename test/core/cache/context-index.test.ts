@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ContextIndex } from "../../../src/core/context-index/context-index.js";
+import type { ContextIndex } from "../../../src/core/cache/context-index.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { anyEvents, ELSEWHERE, HERE, label, labels, ServedSequences } from "./served-sequences.js";
 

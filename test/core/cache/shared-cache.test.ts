@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EngineCache } from "../../../src/core/context-index/engine-cache.js";
-import { SharedCache } from "../../../src/core/context-index/shared-cache.js";
+import { EngineCache } from "../../../src/core/cache/engine-cache.js";
+import { SharedCache } from "../../../src/core/cache/shared-cache.js";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
 

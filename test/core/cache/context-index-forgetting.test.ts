@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ContextIndex } from "../../../src/core/context-index/context-index.js";
+import { ContextIndex } from "../../../src/core/cache/context-index.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { anySequence, HERE } from "./served-sequences.js";
 

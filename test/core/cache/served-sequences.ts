@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { ContextIndex } from "../../../src/core/context-index/context-index.js";
+import { ContextIndex } from "../../../src/core/cache/context-index.js";
 import {
   type CarryAllowance,
   type Ordering,

@@ -355,7 +355,7 @@ export type ResidencyConfig =
 /**
  * What an engine is assumed to have evicted without saying so. Asked before each request is planned. Named evictions and engines' reports
  * correct the index under any model. No model restores what left: only a served request adds a prefix. Every model passes
- * `test/core/context-index/residency.suite.ts`.
+ * `test/core/cache/residency.suite.ts`.
  */
 export interface ResidencyModel {
   /** Removes from the index what should have left the engine's cache by `now`, in milliseconds since the epoch. */

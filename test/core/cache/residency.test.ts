@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { residencyModel } from "../../../src/core/context-index/residency.js";
+import { residencyModel } from "../../../src/core/cache/residency.js";
 import { describeResidencyModel } from "./residency.suite.js";
 import { blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
 import { HERE, label, labels } from "./served-sequences.js";

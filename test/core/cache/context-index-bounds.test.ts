@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ContextIndex } from "../../../src/core/context-index/context-index.js";
+import { ContextIndex } from "../../../src/core/cache/context-index.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { HERE, label, labels, ServedSequences } from "./served-sequences.js";
 

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
+import type { ResidencyConfig } from "../../../src/core/cache/context-index.js";
+import { residencyModel } from "../../../src/core/cache/residency.js";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { EMPTY_SCOPE } from "../../../src/core/compose/scope-state.js";
-import type { ResidencyConfig } from "../../../src/core/context-index/context-index.js";
-import { residencyModel } from "../../../src/core/context-index/residency.js";
 import { carryOver } from "../../../src/core/ordering/carry-over.js";
 import { renderBlock } from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";

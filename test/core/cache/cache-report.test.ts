@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { reachOf } from "../../../src/core/cache/cache-report.js";
+import { KEEPS_ALL } from "../../../src/core/cache/context-index.js";
 import type { Composition } from "../../../src/core/compose/compose.js";
-import { reachOf } from "../../../src/core/context-index/cache-report.js";
-import { KEEPS_ALL } from "../../../src/core/context-index/context-index.js";
 import { Chat, memory, system, UserScope, user } from "../compose/scope-fixture.js";
 import { blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
 import { anySequence } from "./served-sequences.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ResidencyModel } from "../../../src/core/context-index/context-index.js";
-import type { IndexNode } from "../../../src/core/context-index/prefix-forest.js";
+import type { ResidencyModel } from "../../../src/core/cache/context-index.js";
+import type { IndexNode } from "../../../src/core/cache/prefix-forest.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { anyPromptEvents, type PromptEvent, ServedPrompts } from "./served-prompts.js";
 import { labels } from "./served-sequences.js";
