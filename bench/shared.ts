@@ -13,10 +13,10 @@
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { encodeO200k } from "../src/cli/o200k.js";
 import {
+  CachingEngine,
   type ChatMessage,
   type ConversationId,
   ENGINE_MODELS,
-  EngineCache,
   type MemoryId,
   type UserId,
 } from "../src/core/index.js";
@@ -92,7 +92,7 @@ type Chosen = Pick<Parameters<typeof composeRequest>[0], "retention" | "history"
 const memprefix =
   (chosen: Chosen, isRead = true) =>
   (capacityTokens: number, now: () => number): Arm => {
-    const engine = new EngineCache();
+    const engine = new CachingEngine();
     const service = openMeasuredMemprefix(ENGINE_MODELS.gpu, now, engine);
     return {
       async build(client, messages, memories) {

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import {
+  CachingEngine,
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
-  EngineCache,
   type EngineModel,
   type RequestId,
   residencyModel,
@@ -182,7 +182,7 @@ function assembleWith(
     },
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
-    engineCache: cache === undefined ? undefined : new EngineCache(cache.tokens),
+    cachingEngine: cache === undefined ? undefined : new CachingEngine(cache.tokens),
     planning: new ThreadedPlanning().plan,
     countTokens: countO200k,
     newRequestId,
@@ -226,7 +226,7 @@ interface FollowedEngine extends Pick<KvEventOptions, "onFollowed" | "onFault"> 
 /** The engine that chats are forwarded to, with what it says of its cache; `stop` ends the reading of that. */
 export function openFollowedEngine(
   settings: Settings,
-  cache: EngineCache | undefined,
+  cache: CachingEngine | undefined,
   { packages, waits, ...on }: FollowedEngine,
 ): { readonly chat: ChatEngine | null; stop(): Promise<void> } {
   const opened = openChatEngine(settings, waits);
@@ -282,8 +282,8 @@ function openBareSource(settings: Settings): MemorySource | null {
   }
 }
 
-/** A service that knows nobody, on a database in memory, without a memory source. `engineCache`: what all its users share; default: endless. */
-export function openMeasuredMemprefix(cost: EngineModel, now: () => number, engineCache?: EngineCache): Memprefix {
+/** A service that knows nobody, on a database in memory, without a memory source. `cachingEngine`: what all its users share; default: endless. */
+export function openMeasuredMemprefix(cost: EngineModel, now: () => number, cachingEngine?: CachingEngine): Memprefix {
   return new Memprefix({
     store: storeIn(openInMemory()),
     source: null,
@@ -291,7 +291,7 @@ export function openMeasuredMemprefix(cost: EngineModel, now: () => number, engi
     engines: ENGINES,
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
-    engineCache,
+    cachingEngine,
     now,
   });
 }

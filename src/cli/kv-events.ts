@@ -1,4 +1,4 @@
-import { type EngineCache, ResidentBlocks } from "../core/index.js";
+import { type CachingEngine, ResidentBlocks } from "../core/index.js";
 import { parsedJson } from "../core/text/json.js";
 import {
   followKvEvents,
@@ -31,7 +31,7 @@ export async function kvEventPackages({ kvEvents }: Settings): Promise<KvEventPa
 export interface KvEventOptions {
   readonly sources: "auto" | readonly KvEventSource[];
   readonly packages: KvEventPackages;
-  readonly cache: EngineCache;
+  readonly cache: CachingEngine;
   readonly upstream: Upstream;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

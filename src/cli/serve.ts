@@ -81,7 +81,7 @@ export async function startService(
     recovered: (part) => log.info({ part }, "recovered"),
   });
   let isStopping = false;
-  const { chat, stop: stopReadings } = openFollowedEngine(settings, memprefix.engineCache, {
+  const { chat, stop: stopReadings } = openFollowedEngine(settings, memprefix.cachingEngine, {
     packages,
     waits,
     onFollowed: ({ endpoint }) => log.info({ endpoint }, "events of the engine's cache are followed"),

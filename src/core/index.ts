@@ -10,8 +10,11 @@ export * from "./blocks/dated-memory.js";
 export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/provider-memories.js";
 export { recallKnown } from "./blocks/recall.js";
 export * from "./cache/cache-report.js";
+export { type CacheReading, CachingEngine, type CapacityOrigin } from "./cache/caching-engine.js";
 export * from "./cache/context-index.js";
-export { type CacheReading, type CapacityOrigin, EngineCache } from "./cache/engine-cache.js";
+export * from "./cache/engine-cache.js";
+export * from "./cache/observed-cache.js";
+export * from "./cache/predicted-cache.js";
 export type {
   HeldEnd,
   IndexEntry,
@@ -24,7 +27,6 @@ export type {
 } from "./cache/prefix-forest.js";
 export * from "./cache/residency.js";
 export { type BlockChain, type KvEvent, ResidentBlocks } from "./cache/resident-blocks.js";
-export * from "./cache/shared-cache.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export {

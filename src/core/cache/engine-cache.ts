@@ -1,287 +1,83 @@
-import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
+import type { CacheReport } from "./cache-report.js";
+import { KEEPS_ALL, type ResidencyModel } from "./context-index.js";
 
-/** Milliseconds between two uses of one millisecond: four times what a number of that size distinguishes. */
-const LATER_MS = 1 / 1_024;
-/** Sums by time that are kept; the oldest ones are merged. */
-const MOST_PERIODS = 1_024;
-/** Tokens of own prompts that an engine is yet to count, at most; more went to another one. */
-const MOST_AHEAD = 1_000_000;
-/** Prompts whose reports are awaited. */
-const MOST_UNDER_WAY = 16_384;
-/** A prompt that was not reported for so long will not be. */
-const LONGEST_UNDER_WAY_MS = 2 * 60_000;
-/** By how much memprefix's counter may count more than the engine's, as a share. */
-const COUNTED_OTHERWISE = 0.25;
-/** What is left of {@link EngineCache.atOnce} at each further prompt. */
-const STILL_AT_ONCE = 0.99;
-/** Readings after which a counter that went back once is trusted as before. */
-const DOUBT = 20;
-
-/**
- * When an engine's tokens were used last, by time, and how many streams' newest prompts lie there: sums of all users' prompts. A prompt takes
- * what it reuses from where it lay, and puts it on top with what it adds. Constant work and memory for each prompt.
+/*
+ * One engine's prefix cache as a tenant's prompts find it (docs/internals/algorithms.md, "A shared cache"): `predicted-cache.ts` says what it
+ * should hold, `observed-cache.ts` what events say that it holds.
  */
-class CacheUses {
-  /** Ascending. */
-  #at: number[] = [];
-  #tokens: number[] = [];
-  #tips: number[] = [];
-  #clearedAt = Number.NEGATIVE_INFINITY;
 
-  /** What was used after a time, in milliseconds since the epoch: without end where the cache was cleared since. */
-  above(at: number): { readonly tokens: number; readonly tips: number } {
-    let [tokens, tips] = [at <= this.#clearedAt ? Number.POSITIVE_INFINITY : 0, 0];
-    for (let period = this.#at.length - 1; period >= 0 && (this.#at[period] as number) > at; period--) {
-      tokens += this.#tokens[period] as number;
-      tips += this.#tips[period] as number;
-    }
-    return { tokens, tips };
-  }
-
-  /** The newest time before which what was used is gone from a cache of this capacity, and the streams after it. */
-  within(capacity: number): { readonly since: number | null; readonly tips: number } {
-    let [tokens, tips] = [0, 0];
-    for (let period = this.#at.length - 1; period >= 0; period--) {
-      tokens += this.#tokens[period] as number;
-      tips += this.#tips[period] as number;
-      if (tokens > capacity) return { since: this.#at[period] as number, tips };
-    }
-    return { since: this.#clearedAt === Number.NEGATIVE_INFINITY ? null : this.#clearedAt + 1, tips };
-  }
-
-  /** Nothing that was last used by then is cached any more. */
-  clear(at: number): void {
-    const left = this.#at.findIndex((period) => period > at);
-    const from = left < 0 ? this.#at.length : left;
-    this.#at = this.#at.slice(from);
-    this.#tokens = this.#tokens.slice(from);
-    this.#tips = this.#tips.slice(from);
-    this.#clearedAt = at;
-  }
-
-  /** Takes so much from where it was last used, as far as it is there; gives how many tokens that were. */
-  take(at: number, tokens: number, tips: number): number {
-    const period = this.#periodOf(at);
-    const held = this.#tokens[period] ?? 0;
-    if (held === 0) return 0;
-    const taken = Math.max(0, Math.min(tokens, held));
-    this.#tokens[period] = held - taken;
-    this.#tips[period] = Math.max(0, (this.#tips[period] as number) - tips);
-    return taken;
-  }
-
-  /** Puts back what was taken, where it was last used before; not where the cache was cleared since. */
-  putBack(at: number, tokens: number, tips: number): void {
-    const period = this.#periodOf(at);
-    if (this.#at[period] === undefined || at <= this.#clearedAt) return;
-    this.#tokens[period] = (this.#tokens[period] as number) + tokens;
-    this.#tips[period] = (this.#tips[period] as number) + tips;
-  }
-
-  /**
-   * A time of use as it counts here: later than all before, so that prompts of one millisecond, a clock that was set back and a prompt that
-   * others overtook do not change the order.
-   */
-  timeOf(at: number): number {
-    const last = this.#at.at(-1) ?? Number.NEGATIVE_INFINITY;
-    return at > last ? at : last + LATER_MS;
-  }
-
-  /** @param at as {@link timeOf} has it; where it is older it counts as that */
-  put(at: number, tokens: number, tips: number): void {
-    const last = this.#at.length - 1;
-    if (last >= 0 && (this.#at[last] as number) >= at) {
-      this.#tokens[last] = (this.#tokens[last] as number) + tokens;
-      this.#tips[last] = (this.#tips[last] as number) + tips;
-      return;
-    }
-    this.#at.push(at);
-    this.#tokens.push(tokens);
-    this.#tips.push(tips);
-    if (this.#at.length > MOST_PERIODS) this.#merge();
-  }
-
-  /** The first period that is not older, else the newest. */
-  #periodOf(at: number): number {
-    let low = 0;
-    let high = this.#at.length - 1;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#at[middle] as number) < at) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
-  /** Merges the older half of the periods two by two; each is as new as its newer one. */
-  #merge(): void {
-    const half = MOST_PERIODS / 2;
-    const [at, tokens, tips]: [number[], number[], number[]] = [[], [], []];
-    for (let period = 0; period < half; period += 2) {
-      at.push(this.#at[period + 1] as number);
-      tokens.push((this.#tokens[period] as number) + (this.#tokens[period + 1] as number));
-      tips.push((this.#tips[period] as number) + (this.#tips[period + 1] as number));
-    }
-    this.#at = [...at, ...this.#at.slice(half)];
-    this.#tokens = [...tokens, ...this.#tokens.slice(half)];
-    this.#tips = [...tips, ...this.#tips.slice(half)];
-  }
+/** The instructions that a prompt begins with, which others' prompts may share. */
+export interface CacheHead {
+  readonly digest: string;
+  readonly tokens: number;
 }
 
-/** What an engine says of its prefix cache, in its own tokens. Null: unknown. */
-export interface CacheReading {
-  readonly capacityTokens: number | null;
-  /** Only whole blocks of so many tokens are cached. */
-  readonly blockTokens: number | null;
-  /** Prompt tokens that it computed since it started, for all of its clients. */
-  readonly computedTokens: number | null;
-}
-
-/** A prompt that is not reported yet, in the engine's tokens, as far as they are known. */
-export interface UnderWay {
+/** A prompt that an engine is about to compute. Tokens are estimates of one counter. */
+export interface CachePrompt {
+  /** Names it until it is reported. */
+  readonly handle: CacheHandle;
+  /** Whose prompts continue each other: a conversation, or a user's single prompts. */
+  readonly stream: string;
+  /** Whose stream. */
+  readonly user: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
-  readonly computed: number;
+  readonly total: number;
+  /** Those expected to be cached. */
   readonly cached: number;
+  /** Those that would be if nothing were ever evicted. */
+  readonly known: number;
+  readonly head: CacheHead;
 }
 
-/** Where a capacity comes from: it was configured, the engine says it, or reports showed it, which may contradict both. */
-export type CapacityOrigin = "setting" | "engine" | "reports";
+/** A prompt that was admitted. */
+export type CacheHandle = string & { readonly __brand: "CacheHandle" };
 
-/** Between two readings, in milliseconds since the epoch, an engine was started again. */
-export interface EngineRestart {
-  readonly after: number;
-  readonly by: number;
-}
-
-/** One engine's cache, for all tenants: how much it says that it holds, and when its tokens were used. */
-export class EngineCache {
-  readonly uses = new CacheUses();
-  /** What events say, of each worker that publishes them. */
-  readonly residents: ResidentBlocks[] = [];
-  #reading: CacheReading = { capacityTokens: null, blockTokens: null, computedTokens: null };
-  /** Tokens that the engine counted beyond those of memprefix's prompts; below 0: those that it is yet to count. */
-  #unexplained = 0;
-  readonly #underWay = new Set<UnderWay>();
-  #atOnce = 0;
-  #sent = 0;
-  #foreign = 0;
-  /** How often its counter went back of late: a counter that several engines share at one address says nothing. */
-  #doubt = 0;
-  /** When its counter was read last. */
-  #readAt = Number.NEGATIVE_INFINITY;
-  #restart: EngineRestart | null = null;
-
-  /** @param configured tokens that it holds, which readings do not change; null: not known */
-  constructor(private readonly configured: number | null = null) {}
-
-  /** Tokens that it is said to hold, in its own; null: not known. */
-  get capacityTokens(): number | null {
-    return this.configured ?? this.#reading.capacityTokens;
-  }
-
-  /** Who says so. */
-  get capacityFrom(): CapacityOrigin | null {
-    if (this.configured !== null) return "setting";
-    return this.#reading.capacityTokens === null ? null : "engine";
-  }
-
-  /** Tokens of its blocks; null: not known. */
-  get blockTokens(): number | null {
-    return this.residents.find(({ blockTokens }) => blockTokens !== null)?.blockTokens ?? this.#reading.blockTokens;
-  }
-
-  /** The names of a prompt's whole blocks; null until an event has said how long they are. */
-  chainsOf(tokens: readonly number[], apart: string | null): readonly BlockChain[] | null {
-    return this.residents.find(({ blockTokens }) => blockTokens !== null)?.chainsOf(tokens, apart) ?? null;
-  }
-
-  /** How many leading tokens of a prompt some worker has cached; null where no events say it. See {@link ResidentBlocks.residentTokens}. */
-  residentTokens(chains: readonly BlockChain[], sentAt?: readonly number[]): number | null {
-    return this.residents.reduce<number | null>((most, blocks, at) => {
-      const tokens = blocks.residentTokens(chains, sentAt?.[at]);
-      return tokens === null ? most : Math.max(most ?? 0, tokens);
-    }, null);
-  }
-
-  /** Most prompts of memprefix's that it worked on together of late. */
-  get atOnce(): number {
-    return this.#atOnce;
-  }
-
-  /** Prompts of memprefix's so far. */
-  get prompts(): number {
-    return this.#sent;
-  }
-
-  /** Tokens that it computed for clients that do not come through memprefix, as far as its readings show. */
-  get foreignTokens(): number {
-    return this.#foreign;
-  }
-
-  /** Its newest restart; null: none was seen. */
-  get restart(): EngineRestart | null {
-    return this.#restart;
-  }
-
-  /** Takes a prompt of memprefix's in, of which so many of the engine's tokens are expected to be computed and to be cached. */
-  sends(prompt: UnderWay): void {
-    this.#unexplained -= prompt.computed;
-    this.#underWay.add(prompt);
-    const [oldest] = this.#underWay;
-    if (oldest !== undefined && this.#underWay.size > MOST_UNDER_WAY) this.#underWay.delete(oldest);
-    this.#sent++;
-  }
-
-  /** Takes a prompt back that it never got. */
-  withdrawn(prompt: UnderWay): void {
-    this.#underWay.delete(prompt);
-    this.#unexplained += prompt.computed;
-  }
-
-  /** Takes in how many tokens it computed of a prompt. */
-  computed(tokens: number, prompt: UnderWay): void {
-    if (this.#underWay.has(prompt)) this.#atOnce = Math.max(this.#underWay.size, STILL_AT_ONCE * this.#atOnce);
-    this.#underWay.delete(prompt);
-    this.#unexplained -= tokens - prompt.computed;
-  }
-
+/** What a cache has for the next prompt of a stream. */
+export interface CacheLookup {
   /**
-   * Takes a reading. What the engine computed beyond memprefix's own prompts displaces these as they displace each other. A counter that went
-   * back is that of an engine that was started again since the reading before: cached is what it has computed since, which was used last.
-   *
-   * @param at milliseconds since the epoch
+   * How many leading tokens of the stream's newest prompt are still held: engines evict a prompt from its end. Infinite where nothing is
+   * known to be gone.
    */
-  read(reading: CacheReading, at: number): void {
-    const before = this.#reading.computedTokens;
-    const now = reading.computedTokens;
-    this.#reading = { ...reading, computedTokens: now ?? before };
-    const readAt = this.#readAt;
-    if (now !== null) this.#readAt = at;
-    if (now === null || before === null) return;
-    const isBack = now < before;
-    this.#doubt = isBack ? this.#doubt + DOUBT : Math.max(0, this.#doubt - 1);
-    const isTrusted = this.#doubt <= 2 * DOUBT;
-    if (isBack && isTrusted) {
-      this.uses.clear(Math.max(readAt, this.uses.within(now * (1 + COUNTED_OTHERWISE)).since ?? readAt));
-      this.#restart = { after: readAt, by: at };
-    }
-    if (isBack || !isTrusted) this.#unexplained = 0;
-    else this.#unexplained = Math.max(-MOST_AHEAD, this.#unexplained + now - before);
-    const foreign = this.#unexplained - this.#maybeComputed(at);
-    if (foreign <= 0) return;
-    this.uses.put(at, foreign, 0);
-    this.#unexplained -= foreign;
-    this.#foreign += foreign;
-  }
+  readonly residentTokens: number;
+  /**
+   * Tokens that the stream's prompts may have to be still held at its next turn: what the others leave of the cache between two of its
+   * turns, at least a fair share. Infinite where the capacity is not known.
+   */
+  readonly shareTokens: number;
+  /** Tokens of the engine's blocks, by memprefix's counter; null: not known. */
+  readonly blockTokens: number | null;
+  /** What it leaves of one user's index. */
+  readonly residency: ResidencyModel;
+  /** How many tokens of these instructions it holds, whoever sent them last; 0 of those that one user alone has sent. */
+  heldHead(digest: string, tokens: number): number;
+  /** How many of so many leading tokens it can hold: those of whole blocks, where the engine says how long these are. */
+  wholeBlocks(tokens: number): number;
+}
 
-  /** Tokens of prompts under way that were expected to be cached, and may not have been. */
-  #maybeComputed(at: number): number {
-    let tokens = 0;
-    for (const prompt of this.#underWay) {
-      if (at - prompt.at > LONGEST_UNDER_WAY_MS) this.#underWay.delete(prompt);
-      else tokens += prompt.cached;
-    }
-    return tokens;
-  }
+/** One engine's prefix cache. Both forms pass `test/core/cache/engine-cache.suite.ts`. */
+export interface EngineCache {
+  /** What it leaves of one user's index. */
+  readonly residency: ResidencyModel;
+  lookup(stream: string): CacheLookup;
+  /** Counts a prompt as computed, before it is: others that are planned meanwhile have to leave it room. */
+  admit(prompt: CachePrompt): void;
+  /** Takes a prompt back that the engine never got, or refused: as if it had not been admitted. */
+  release(handle: CacheHandle): void;
+  /** Learns from a prompt's first report. Its tokens count as used now, when its answer has ended. Null: its client left before there was one. */
+  report(handle: CacheHandle, report: CacheReport | null, at: number): void;
+  /** All that was used before this time is gone: the engine was started again. */
+  reset(at: number): void;
+}
+
+/** Of a user whose prompts are planned as if there were no others. */
+export function endlessLookup(residency: ResidencyModel = KEEPS_ALL): CacheLookup {
+  return {
+    residentTokens: Number.POSITIVE_INFINITY,
+    shareTokens: Number.POSITIVE_INFINITY,
+    blockTokens: null,
+    residency,
+    heldHead: () => 0,
+    wholeBlocks: (tokens) => tokens,
+  };
 }

@@ -112,7 +112,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { sections, known } = promptSections(
     replay,
     ownSection,
-    input.residency,
+    input.cache.residency,
     register,
     countTokens,
     history.turns.some(({ isRestated }) => isRestated),
@@ -125,14 +125,14 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { parent, restated } = exactPath(turns, history.turns, replay, newTurnId);
   for (const { turn: again } of restated) turns.add(again);
   const clock = state.tick();
-  const served = serve(index, input.residency, sections, known, clock, input.now);
+  const served = serve(index, input.cache.residency, sections, known, clock, input.now);
   const { leaf } = served;
   const cachedBlocks = draft.head?.cachedBlocks ?? served.cachedBlocks;
   const resident = Math.max(
-    Math.min(served.cachedTokens, totalTokens, input.residentTokens ?? totalTokens),
+    Math.min(served.cachedTokens, totalTokens, input.cache.residentTokens),
     replay.othersTokens,
   );
-  const expectedCachedTokens = input.wholeBlocks?.(resident) ?? resident;
+  const expectedCachedTokens = input.cache.wholeBlocks(resident);
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
   if (input.memoryBudgetRatio !== null) {
@@ -173,7 +173,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   );
   const { head: headBefore = null, ageMs = null } = input.earlier ?? {};
   const isContinued = before !== null && parent === before.id;
-  const wholeBlocks = input.wholeBlocks ?? ((tokens) => tokens);
+  const { wholeBlocks, residency } = input.cache;
   const miss = plannedMiss({
     before: wholeBlocks(isContinued ? replay.tokens : section.tokensBefore),
     known: wholeBlocks(Math.max(replay.knownTokens, headBefore === replay.head ? replay.headTokens : 0)),
@@ -188,7 +188,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     hasOtherHistory: (epoch?.began ?? null) !== null || (before !== null && !isContinued),
     hasOtherMemories: freshStart || isCut || (before !== null && before.retention !== "keep"),
     ageMs,
-    limits: input.residency.limits ?? { kind: "all" },
+    limits: residency.limits ?? { kind: "all" },
   });
   return {
     messages: prompt.messages,

@@ -1,5 +1,5 @@
 import type { EndedMemory, RenderedMemory, Resolution, StoredBlock } from "../blocks/context-block.js";
-import type { ResidencyModel } from "../cache/context-index.js";
+import type { CacheLookup } from "../cache/engine-cache.js";
 import { chooseRetention, type RetainableTurn } from "../conversation/auto-retention.js";
 import {
   Conversation,
@@ -25,7 +25,7 @@ import {
   withCorrections,
 } from "../conversation/injecting.js";
 import { asGiven, type DedupeName, isExchange, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
-import { type HeldHead, type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
+import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";
 import { bankAllowance } from "../ordering/carry-over.js";
 import { type CarryAllowance, type Ordering, type OrderingRequest, orderAfter } from "../ordering/ordering.js";
@@ -273,8 +273,8 @@ export interface ComposeInput extends PastInput, SelectionInput {
   readonly ended?: readonly EndedMemory[] | undefined;
   /** Whether the conversation lost its end since its newest prompt, because a memory was forgotten. Default: no. */
   readonly isCut?: boolean | undefined;
-  /** Decides what the engine should have evicted by `now`. */
-  readonly residency: ResidencyModel;
+  /** What the engine has cached for it. */
+  readonly cache: CacheLookup;
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly annotations: Annotations;
@@ -288,17 +288,6 @@ export interface ComposeInput extends PastInput, SelectionInput {
   readonly maxPromptTokens?: number | null | undefined;
   /** Tokens that the engine was found to accept: the same, but messages that come to more are composed without memories. */
   readonly acceptedTokens?: number | null | undefined;
-  /**
-   * Tokens that a prompt of this conversation may have to be still in the engine's cache at its next turn, by what others use of it;
-   * see `SharedCache.shareOf`. Default: no limit.
-   */
-  readonly shareTokens?: number | undefined;
-  /** How many leading tokens of the conversation's newest prompt the engine holds at most; see `SharedCache.residentOf`. Default: all. */
-  readonly residentTokens?: number | undefined;
-  /** See `SharedCache.heldHead`. Default: none. */
-  readonly heldHead?: HeldHead | undefined;
-  /** How many of so many leading tokens the engine can have cached; see `SharedCache.wholeBlocks`. Default: all. */
-  readonly wholeBlocks?: ((tokens: number) => number) | undefined;
   /** The instructions of the user's prompt before, and milliseconds since it; null: not known. */
   readonly earlier?: { readonly head: Digest | null; readonly ageMs: number | null } | undefined;
   /** Which texts are given once. Default: {@link DEFAULT_DEDUPE}. */
@@ -387,7 +376,7 @@ export interface PromptDraft {
 export function readRequest({ register, index }: ScopeState, input: ComposeInput, continues = true): ReadRequest {
   const past = recallPast(input, continues);
   if (past.history.rest.messages.length === 0) throw new Error("compose needs a message that is no instruction");
-  input.residency.expire(index, input.now);
+  input.cache.residency.expire(index, input.now);
   register.expire(input.now);
   register.resolve(input.changed ?? []);
   const retrieved = withoutReplaced(register.resolve(input.memories), past.turns, past.history);
@@ -432,7 +421,7 @@ export function draftOf(
   const placement = placementFor(rest.messages.at(-1) as ChatMessage, history, input.inResult === true);
   const { answer, question } = splitAtAnchor(rest, placement);
 
-  const replayed = (own: Dropping) => replayTurns(state, turns, past.head, history, own, countTokens, input.heldHead);
+  const replayed = (own: Dropping) => replayTurns(state, turns, past.head, history, own, countTokens, input.cache);
   const going = replayed(DROPS_NOTHING);
   const asGivenIn = ({ turns: replayedTurns }: Replay) => {
     const standing = standingOf(replayedTurns.map(({ injection }) => injection));
@@ -532,7 +521,8 @@ function chosenRetention(
   const isRestated = history.turns.some((recalled) => recalled.isRestated);
   const { resolution, answer, question, placement } = turn;
   // By name: a copy of the whole input took as long as a fiftieth of a compose.
-  const { annotations, engine, shareTokens, residentTokens, countTokens } = input;
+  const { annotations, engine, countTokens } = input;
+  const { shareTokens, residentTokens } = input.cache;
   return chooseRetention(
     {
       replay,

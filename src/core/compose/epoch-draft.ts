@@ -45,7 +45,7 @@ export function draftContinued(
   const draft = draftOf(state, { ...input, messages: window.messages });
   // After messages that memprefix left out, the window is the longer one.
   const exact = window.leftOut > 0 ? Number.POSITIVE_INFINITY : exactTokens(input, draft);
-  const share = isByCost ? (input.shareTokens ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
+  const share = isByCost ? input.cache.shareTokens : Number.POSITIVE_INFINITY;
   const bounds = { ratio, max: most, share, engine: isByCost ? input.engine : null };
   const endBehind = (prompts: readonly PromptTokens[]) => endOfEpoch(prompts, tokensOf(draft), exact, bounds);
   const began = endBehind(window.prompts);
@@ -75,7 +75,7 @@ export function draftEpoch(state: ScopeState, input: ComposeInput, most: number,
   // What is longer than its share is gone before the next prompt, which then continues nothing.
   if (began === "share" && window?.kind === "continued" && window.leftOut === 0) {
     const draft = draftExact(state, input);
-    if (draft.totalTokens > (input.shareTokens ?? most) && draft.totalTokens <= most) return { ...draft, epoch };
+    if (draft.totalTokens > input.cache.shareTokens && draft.totalTokens <= most) return { ...draft, epoch };
   }
   // What is too long in any case is not drafted whole.
   const near = newestMessages(input, most);

@@ -24,14 +24,15 @@ export interface PromptHead {
  */
 export function promptHead(
   state: ScopeState,
-  input: PastInput & Pick<ComposeInput, "residency" | "retention" | "now" | "countTokens" | "heldHead">,
+  input: PastInput & Pick<ComposeInput, "cache" | "retention" | "now" | "countTokens">,
 ): PromptHead | null {
-  const { residency, countTokens, heldHead } = input;
+  const { cache, countTokens } = input;
+  const { residency } = cache;
   const { index, register } = state;
   const { head, turns, history } = recallPast(input);
   if (history.rest.messages.at(-1)?.role !== "user") return null;
   residency.expire(index, input.now);
-  const replay = replayTurns(state, turns, head, history, DROPS_NOTHING, countTokens, heldHead);
+  const replay = replayTurns(state, turns, head, history, DROPS_NOTHING, countTokens, cache);
   if (input.retention === "auto" && replay.turns.some(({ section }) => section !== "")) return null;
   const { answer } = splitAtAnchor(history.rest, "in-question");
   const { prompt } = replay;
@@ -65,10 +66,10 @@ export interface BatchKnowledge {
  */
 export function batchKnowledge(
   { index, recent }: ScopeState,
-  input: PastInput & Pick<ComposeInput, "residency" | "now" | "annotations">,
+  input: PastInput & Pick<ComposeInput, "cache" | "now" | "annotations">,
   wanted: readonly ReadonlySet<Label>[],
 ): BatchKnowledge {
-  input.residency.expire(index, input.now);
+  input.cache.residency.expire(index, input.now);
   const anchor = firstAnchor(input);
   return {
     cached: anchor === null ? [] : index.usable(anchor, wanted),

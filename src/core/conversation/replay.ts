@@ -1,5 +1,6 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { ContextIndex, KnownTurns, ResidencyModel, SectionTokens } from "../cache/context-index.js";
+import type { CacheLookup } from "../cache/engine-cache.js";
 import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import {
   hasLabels,
@@ -59,9 +60,6 @@ export interface PromptSection {
   readonly sentBy: TurnId | null;
 }
 
-/** How many of so many tokens of these instructions the engine holds by what others sent. */
-export type HeldHead = (head: Digest, tokens: number) => number;
-
 /** The scope's knowledge that replay reads; only `heads` changes, as a cache. */
 export interface ReplayKnowledge {
   readonly index: ContextIndex;
@@ -81,7 +79,7 @@ export function replayTurns(
   history: RecalledHistory,
   own: Dropping,
   countTokens: TokenCounter,
-  heldHead?: HeldHead,
+  cache: Pick<CacheLookup, "heldHead">,
 ): Replay {
   const prompt = new Prompt();
   prompt.push(head);
@@ -96,7 +94,7 @@ export function replayTurns(
   let stableMessages = 0;
   let knownTokens = history.turns.length === 0 ? 0 : headTokens;
   // Another prompt with these instructions is held: the first of a conversation, a single one, or an epoch's.
-  const othersTokens = heldHead?.(headDigest, headTokens) ?? 0;
+  const othersTokens = cache.heldHead(headDigest, headTokens);
   let cachedTokens = index.hasAnchor(headDigest) ? headTokens : othersTokens;
   let cachedEnd: NodeId | null = null;
   let cachedSections = 0;

@@ -7,16 +7,16 @@
 import type {
   BatchPlanner,
   BatchRequest,
-  EngineCache,
+  CachingEngine,
   EngineModel,
   KeyKnowledge,
+  ObservedCache,
   PlannedRequest,
   PolicyName,
   RequestId,
   ResidencyModel,
   RetentionName,
   ScopeBounds,
-  SharedCache,
   TokenCounter,
 } from "../../core/index.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
@@ -50,7 +50,7 @@ export type PlanBatch = (
 /** The parts of a service for one tenant. */
 export interface TenantParts extends MemprefixParts {
   /** The engine's cache as the tenant's prompts find it. */
-  readonly sharedCache?: SharedCache | undefined;
+  readonly cache?: ObservedCache | undefined;
 }
 
 /** The parts of a service; built in one place. */
@@ -64,7 +64,7 @@ export interface MemprefixParts {
   /** What the engine is expected to evict by itself. Default: nothing. */
   readonly residency?: ResidencyModel;
   /** The engine's cache as all users' prompts fill it. Default: none, each user's prompts are planned for as if there were no others. */
-  readonly engineCache?: EngineCache | undefined;
+  readonly cachingEngine?: CachingEngine | undefined;
   /** Plans batches. Default: synchronously, on this thread. */
   readonly planning?: PlanBatch;
   readonly countTokens: TokenCounter;

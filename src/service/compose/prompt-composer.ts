@@ -194,13 +194,13 @@ export class PromptComposer {
   /** About how many tokens of the engine's so many of memprefix's are, in this user's prompts for this model. */
   engineTokens(tokens: number, of: RatioKey): number {
     const { parts, ratios } = this.#on;
-    return parts.sharedCache?.engineTokens(tokens) ?? Math.round(tokens * ratios.meanOf(of));
+    return parts.cache?.predicted.engineTokens(tokens) ?? Math.round(tokens * ratios.meanOf(of));
   }
 
   /** Takes a prompt that was sent as its engine sees it. */
   tokenized(userId: UserId, agentId: AgentId | null, id: RequestId, prompt: TokenizedPrompt): void {
     const { parts, jobs } = this.#on;
-    parts.sharedCache?.tokenized(sentAs(jobs.scopeOf(userId, agentId), id), prompt);
+    parts.cache?.tokenized(sentAs(jobs.scopeOf(userId, agentId), id), prompt);
   }
 
   /** What a caller sends is read as it will stand in the prompt, so histories, tokens and expectations are all of that. */

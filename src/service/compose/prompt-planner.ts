@@ -1,5 +1,6 @@
 import {
   batchKnowledge,
+  type CacheLookup,
   type ChatMessage,
   type ComposeInput,
   type Composition,
@@ -9,9 +10,9 @@ import {
   type Depth,
   type Digest,
   draftPrompt,
+  endlessLookup,
   type HistoryName,
   IN_FLIGHT_MS,
-  KEEPS_ALL,
   type Label,
   type MemoryId,
   NOTHING_INJECTED,
@@ -22,6 +23,7 @@ import {
   plannedOrder,
   promptHead,
   renderSection,
+  type Scope,
   type ScopePolicy,
   standingMemories,
   type TurnId,
@@ -153,7 +155,6 @@ export class PromptPlanner {
     const repeated = await this.repeat(working, request);
     if (repeated !== null) return { answer: repeated, commit: null };
     const { now, newRequestId } = this.parts;
-    const sharedCache = this.#cacheOf(request);
     const at = now();
     // Prompts of concurrent requests may not be in the cache yet when the engine gets this one.
     const underWay = await working.requests.since(at - IN_FLIGHT_MS);
@@ -165,21 +166,21 @@ export class PromptPlanner {
     const composition = this.limits.within(request, () => compose(state, input));
     const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
     const requestId = request.requestId ?? newRequestId();
-    const sent = sentAs(scope, requestId);
     // A try that counts in no figures is sent to no engine.
-    const cache = request.dryRun === true || isTry(request) ? undefined : sharedCache;
+    const cache = request.dryRun === true || isTry(request) ? undefined : this.#cacheOf(request);
+    const handle = sentAs(scope, requestId);
     // Before anything is waited for: others' prompts that are planned meanwhile have to leave it room.
-    cache?.served({
+    cache?.admit({
+      handle,
       stream: streamOf(scope, request.conversationId),
       user: userOf(scope),
-      requestId: sent,
       at,
       total: plan.totalTokens,
       cached: plan.expectedCachedTokens,
       known: composition.knownTokens,
       head: { digest: headOf(request, turn.head), tokens: headTokens },
     });
-    const drop = () => cache?.withdrawn(sent);
+    const drop = () => cache?.release(handle);
     const worker = await this.#workerFor(working, request, routable(composition, newest), at).catch((error) => {
       drop();
       throw error;
@@ -364,10 +365,9 @@ export class PromptPlanner {
   ): { readonly input: ComposeInput; readonly warnings: readonly Warning[] } {
     const { scope, state } = working;
     const { messages, historyTerms, warnings } = this.#saidIn(request, past);
-    const { defaults, countTokens, residency = KEEPS_ALL } = this.parts;
-    const sharedCache = this.#cacheOf(request);
+    const { defaults, countTokens } = this.parts;
+    const cache = this.#lookupFor(scope, request);
     const { maxPromptTokens, acceptedTokens } = this.limits.of(request);
-    const stream = sharedCache === undefined ? "" : streamOf(scope, request.conversationId);
     const textOf = (label: Label) => state.register.get(label)?.textDigest;
     const { conversationId } = request;
     const earlier = working.earlier.get(conversationId) ?? (conversationId === null ? undefined : working.newest);
@@ -388,9 +388,9 @@ export class PromptPlanner {
       recalled: past.recalled,
       now,
       countTokens,
-      residency,
+      cache,
       policy,
-      engine: sharedCache?.inItsBlocks(this.law.model) ?? this.law.model,
+      engine: cache.blockTokens === null ? this.law.model : { ...this.law.model, blockTokens: cache.blockTokens },
       depth: depth ?? undefined,
       retention: request.retention ?? defaults.retention,
       annotations: request.annotations,
@@ -401,10 +401,6 @@ export class PromptPlanner {
       mayCarry: !isNarrowed(request),
       maxPromptTokens,
       acceptedTokens,
-      shareTokens: sharedCache?.shareOf(stream),
-      residentTokens: sharedCache?.residentOf(stream),
-      heldHead: (head, tokens) => sharedCache?.heldHead(headOf(request, head), tokens) ?? 0,
-      wholeBlocks: sharedCache?.wholeBlocks,
       earlier: earlier && { head: earlier.head, ageMs: Math.max(0, now - earlier.at) },
     };
     return { input, warnings };
@@ -441,9 +437,15 @@ export class PromptPlanner {
     return this.parts.engines[engine ?? this.parts.defaults.engineFamily];
   }
 
-  /** What is known of the cache that a prompt finds; undefined: nothing. */
-  #cacheOf(request: ComposeRequest): TenantParts["sharedCache"] {
-    return goesElsewhere(request, this.parts.defaults) ? undefined : this.parts.sharedCache;
+  /** The cache that a prompt finds; undefined: nothing is known of it. */
+  #cacheOf(request: ComposeRequest): TenantParts["cache"] {
+    return goesElsewhere(request, this.parts.defaults) ? undefined : this.parts.cache;
+  }
+
+  #lookupFor(scope: Scope, request: ComposeRequest): CacheLookup {
+    const found = this.#cacheOf(request)?.lookup(streamOf(scope, request.conversationId));
+    if (found === undefined) return endlessLookup(this.parts.residency);
+    return { ...found, heldHead: (head, tokens) => found.heldHead(headOf(request, head as Digest), tokens) };
   }
 
   #historyOf({ history }: ComposeRequest): HistoryName {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { BlockChain, EngineCache, TokenizedPrompt } from "../../core/index.js";
+import type { BlockChain, CachingEngine, TokenizedPrompt } from "../../core/index.js";
 import { text } from "../../core/text/json.js";
 import { readCacheMetrics } from "../../engines/upstream/cache-metrics.js";
 import { apartBy } from "../../engines/upstream/kv-events.js";
@@ -14,7 +14,7 @@ const TIMEOUT_MS = 5_000;
 const MOST_BYTES = 8 * 1024 * 1024;
 
 export interface CacheReadingOptions {
-  readonly cache: EngineCache;
+  readonly cache: CachingEngine;
   readonly upstream: Upstream;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -85,7 +85,7 @@ export class KvExpectations {
 
   /** @param now milliseconds since the epoch */
   constructor(
-    private readonly cache: EngineCache,
+    private readonly cache: CachingEngine,
     upstream: Upstream,
     now: () => number,
   ) {

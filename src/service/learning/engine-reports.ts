@@ -6,6 +6,7 @@
 
 import {
   type AgentId,
+  type CacheHandle,
   cacheReport,
   type EngineReport,
   type EngineWork,
@@ -145,7 +146,7 @@ export class EngineReports {
     this.work.ends(this.#sentAs(userId, agentId, id), at);
   }
 
-  #sentAs(userId: UserId, agentId: AgentId | null, id: RequestId): string {
+  #sentAs(userId: UserId, agentId: AgentId | null, id: RequestId): CacheHandle {
     return sentAs(this.jobs.scopeOf(userId, agentId), id);
   }
 
@@ -196,24 +197,24 @@ export class EngineReports {
    * be taken back.
    */
   withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
-    const { store, residency = KEEPS_ALL, sharedCache } = this.parts;
+    const { store, residency = KEEPS_ALL, cache } = this.parts;
     const scope = this.jobs.scopeOf(userId, agentId);
     return this.jobs.run(userId, async () => {
       await this.scopes.use(scope, (working) => withdrawIn(working, store, id, residency));
-      sharedCache?.withdrawn(sentAs(scope, id));
+      cache?.release(sentAs(scope, id));
       this.observer.withdrawn(scope, id);
     });
   }
 
   /** The engine never got a request's prompt: no hit is expected from it, and nothing was displaced by it. */
   async neverServed(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
-    this.parts.sharedCache?.withdrawn(this.#sentAs(userId, agentId, id));
+    this.parts.cache?.release(this.#sentAs(userId, agentId, id));
     await this.evict([id], userId);
   }
 
   /** A request's client left before the engine said anything of its prompt, which may have been computed. */
   interrupted(userId: UserId, agentId: AgentId | null, id: RequestId): void {
-    this.parts.sharedCache?.interrupted(this.#sentAs(userId, agentId, id));
+    this.parts.cache?.report(this.#sentAs(userId, agentId, id), null, this.parts.now());
   }
 
   /**
@@ -232,7 +233,7 @@ export class EngineReports {
     model: string | null = served.model === "" ? null : served.model,
   ): Promise<Feedback> {
     const scope = this.jobs.scopeOf(userId, agentId);
-    const { now, sharedCache } = this.parts;
+    const { now, cache } = this.parts;
     return this.jobs.run(userId, async () => {
       const at = now();
       const reported = await this.scopes.use(scope, (working) =>
@@ -244,7 +245,7 @@ export class EngineReports {
       const { promptTokens, cachedTokens } = observation;
       const { besideTokens = 0 } = before.grounds;
       if (cachedTokens !== undefined)
-        sharedCache?.reported(sent, { cachedTokens, promptTokens: promptTokens ?? null, besideTokens }, at);
+        cache?.report(sent, { cachedTokens, promptTokens: promptTokens ?? null, besideTokens }, at);
       if (promptTokens !== undefined && before.observed?.promptTokens === undefined) {
         const estimated = before.plan.totalTokens + besideTokens;
         this.ratios.take({ userId, model: served.model }, { estimated, reported: promptTokens });

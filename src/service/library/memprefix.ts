@@ -8,17 +8,17 @@
 import {
   type AgentId,
   type CacheState,
+  type CachingEngine,
   DEFAULT_SCOPE_BOUNDS,
-  type EngineCache,
   type EngineReport,
   EngineWork,
   groupBy,
   isWithinTtl,
   KEEPS_ALL,
+  ObservedCache,
+  PredictedCache,
   planBatch,
   type RequestId,
-  SharedCache,
-  sharedResidency,
   type UserId,
 } from "../../core/index.js";
 import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
@@ -89,7 +89,7 @@ export type MemprefixOfAll = Pick<
   | "load"
   | "timeLaw"
   | "perHeldTokenMs"
-  | "engineCache"
+  | "cachingEngine"
   | "cacheState"
   | "ping"
   | "close"
@@ -195,13 +195,13 @@ export class Memprefix {
   }
 
   /** The engine's cache, for all tenants; undefined where it is planned for as if it had no end. */
-  get engineCache(): EngineCache | undefined {
-    return this.parts.engineCache;
+  get cachingEngine(): CachingEngine | undefined {
+    return this.parts.cachingEngine;
   }
 
   /** The same as this tenant's prompts are planned for; null where it is planned for as if it had no end. */
   get cacheState(): CacheState | null {
-    return this.parts.sharedCache?.state ?? null;
+    return this.parts.cache?.predicted.state ?? null;
   }
 
   /** Adds an observer of all tenants' events. The function returned removes it. */
@@ -331,8 +331,8 @@ export class Memprefix {
 const planHere: PlanBatch = async (...batch) => planBatch(...batch);
 
 /** The engine's cache as one tenant's prompts find it, and what it leaves of a user's. */
-function ofTenant({ engineCache, residency }: MemprefixParts): Pick<TenantParts, "sharedCache" | "residency"> {
-  if (engineCache === undefined) return residency === undefined ? {} : { residency };
-  const sharedCache = new SharedCache(engineCache);
-  return { sharedCache, residency: sharedResidency(sharedCache, residency) };
+function ofTenant({ cachingEngine, residency }: MemprefixParts): Pick<TenantParts, "cache" | "residency"> {
+  if (cachingEngine === undefined) return residency === undefined ? {} : { residency };
+  const cache = new ObservedCache(cachingEngine, new PredictedCache(cachingEngine, residency));
+  return { cache, residency: cache.residency };
 }

@@ -4,6 +4,7 @@
  */
 
 import {
+  type CacheHandle,
   Conversation,
   type ConversationId,
   type Digest,
@@ -312,6 +313,6 @@ export function userOf({ tenant, userId }: Scope): string {
 }
 
 /** One prompt. */
-export function sentAs({ tenant, userId, agentId }: Scope, request: RequestId): string {
-  return digestOf(JSON.stringify([tenant, userId, agentId, "request", request]));
+export function sentAs({ tenant, userId, agentId }: Scope, request: RequestId): CacheHandle {
+  return digestOf(JSON.stringify([tenant, userId, agentId, "request", request])) as string as CacheHandle;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { KEEPS_ALL } from "../../../src/core/cache/context-index.js";
+import { endlessLookup } from "../../../src/core/cache/engine-cache.js";
 import { type Composition, compose } from "../../../src/core/compose/compose.js";
 import type { ComposeInput } from "../../../src/core/compose/draft.js";
 import { ORDERING_POLICIES } from "../../../src/core/compose/policies.js";
@@ -34,7 +34,7 @@ class Served {
       memoryBudgetTokens: null,
       memoryBudgetRatio: null,
       engine: ENGINE_MODELS.gpu,
-      residency: KEEPS_ALL,
+      cache: endlessLookup(),
       now: 1,
       annotations: true,
       retention: "keep",

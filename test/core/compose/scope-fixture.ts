@@ -2,6 +2,7 @@ import fc from "fast-check";
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import { type CacheReport, type Correction, takeReport } from "../../../src/core/cache/cache-report.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/cache/context-index.js";
+import { endlessLookup } from "../../../src/core/cache/engine-cache.js";
 import { type Composition, compose, draftPrompt } from "../../../src/core/compose/compose.js";
 import type { Depth } from "../../../src/core/compose/depth.js";
 import type { ComposeInput, PromptDraft } from "../../../src/core/compose/draft.js";
@@ -147,7 +148,7 @@ export class UserScope {
       messages,
       memories: retrieved,
       policy: options.policy ?? prefixExact,
-      residency: this.residency,
+      cache: { ...endlessLookup(this.residency), shareTokens: options.shareTokens ?? Number.POSITIVE_INFINITY },
       now: this.now,
       memoryBudgetTokens: options.memoryBudgetTokens ?? null,
       memoryBudgetRatio: options.memoryBudgetRatio ?? null,
@@ -158,7 +159,6 @@ export class UserScope {
       ended: options.ended,
       inResult: options.inResult,
       maxPromptTokens: options.maxPromptTokens,
-      shareTokens: options.shareTokens,
       acceptedTokens: options.acceptedTokens,
       dedupe: options.dedupe,
       countTokens,

@@ -75,7 +75,7 @@ describe("GET /metrics", () => {
     const part = (name: string) => metric(`memprefix_engine_cache{part="${name}"}`);
     expect(await part("capacity_tokens")).toBeUndefined();
     expect(await part("conversations")).toBe(0);
-    const cache = app.memprefix.engineCache;
+    const cache = app.memprefix.cachingEngine;
     cache?.read({ capacityTokens: 8_960, blockTokens: 128, computedTokens: 0 }, Date.now());
     await app.compose({ user_id: "ada", query: SECRET, memories: [{ id: "m", memory: SECRET }] });
     cache?.read({ capacityTokens: 8_960, blockTokens: 128, computedTokens: 5_000 }, Date.now());

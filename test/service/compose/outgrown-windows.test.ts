@@ -1,15 +1,15 @@
 import { expect, it } from "vitest";
-import { type ChatMessage, EngineCache } from "../../../src/core/index.js";
+import { CachingEngine, type ChatMessage } from "../../../src/core/index.js";
 import { composeWith, memories, NOON, openService } from "./service-fixture.js";
 
 const LONG = "word ".repeat(100);
 
 /** The newest prompt of the second of two windows that take turns at one engine. */
 async function windowAt(capacityTokens: number, history: "auto" | "exact") {
-  const engineCache = new EngineCache();
+  const cachingEngine = new CachingEngine();
   let now = NOON;
-  engineCache.read({ capacityTokens, blockTokens: 16, computedTokens: null }, now);
-  const service = openService({ engineCache, now: () => now });
+  cachingEngine.read({ capacityTokens, blockTokens: 16, computedTokens: null }, now);
+  const service = openService({ cachingEngine, now: () => now });
   const said: ChatMessage[] = [];
   let plan: Awaited<ReturnType<typeof composeWith>>["plan"] | null = null;
   for (let turn = 0; turn < 7; turn++) {

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
-import { type ChatMessage, EngineCache } from "../../../src/core/index.js";
+import { CachingEngine, type ChatMessage } from "../../../src/core/index.js";
 import type { ObservedCompose } from "../../../src/service/base/memprefix-observer.js";
 import { composeWith, memories, NOON, openService } from "./service-fixture.js";
 
 it("what an engine with blocks could reuse is what it caches of them: a conversation that only grows misses nothing", async () => {
-  const engineCache = new EngineCache();
-  engineCache.read({ capacityTokens: 100_000, blockTokens: 16, computedTokens: null }, NOON);
-  const service = openService({ engineCache });
+  const cachingEngine = new CachingEngine();
+  cachingEngine.read({ capacityTokens: 100_000, blockTokens: 16, computedTokens: null }, NOON);
+  const service = openService({ cachingEngine });
   const composed: ObservedCompose[] = [];
   service.observe({ composed: (prompt) => void composed.push(prompt) });
   const history: ChatMessage[] = [{ role: "system", content: "Be brief." }];

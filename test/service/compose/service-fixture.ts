@@ -1,10 +1,10 @@
 import { makeDirectory } from "../../../src/cli/data-directory.js";
 import {
+  type CachingEngine,
   DEFAULT_ENGINE_MODEL,
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
   ENGINE_MODELS,
-  type EngineCache,
   type EngineModel,
   type MemoryId,
   type RequestId,
@@ -35,7 +35,7 @@ export interface ServiceOptions {
   readonly scopeBounds?: ScopeBounds;
   readonly residency?: ResidencyModel;
   /** The cache that all users share. */
-  readonly engineCache?: EngineCache;
+  readonly cachingEngine?: CachingEngine;
   /** How batches are planned. */
   readonly planning?: PlanBatch;
   /** Names of workers, where requests name none. */

@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { EngineCache } from "../../../src/core/index.js";
+import { CachingEngine } from "../../../src/core/index.js";
 import { openUpstream } from "../../../src/engines/upstream/upstream.js";
 import { startCacheReadings } from "../../../src/service/learning/engine-cache.js";
 
@@ -23,7 +23,7 @@ describe("readings of an engine's cache", () => {
     await new Promise((listening) => server.once("listening", listening));
     const { port } = server.address() as AddressInfo;
     const upstream = openUpstream({ url: `http://127.0.0.1:${port}/v1`, apiKey: "secret", timeoutMs: 5_000 });
-    const cache = new EngineCache();
+    const cache = new CachingEngine();
     stop = startCacheReadings({ cache, upstream, now: () => asked.length, intervalMs: 5 });
     return cache;
   }

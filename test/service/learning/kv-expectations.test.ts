@@ -5,7 +5,7 @@ import { Unpackr } from "msgpackr";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as zeromq from "zeromq";
 import { startKvEvents } from "../../../src/cli/kv-events.js";
-import { EngineCache } from "../../../src/core/index.js";
+import { CachingEngine } from "../../../src/core/index.js";
 import { openUpstream } from "../../../src/engines/upstream/upstream.js";
 import { KvExpectations } from "../../../src/service/learning/engine-cache.js";
 import { EventPublisher } from "../../engines/upstream/kv-event-publisher.js";
@@ -100,13 +100,13 @@ function tokensOf(messages: unknown): number[] {
 
 describe("what an engine that publishes its events has cached of a prompt", () => {
   let engine: PublishingEngine;
-  let cache: EngineCache;
+  let cache: CachingEngine;
   let expectations: KvExpectations;
   let stop: () => Promise<void>;
 
   beforeEach(async () => {
     engine = await PublishingEngine.start(16);
-    cache = new EngineCache();
+    cache = new CachingEngine();
     const upstream = openUpstream({ url: `http://127.0.0.1:${engine.port}/v1`, timeoutMs: 5_000 });
     const { endpoint, replay } = engine.publisher;
     stop = startKvEvents({
@@ -190,7 +190,7 @@ describe("following an engine's events", () => {
     const stop = startKvEvents({
       sources: "auto",
       packages: { zeromq, unpackr: new Unpackr({ int64AsType: "bigint", useRecords: false }) },
-      cache: new EngineCache(),
+      cache: new CachingEngine(),
       upstream: openUpstream({ url: `http://127.0.0.1:${port}/v1`, timeoutMs: 5_000 }),
       now: Date.now,
       onFollowed() {},

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { EngineCache, type UserId } from "../../../src/core/index.js";
+import { CachingEngine, type UserId } from "../../../src/core/index.js";
 import { storeIn } from "../../../src/store/sql-store.js";
 import { openInMemory } from "../../../src/store/sqlite/open.js";
 import { StoreUnavailableError } from "../../../src/store/store.js";
@@ -12,12 +12,12 @@ const USERS = ["ana", "bo", "cy", "di", "ed", "flo", "gil", "hal"];
 
 describe("prompts that are composed together", () => {
   it("leave each other room in the cache that all share, though none of them is stored when the last is planned", async () => {
-    const engineCache = new EngineCache();
+    const cachingEngine = new CachingEngine();
     const read = (computedTokens: number) =>
-      engineCache.read({ capacityTokens: BLOCKS * BLOCK_TOKENS, blockTokens: BLOCK_TOKENS, computedTokens }, NOON);
+      cachingEngine.read({ capacityTokens: BLOCKS * BLOCK_TOKENS, blockTokens: BLOCK_TOKENS, computedTokens }, NOON);
     // As on a disk that is busy.
     const store = beforeComposes(storeIn(openInMemory()), () => setTimeout(20));
-    const service = openService({ engineCache, store });
+    const service = openService({ cachingEngine, store });
     const histories = USERS.map((): { role: "user" | "assistant"; content: string }[] => []);
     let computed = 0;
     for (let turn = 0; turn < 12; turn++) {
@@ -55,8 +55,8 @@ describe("prompts that are composed together", () => {
 
   it("leave no trace in it where they are planned and cannot be stored", async () => {
     const states = [0, 1].map(async (failures) => {
-      const engineCache = new EngineCache();
-      engineCache.read(
+      const cachingEngine = new CachingEngine();
+      cachingEngine.read(
         { capacityTokens: BLOCKS * BLOCK_TOKENS, blockTokens: BLOCK_TOKENS, computedTokens: null },
         NOON,
       );
@@ -64,7 +64,7 @@ describe("prompts that are composed together", () => {
       const store = beforeComposes(storeIn(openInMemory()), async () => {
         if (left-- > 0) throw new StoreUnavailableError("full");
       });
-      const service = openService({ engineCache, store });
+      const service = openService({ cachingEngine, store });
       const memories = [{ id: "m", memory: "She moved to another town. ".repeat(100) }];
       const ask = (userId: string, query: string) =>
         composeWith(service, { userId, conversationId: "c", query, memories });

@@ -1,14 +1,14 @@
 import { expect, it } from "vitest";
-import { EngineCache } from "../../../src/core/index.js";
+import { CachingEngine } from "../../../src/core/index.js";
 import { composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
 const INSTRUCTIONS = "Answer in one sentence, from what you remember. ".repeat(60);
 
 it("of a user's first prompt the instructions are expected that others' prompts have used, as long as they are held", async () => {
-  const engineCache = new EngineCache();
+  const cachingEngine = new CachingEngine();
   let now = NOON;
-  engineCache.read({ capacityTokens: 4_096, blockTokens: 16, computedTokens: null }, now);
-  const service = openService({ engineCache, now: () => now });
+  cachingEngine.read({ capacityTokens: 4_096, blockTokens: 16, computedTokens: null }, now);
+  const service = openService({ cachingEngine, now: () => now });
   const ask = async (userId: string, system: string, query = "Which tea?") => {
     now += 1_000;
     const found = memories({ m1: `${userId} likes green tea` });
@@ -37,9 +37,9 @@ it("of a user's first prompt the instructions are expected that others' prompts 
 });
 
 it("a prompt that its caller sends to an engine of another family takes nothing of the configured one's cache", async () => {
-  const engineCache = new EngineCache(4_096);
+  const cachingEngine = new CachingEngine(4_096);
   let now = NOON;
-  const service = openService({ engineCache, now: () => now });
+  const service = openService({ cachingEngine, now: () => now });
   const ask = (userId: string, engine: "generic" | "anthropic", system: string) => {
     now += 1_000;
     const found = memories({ m1: `${userId} likes green tea` });

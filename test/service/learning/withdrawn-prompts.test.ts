@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { EngineCache, type RequestId } from "../../../src/core/index.js";
+import { CachingEngine, type RequestId } from "../../../src/core/index.js";
 import { ana, composeWith, NOON, openService } from "../compose/service-fixture.js";
 
 describe("a prompt that the engine never got", () => {
   it.each(["neverServed", "withdraw"] as const)(
     "displaces nothing of others' in the cache that all share: %s",
     async (how) => {
-      const engineCache = new EngineCache();
+      const cachingEngine = new CachingEngine();
       const read = (computedTokens: number) =>
-        engineCache.read({ capacityTokens: 100_000, blockTokens: 16, computedTokens }, NOON);
+        cachingEngine.read({ capacityTokens: 100_000, blockTokens: 16, computedTokens }, NOON);
       read(0);
-      const service = openService({ engineCache });
+      const service = openService({ cachingEngine });
       const ask = (requestId: string, conversationId: string, text: string) =>
         composeWith(service, { userId: "ana", requestId, conversationId, query: text, memories: [] });
       await ask("first", "a", "?");

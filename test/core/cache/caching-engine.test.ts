@@ -1,10 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { EngineCache } from "../../../src/core/cache/engine-cache.js";
+import { CachingEngine } from "../../../src/core/cache/caching-engine.js";
+import type { CacheHandle } from "../../../src/core/cache/engine-cache.js";
+import { ObservedCache } from "../../../src/core/cache/observed-cache.js";
+import { PredictedCache } from "../../../src/core/cache/predicted-cache.js";
 import { ResidentBlocks } from "../../../src/core/cache/resident-blocks.js";
-import { SharedCache } from "../../../src/core/cache/shared-cache.js";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
 
+const handle = (name: string | number) => String(name) as CacheHandle;
 const NO_HEAD = { digest: "", tokens: 0 };
 /** Of one user. */
 const own = { stream: "a", user: "a", head: NO_HEAD };
@@ -16,10 +19,10 @@ const reading = (computedTokens: number | null, capacityTokens: number | null = 
 
 /** One prompt of 1,000 tokens, all computed, at an engine that has been read before. */
 function withPrompt(counted = 0) {
-  const engine = new EngineCache();
-  const cache = new SharedCache(engine);
+  const engine = new CachingEngine();
+  const cache = new PredictedCache(engine);
   engine.read(reading(counted), 0);
-  cache.served({ ...own, requestId: "1", at: 1, total: 1_000, cached: 0, known: 0 });
+  cache.admit({ ...own, handle: handle(1), at: 1, total: 1_000, cached: 0, known: 0 });
   return { engine, cache };
 }
 
@@ -29,51 +32,52 @@ describe("what an engine says of its cache", () => {
     expect(cache.capacity).toBe(10_000);
     engine.read(reading(1_000, 20_000), 2);
     expect(cache.capacity).toBe(20_000);
-    const configured = new EngineCache(5_000);
+    const configured = new CachingEngine(5_000);
     configured.read(reading(0), 0);
-    expect(new SharedCache(configured).capacity).toBe(5_000);
+    expect(new PredictedCache(configured).capacity).toBe(5_000);
   });
 
   it("shows what other clients had computed, which displaces memprefix's prompts", () => {
     const { engine, cache } = withPrompt(500);
     engine.read(reading(1_500), 2);
     expect(engine.foreignTokens).toBe(0);
-    expect(cache.residentOf("a")).toBe(10_000);
+    expect(cache.lookup("a").residentTokens).toBe(10_000);
     engine.read(reading(8_000), 3);
     expect(engine.foreignTokens).toBe(6_500);
-    expect(cache.residentOf("a")).toBe(3_500);
+    expect(cache.lookup("a").residentTokens).toBe(3_500);
     engine.read(reading(80_000), 4);
-    expect(cache.residentOf("a")).toBe(0);
+    expect(cache.lookup("a").residentTokens).toBe(0);
   });
 
   it("tells of a restart, after which nothing is cached", () => {
     const { engine, cache } = withPrompt();
     engine.read(reading(1_000), 2);
-    expect(cache.heldSince()).toBeNull();
+    expect(cache.heldSince).toBeNull();
     engine.read(reading(0), 3);
-    expect(cache.heldSince()).toBe(3);
-    expect(cache.residentOf("a")).toBe(0);
-    cache.served({ ...own, requestId: "2", at: 4, total: 1_200, cached: 0, known: 1_000 });
-    cache.reported("2", { cachedTokens: 0, promptTokens: 1_200 }, 5);
+    expect(cache.heldSince).toBe(3);
+    expect(cache.lookup("a").residentTokens).toBe(0);
+    cache.admit({ ...own, handle: handle(2), at: 4, total: 1_200, cached: 0, known: 1_000 });
+    cache.report(handle(2), { cachedTokens: 0, promptTokens: 1_200 }, 5);
     expect(cache.capacity).toBe(10_000);
-    expect(cache.residentOf("a")).toBe(10_000);
+    expect(cache.lookup("a").residentTokens).toBe(10_000);
   });
 
   it("is not changed for others by a tenant that reports nonsense", () => {
     const { engine, cache } = withPrompt();
-    const liar = new SharedCache(engine);
+    const liar = new PredictedCache(engine);
     for (const [n, cachedTokens] of [1e300, Number.POSITIVE_INFINITY, 0, 1e9].entries()) {
-      liar.served({ ...own, stream: `l${n}`, requestId: `${n}`, at: 2 + n, total: 100, cached: 50, known: 100 });
-      liar.reported(`${n}`, { cachedTokens, promptTokens: n % 2 === 0 ? 1 : 1e300 }, 2 + n);
+      liar.admit({ ...own, stream: `l${n}`, handle: handle(n), at: 2 + n, total: 100, cached: 50, known: 100 });
+      liar.report(handle(n), { cachedTokens, promptTokens: n % 2 === 0 ? 1 : 1e300 }, 2 + n);
     }
     engine.read(reading(1_400), 9);
     expect(engine.foreignTokens).toBeLessThanOrEqual(400);
     expect(cache.capacity).toBe(10_000);
-    expect(cache.residentOf("a")).toBeGreaterThanOrEqual(9_200);
+    expect(cache.lookup("a").residentTokens).toBeGreaterThanOrEqual(9_200);
   });
 
   it("goes by events where there are any: of a stream's newest prompt, in memprefix's tokens", () => {
-    const { engine, cache } = withPrompt();
+    const { engine, cache: predicted } = withPrompt();
+    const cache = new ObservedCache(engine, predicted);
     const blocks = new ResidentBlocks();
     engine.residents.push(blocks);
     blocks.forget(true);
@@ -82,14 +86,14 @@ describe("what an engine says of its cache", () => {
     blocks.take([
       { kind: "stored", hashes, parent: null, tokens: tokens.slice(0, 2_000), blockTokens: 16, apart, medium: "GPU" },
     ]);
-    cache.tokenized("1", { tokens: 2_001, chains: blocks.chainsOf(tokens, null) });
+    cache.tokenized(handle(1), { tokens: 2_001, chains: blocks.chainsOf(tokens, null) });
     // Of 1,000 tokens by memprefix's counter, which are 2,001 of the engine's.
-    expect(cache.residentOf("a")).toBe(999);
+    expect(cache.lookup("a").residentTokens).toBe(999);
     blocks.take([{ kind: "removed", hashes: hashes.slice(50), medium: null }]);
-    expect(cache.residentOf("a")).toBe(399);
+    expect(cache.lookup("a").residentTokens).toBe(399);
     // Its next prompt is not known block by block yet.
-    cache.served({ ...own, requestId: "2", at: 2, total: 1_200, cached: 399, known: 1_000 });
-    expect(cache.residentOf("a")).toBe(10_000);
+    cache.admit({ ...own, handle: handle(2), at: 2, total: 1_200, cached: 399, known: 1_000 });
+    expect(cache.lookup("a").residentTokens).toBe(10_000);
   });
 
   it("makes what is expected right to the block, though other clients come and go and the engine starts again", () => {
@@ -98,8 +102,8 @@ describe("what an engine says of its cache", () => {
     const block = 128;
     const make = () => new BlockHashCache({ capacityTokens }, block);
     let served = make();
-    const engine = new EngineCache();
-    const cache = new SharedCache(engine);
+    const engine = new CachingEngine();
+    const cache = new PredictedCache(engine);
     const prompts = Array.from({ length: 6 }, () => [] as number[]);
     let [token, computed] = [0, 0];
     const fresh = (count: number) => Array.from({ length: count }, () => token++);
@@ -111,19 +115,19 @@ describe("what an engine says of its cache", () => {
       const before = prompts[stream] as number[];
       const kept = before.length > 3_000 ? [] : before;
       const tokens = [...kept, ...fresh(100 + Math.floor(300 * draw()))];
-      const cached = cache.wholeBlocks(Math.min(kept.length, cache.residentOf(`${stream}`)));
-      const [requestId, total] = [`${n}`, tokens.length];
-      cache.served({
+      const cached = cache.lookup("").wholeBlocks(Math.min(kept.length, cache.lookup(`${stream}`).residentTokens));
+      const [request, total] = [handle(n), tokens.length];
+      cache.admit({
         ...own,
         stream: `${stream}`,
-        requestId,
+        handle: request,
         at: 10 * n + 1,
         total,
         cached,
         known: kept.length,
       });
       const cachedTokens = served.serve(tokens);
-      cache.reported(requestId, { cachedTokens, promptTokens: total }, 10 * n + 2);
+      cache.report(request, { cachedTokens, promptTokens: total }, 10 * n + 2);
       computed += total - cachedTokens;
       if (n % 3 === 0) {
         const foreign = fresh(Math.floor(4_000 * draw()));

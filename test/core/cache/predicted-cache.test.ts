@@ -1,10 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EngineCache } from "../../../src/core/cache/engine-cache.js";
-import { SharedCache } from "../../../src/core/cache/shared-cache.js";
+import { CachingEngine } from "../../../src/core/cache/caching-engine.js";
+import type { CacheHandle } from "../../../src/core/cache/engine-cache.js";
+import { PredictedCache } from "../../../src/core/cache/predicted-cache.js";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
 
+const handle = (name: string | number) => String(name) as CacheHandle;
 const NO_HEAD = { digest: "", tokens: 0 };
 const ENDLESS = Number.POSITIVE_INFINITY;
 
@@ -12,24 +14,24 @@ const ENDLESS = Number.POSITIVE_INFINITY;
 class Asking {
   #at = 0;
   #requests = 0;
-  constructor(readonly cache: SharedCache) {}
+  constructor(readonly cache: PredictedCache) {}
 
   /** A stream's next prompt, of which `known` tokens were sent before, and so many are found cached; none: it is not reported. */
   ask(stream: string, total: number, known = 0, found: number | null = null): void {
-    const requestId = String(this.#requests++);
-    const cached = Math.min(known, this.cache.residentOf(stream));
+    const request = handle(this.#requests++);
+    const cached = Math.min(known, this.cache.lookup(stream).residentTokens);
     this.#at += 1_000;
-    this.cache.served({ stream, user: stream, requestId, at: this.#at, total, cached, known, head: NO_HEAD });
-    if (found !== null) this.cache.reported(requestId, { cachedTokens: found, promptTokens: total }, this.#at);
+    this.cache.admit({ stream, user: stream, handle: request, at: this.#at, total, cached, known, head: NO_HEAD });
+    if (found !== null) this.cache.report(request, { cachedTokens: found, promptTokens: total }, this.#at);
   }
 
   /** The newest prompt's client leaves. */
   leave(): void {
-    this.cache.interrupted(this.newest);
+    this.cache.report(this.newest, null, this.#at);
   }
 
-  get newest(): string {
-    return String(this.#requests - 1);
+  get newest(): CacheHandle {
+    return handle(this.#requests - 1);
   }
 
   pause(ms: number): void {
@@ -39,10 +41,10 @@ class Asking {
 
 describe("a cache that all users share", () => {
   it("has no end until something was missed, and then about what was held", () => {
-    const asking = new Asking(new SharedCache(new EngineCache()));
+    const asking = new Asking(new PredictedCache(new CachingEngine()));
     asking.ask("a", 1_000);
     asking.ask("b", 4_000);
-    expect([asking.cache.capacity, asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([
+    expect([asking.cache.capacity, asking.cache.heldSince, asking.cache.lookup("a").residentTokens]).toEqual([
       ENDLESS,
       null,
       ENDLESS,
@@ -58,22 +60,22 @@ describe("a cache that all users share", () => {
   });
 
   it("loses what has more above it than it holds, oldest first and a prompt from its end", () => {
-    const asking = new Asking(new SharedCache(new EngineCache(10_000)));
+    const asking = new Asking(new PredictedCache(new CachingEngine(10_000)));
     asking.ask("a", 6_000);
     asking.ask("b", 3_000);
-    expect([asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([null, 7_000]);
+    expect([asking.cache.heldSince, asking.cache.lookup("a").residentTokens]).toEqual([null, 7_000]);
     asking.ask("c", 5_000);
-    expect([asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([1_000, 2_000]);
+    expect([asking.cache.heldSince, asking.cache.lookup("a").residentTokens]).toEqual([1_000, 2_000]);
     asking.ask("d", 5_000);
-    expect([asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([2_000, 0]);
+    expect([asking.cache.heldSince, asking.cache.lookup("a").residentTokens]).toEqual([2_000, 0]);
   });
 
   it("gives a stream what the others leave of the cache, at least a fair share", () => {
-    const asking = new Asking(new SharedCache(new EngineCache(10_000)));
+    const asking = new Asking(new PredictedCache(new CachingEngine(10_000)));
     for (let turn = 0; turn < 4; turn++) asking.ask("a", 500 + turn, 500);
-    expect(asking.cache.shareOf("a")).toBe(9_500);
+    expect(asking.cache.lookup("a").shareTokens).toBe(9_500);
     const streams = ["a", "b", "c", "d"];
-    const shares = () => streams.map((stream) => asking.cache.shareOf(stream));
+    const shares = () => streams.map((stream) => asking.cache.lookup(stream).shareTokens);
     for (let turn = 0; turn < 8; turn++) for (const stream of streams) asking.ask(stream, 1_000, 1_000);
     // When "a" comes, three others have come since.
     expect(shares()[0]).toBe(9_500 - 3_000);
@@ -84,7 +86,7 @@ describe("a cache that all users share", () => {
     // What comes ten times as often has what is left by those that come seldom.
     for (let turn = 0; turn < 40; turn++) asking.ask(turn % 10 === 0 ? "b" : "a", 3_000, 3_000);
     expect(shares().slice(0, 2)).toEqual([9_500, 6_500]);
-    expect(new SharedCache(new EngineCache()).shareOf("a")).toBe(ENDLESS);
+    expect(new PredictedCache(new CachingEngine()).lookup("a").shareTokens).toBe(ENDLESS);
   });
 
   it("holds prompts that keep to their shares, and these use all of it", () => {
@@ -96,7 +98,7 @@ describe("a cache that all users share", () => {
     });
     fc.assert(
       fc.property(lives, ({ count, room, begins, grows }) => {
-        const cache = new SharedCache(new EngineCache(count * room));
+        const cache = new PredictedCache(new CachingEngine(count * room));
         const totals = Array.from({ length: count }, () => 0);
         let [at, held, used, longest, prompts] = [0, 0, 0, 0, 0];
         for (let turn = 0; turn < 200; turn++)
@@ -105,19 +107,19 @@ describe("a cache that all users share", () => {
             const before = totals[stream] as number;
             const next = before + grows * room;
             // Room for one prompt more, as a plan leaves it.
-            const isAfresh = before === 0 || next + grows * room > cache.shareOf(name);
+            const isAfresh = before === 0 || next + grows * room > cache.lookup(name).shareTokens;
             const total = isAfresh ? begins * room : next;
             if (turn >= 100) {
               prompts++;
-              held += cache.residentOf(name) >= before ? 1 : 0;
+              held += cache.lookup(name).residentTokens >= before ? 1 : 0;
               used += total;
               longest = Math.max(longest, total);
             }
             const known = isAfresh ? 0 : before;
-            cache.served({
+            cache.admit({
               stream: name,
               user: name,
-              requestId: String(at),
+              handle: handle(at),
               at: at++,
               total,
               cached: known,
@@ -134,51 +136,59 @@ describe("a cache that all users share", () => {
   });
 
   it("holds instructions once, as long as anybody sends them", () => {
-    const cache = new SharedCache(new EngineCache(10_000));
+    const cache = new PredictedCache(new CachingEngine(10_000));
     const head = { digest: "instructions", tokens: 3_000 };
     let at = 0;
     const send = (stream: string, total: number, cached: number, known = cached, of = head) =>
-      cache.served({ stream, user: stream, requestId: String(++at), at, total, cached, known, head: of });
+      cache.admit({ stream, user: stream, handle: handle(++at), at, total, cached, known, head: of });
     send("a", 4_000, 0);
     // Those of one user alone are nobody else's to know of.
-    expect(cache.heldHead("instructions", 3_000)).toBe(0);
+    expect(cache.lookup("").heldHead("instructions", 3_000)).toBe(0);
     for (const stream of ["b", "c", "d", "e"]) send(stream, 5_000, 3_000);
     // 8,000 of their own and the instructions: what "a" had of its own is gone.
-    expect(cache.residentOf("a")).toBe(3_000);
-    expect([cache.heldHead("instructions", 3_000), cache.heldHead("others", 3_000)]).toEqual([3_000, 0]);
-    expect([cache.residentOf("b"), cache.residentOf("c"), cache.residentOf("e")]).toEqual([4_000, 6_000, 10_000]);
-    expect(cache.shareOf("e")).toBe(9_500);
-    expect(cache.shareOf("c")).toBe(9_500 - 4_000);
+    expect(cache.lookup("a").residentTokens).toBe(3_000);
+    expect([cache.lookup("").heldHead("instructions", 3_000), cache.lookup("").heldHead("others", 3_000)]).toEqual([
+      3_000, 0,
+    ]);
+    expect([
+      cache.lookup("b").residentTokens,
+      cache.lookup("c").residentTokens,
+      cache.lookup("e").residentTokens,
+    ]).toEqual([4_000, 6_000, 10_000]);
+    expect(cache.lookup("e").shareTokens).toBe(9_500);
+    expect(cache.lookup("c").shareTokens).toBe(9_500 - 4_000);
     // A prompt that the engine never got leaves them where they were.
     send("f", 8_000, 3_000);
-    cache.withdrawn(String(at));
-    expect([cache.residentOf("c"), cache.heldHead("instructions", 3_000)]).toEqual([6_000, 3_000]);
+    cache.release(handle(at));
+    expect([cache.lookup("c").residentTokens, cache.lookup("").heldHead("instructions", 3_000)]).toEqual([
+      6_000, 3_000,
+    ]);
     send("g", 9_000, 0, 0, NO_HEAD);
-    expect(cache.heldHead("instructions", 3_000)).toBe(1_000);
+    expect(cache.lookup("").heldHead("instructions", 3_000)).toBe(1_000);
     send("h", 9_000, 0, 0, NO_HEAD);
-    expect([cache.heldHead("instructions", 3_000), cache.residentOf("e")]).toEqual([0, 0]);
+    expect([cache.lookup("").heldHead("instructions", 3_000), cache.lookup("e").residentTokens]).toEqual([0, 0]);
     // What was not there in fact comes back with its next prompt.
     send("a", 4_000, 0, 4_000);
-    cache.reported(String(at), { cachedTokens: 0, promptTokens: 4_000 }, ++at);
-    expect(cache.heldHead("instructions", 3_000)).toBe(3_000);
+    cache.report(handle(at), { cachedTokens: 0, promptTokens: 4_000 }, ++at);
+    expect(cache.lookup("").heldHead("instructions", 3_000)).toBe(3_000);
   });
 
   it("is full of everybody's prompts, and as large as a tenant's own reports say: one that lies misleads itself", () => {
-    const engine = new EngineCache(10_000);
-    const [honest, liar] = [new SharedCache(engine), new SharedCache(engine)];
-    const send = (cache: SharedCache, stream: string, at: number, found: number) => {
+    const engine = new CachingEngine(10_000);
+    const [honest, liar] = [new PredictedCache(engine), new PredictedCache(engine)];
+    const send = (cache: PredictedCache, stream: string, at: number, found: number) => {
       const sent = {
         stream,
         user: stream,
-        requestId: String(at),
+        handle: handle(at),
         at,
         total: 1_000,
         cached: 1_000,
         known: 1_000,
         head: NO_HEAD,
       };
-      cache.served(sent);
-      cache.reported(String(at), { cachedTokens: found, promptTokens: 1_000 }, at);
+      cache.admit(sent);
+      cache.report(handle(at), { cachedTokens: found, promptTokens: 1_000 }, at);
     };
     for (let at = 0; at < 100; at += 2) {
       send(honest, "a", at, at === 0 ? 0 : 1_000);
@@ -186,8 +196,8 @@ describe("a cache that all users share", () => {
     }
     expect(honest.capacity).toBe(10_000);
     expect(liar.capacity).toBeLessThan(2_000);
-    expect(honest.residentOf("a")).toBe(9_000);
-    expect(honest.shareOf("a")).toBe(8_500);
+    expect(honest.lookup("a").residentTokens).toBe(9_000);
+    expect(honest.lookup("a").shareTokens).toBe(8_500);
   });
 
   it("is the same again where all of a burst is refused, in any order: many prompts of one stream, with instructions that many share", () => {
@@ -205,35 +215,35 @@ describe("a cache that all users share", () => {
     });
     fc.assert(
       fc.property(sequences, ({ before, burst }) => {
-        const cache = new SharedCache(new EngineCache(40_000));
+        const cache = new PredictedCache(new CachingEngine(40_000));
         let at = 0;
         const totals: Record<string, number> = {};
         const serve = ({ stream, total, reused, head }: (typeof burst)[number]) => {
           at++;
           const known = Math.floor(reused * (totals[stream] ?? 0));
-          const prompt = { stream, user: stream, requestId: `${at}`, at, total, cached: Math.min(known, total), known };
-          cache.served({ ...prompt, head: { digest: head, tokens: 400 } });
-          return { requestId: `${at}`, total };
+          const prompt = { stream, user: stream, handle: handle(at), at, total, cached: Math.min(known, total), known };
+          cache.admit({ ...prompt, head: { digest: head, tokens: 400 } });
+          return { request: handle(at), total };
         };
         for (const each of before) {
-          const { requestId, total } = serve(each);
+          const { request, total } = serve(each);
           totals[each.stream] = total;
-          if (each.isReported) cache.reported(requestId, { cachedTokens: total, promptTokens: total }, ++at);
+          if (each.isReported) cache.report(request, { cachedTokens: total, promptTokens: total }, ++at);
         }
         const found = () => [
-          ["a", "b", "c"].map((stream) => [cache.residentOf(stream), cache.shareOf(stream)]),
-          ["x", "y"].map((head) => cache.heldHead(head, 400)),
+          ["a", "b", "c"].map((stream) => [cache.lookup(stream).residentTokens, cache.lookup(stream).shareTokens]),
+          ["x", "y"].map((head) => cache.lookup("").heldHead(head, 400)),
         ];
         const expected = found();
         const refused = burst.map((each) => ({ ...serve(each), order: each.withdrawn }));
-        for (const { requestId } of refused.toSorted((a, b) => a.order - b.order)) cache.withdrawn(requestId);
+        for (const { request } of refused.toSorted((a, b) => a.order - b.order)) cache.release(request);
         expect(found()).toEqual(expected);
       }),
     );
   });
 
   it("learns nothing from the miss of a prompt whose client left before the engine said anything of it", () => {
-    const asking = new Asking(new SharedCache(new EngineCache()));
+    const asking = new Asking(new PredictedCache(new CachingEngine()));
     for (let turn = 0; turn < 8; turn++) {
       asking.ask("a", 2_000 + turn, 2_000);
       asking.leave();
@@ -249,24 +259,24 @@ describe("a cache that all users share", () => {
   });
 
   it("keeps sums only, whatever is asked: streams without end in bounded memory", () => {
-    const cache = new SharedCache(new EngineCache(1e6));
+    const cache = new PredictedCache(new CachingEngine(1e6));
     const asking = new Asking(cache);
     for (let n = 0; n < 50_000; n++) asking.ask(`s${n}`, 1_000);
-    expect(cache.heldSince()).toBeGreaterThan(49_000_000 - 1_000_000);
-    expect(cache.residentOf("s0")).toBe(ENDLESS);
+    expect(cache.heldSince).toBeGreaterThan(49_000_000 - 1_000_000);
+    expect(cache.lookup("s0").residentTokens).toBe(ENDLESS);
   });
 
   it("keeps what was served since its engine was started again, where that shows late, and nothing of before", () => {
-    const engine = new EngineCache();
-    const cache = new SharedCache(engine);
+    const engine = new CachingEngine();
+    const cache = new PredictedCache(engine);
     const send = (stream: string, at: number, total: number, known: number, found: number) => {
-      const cached = Math.min(known, cache.residentOf(stream));
-      cache.served({ stream, user: stream, requestId: `${stream} ${at}`, at, total, cached, known, head: NO_HEAD });
-      cache.reported(`${stream} ${at}`, { cachedTokens: found, promptTokens: total }, at + 1);
+      const cached = Math.min(known, cache.lookup(stream).residentTokens);
+      cache.admit({ stream, user: stream, handle: handle(`${stream} ${at}`), at, total, cached, known, head: NO_HEAD });
+      cache.report(handle(`${stream} ${at}`), { cachedTokens: found, promptTokens: total }, at + 1);
     };
     const read = (computedTokens: number, at: number) =>
       engine.read({ capacityTokens: 100_000, blockTokens: 16, computedTokens }, at);
-    const resident = () => ["a", "b", "c", "d"].map((stream) => cache.residentOf(stream) > 0);
+    const resident = () => ["a", "b", "c", "d"].map((stream) => cache.lookup(stream).residentTokens > 0);
     read(0, 0);
     for (const [at, stream] of ["a", "b", "c"].entries()) send(stream, 10 + at, 2_000, 0, 0);
     read(6_000, 20);
@@ -327,8 +337,8 @@ describe("a cache that all users share", () => {
     const happens = (chance: number) => draw() < chance;
     const capacity = Math.max(1_500, room * streams) + of.instructions;
     const start = () => new BlockHashCache({ capacityTokens: capacity }, block);
-    const engine = new EngineCache();
-    const cache = new SharedCache(engine);
+    const engine = new CachingEngine();
+    const cache = new PredictedCache(engine);
     let [token, computed, served] = [0, 0, start()];
     const fresh = (count: number) => Array.from({ length: count }, () => token++);
     const instructions = fresh(of.instructions);
@@ -343,7 +353,7 @@ describe("a cache that all users share", () => {
       if (isTold && n % of.readEvery === 0)
         engine.read({ capacityTokens: capacity, blockTokens: block, computedTokens: computed }, 4 * n);
       const stream = inTurn ? n % streams : Math.floor(draw() * streams);
-      const [name, requestId, before] = [String(stream), String(n), prompts[stream] as number[]];
+      const [name, request, before] = [String(stream), handle(n), prompts[stream] as number[]];
       const isAfresh = happens(of.afresh) || before.length > 1.5 * room;
       const again = isAfresh ? (of.isWindow ? 0 : Math.floor(before.length / 3)) : before.length;
       const kept = isAfresh && of.isWindow ? before.slice(-Math.floor(before.length / 3)) : before.slice(0, again);
@@ -351,22 +361,25 @@ describe("a cache that all users share", () => {
       const tokens = [...instructions, ...said];
       const total = tokens.length;
       const known = before.length === 0 ? 0 : head.tokens + again;
-      const cached = Math.max(Math.min(known, cache.residentOf(name)), cache.heldHead(head.digest, head.tokens));
-      cache.served({ stream: name, user: name, requestId, at: 4 * n + 1, total, cached, known, head });
+      const cached = Math.max(
+        Math.min(known, cache.lookup(name).residentTokens),
+        cache.lookup("").heldHead(head.digest, head.tokens),
+      );
+      cache.admit({ stream: name, user: name, handle: request, at: 4 * n + 1, total, cached, known, head });
       if (happens(of.withdrawn)) {
-        cache.withdrawn(requestId);
+        cache.release(request);
         continue;
       }
       if (happens(of.left)) {
         // The engine may have computed it.
         if (happens(0.5)) computed += total - served.serve(tokens);
-        cache.interrupted(requestId);
+        cache.report(request, null, 4 * n + 2);
         prompts[stream] = said;
         continue;
       }
       const cachedTokens = served.serve(tokens);
       computed += total - cachedTokens;
-      cache.reported(requestId, { cachedTokens, promptTokens: total }, 4 * n + 2);
+      cache.report(request, { cachedTokens, promptTokens: total }, 4 * n + 2);
       if (foreign > 0) {
         const others = fresh(Math.floor(2 * foreign * draw()));
         served.serve(others);
