@@ -17,6 +17,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
   type BatchRequest,
   clusterContexts,
@@ -29,7 +30,6 @@ import {
 import { schedule } from "../src/core/published/clustering.js";
 import { largest } from "../src/core/text/collections.js";
 import { RecordedBatch } from "../src/eval/replay/replay-batch.js";
-import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { executedLive, knownAfter } from "./live-batches.js";
 import { median } from "./median.js";
@@ -85,7 +85,7 @@ function treeHits(all: readonly (readonly Label[])[], partSize: number | null, c
     }
   }
   const promptTokens = ((all[0]?.length ?? 0) + 1) * BLOCK_TOKENS;
-  const cache = new BlockHashCache({ capacityTokens: capacityShare * promptTokens * all.length });
+  const cache = new SimulatedCache("blocks", { capacityTokens: capacityShare * promptTokens * all.length });
   let cached = 0;
   for (const at of schedule(paths)) {
     const blocks = [...(orders[at] ?? []), BLOCKS + 1 + at];
@@ -170,8 +170,8 @@ function bound(): void {
   console.log("| --: | ---------: | --------------: | ------------: | -----------: |");
   for (const k of [20, 100] as const) {
     const batch = new RecordedBatch(traces, k, encodeO200k);
-    const theirs = batch.hitRatio(batch.executedBy("context-pilot"), new BlockHashCache());
-    const ours = batch.hitRatio(batch.executedBy("shared-prefixes"), new BlockHashCache());
+    const theirs = batch.hitRatio(batch.executedBy("context-pilot"), new SimulatedCache("blocks"));
+    const ours = batch.hitRatio(batch.executedBy("shared-prefixes"), new SimulatedCache("blocks"));
     const most = hitRatioBound(batch, BOUND_DEPTHS[k]);
     const cells = [theirs, ours, most].map((ratio) => ratio.toFixed(3));
     console.log(`| ${k} | ${cells.join(" | ")} | ${(most / theirs).toFixed(2)} |`);
@@ -195,7 +195,7 @@ function live(): void {
       const requests = order.map((at) => batch.requests[at] as BatchRequest);
       const ratios = sizes.map((size) => {
         const executed = executedLive(requests, size).map((each) => ({ ...each, request: order[each.request] ?? 0 }));
-        return batch.hitRatio(executed, new BlockHashCache()).toFixed(3);
+        return batch.hitRatio(executed, new SimulatedCache("blocks")).toFixed(3);
       });
       console.log(`| ${name.padEnd(14)} | ${String(k).padStart(3)} | ${ratios.join(" | ")} |`);
     }
@@ -239,7 +239,7 @@ function hits(): void {
     for (const [name, all] of executed) {
       const cells = capacities.map(([title, tokens]) =>
         batch
-          .hitRatio(all, new BlockHashCache({ capacityTokens: tokens }))
+          .hitRatio(all, new SimulatedCache("blocks", { capacityTokens: tokens }))
           .toFixed(3)
           .padStart(title.length),
       );

@@ -7,9 +7,9 @@
  * Ceiling of any plan that sends each request exactly its own blocks: the last line.
  */
 import { encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import type { BatchPlanner, BatchRequest } from "../src/core/index.js";
 import { type ExecutedRequest, RecordedBatch } from "../src/eval/replay/replay-batch.js";
-import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { executedLive } from "./live-batches.js";
@@ -70,7 +70,7 @@ for (const engine of ["blocks", "radix"] as const) {
   for (const [name, executed] of ROWS) {
     const cells = SHARES.map((share) => {
       const capacityTokens = Math.floor(share * batch.promptTokens);
-      return (100 * batch.hitRatio(executed, simulatedCache(engine, { capacityTokens }))).toFixed(1);
+      return (100 * batch.hitRatio(executed, new SimulatedCache(engine, { capacityTokens }))).toFixed(1);
     });
     console.log(`| ${name} | ${cells.join(" | ")} |`);
   }

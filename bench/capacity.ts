@@ -7,8 +7,9 @@
  *
  * Floor of what is left to prefill: the question and the annotation, some 50 tokens per prompt, and what is seen for the first time.
  */
+
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../src/core/index.js";
-import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import {
   contextPilotsOwn,
   type PolicyFor,
@@ -41,7 +42,7 @@ for (const engine of ["blocks", "radix"] as const) {
     const promptsOf = (policyFor: PolicyFor, budgetEach: number | null) =>
       promptsInTurn(recordings, { k, policyFor, budgetEach, limit: LIMIT });
     const reference = promptsOf(() => ORDERING_POLICIES.retrieval, null);
-    const all = distinctTokens(reference, simulatedCache(engine));
+    const all = distinctTokens(reference, new SimulatedCache(engine));
     console.log(
       `\n${engine}, k = ${k}: ${reference.length} prompts; capacity 1 is ${all.toLocaleString("en")} tokens\n`,
     );
@@ -53,7 +54,7 @@ for (const engine of ["blocks", "radix"] as const) {
     for (const [name, policyFor, budgetEach] of ROWS) {
       const prompts = promptsOf(policyFor, budgetEach);
       const shareAt = (part: number) =>
-        cachedShare(prompts, simulatedCache(engine, { capacityTokens: Math.floor(part * all) }));
+        cachedShare(prompts, new SimulatedCache(engine, { capacityTokens: Math.floor(part * all) }));
       const half = shareAt(1 / 2);
       const shares = PARTS.map((part) => (part === 1 / 2 ? half : shareAt(part)).toFixed(3).slice(1));
       const sent = prompts.reduce((sum, { tokens }) => sum + tokens.length, 0) / prompts.length;

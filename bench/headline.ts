@@ -11,10 +11,10 @@
  */
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/index.js";
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import { replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
-import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import {
   mean,
@@ -105,7 +105,7 @@ for (const k of [20, 100]) {
       { ...replay, histories: ["exact", "auto"], historyRatio: DEFAULT_HISTORY_RATIO, answer: answerOf(120) },
       {
         tokens: { encode: encodeO200k, countTokens: countO200k },
-        newCache: () => simulatedCache("radix"),
+        newCache: () => new SimulatedCache("radix"),
         openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS.hosted, now),
       },
     );

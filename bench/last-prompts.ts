@@ -1,4 +1,4 @@
-import type { PrefixCache } from "../src/simulator/prefix-cache.js";
+import type { PrefixCache } from "../src/core/cache/simulated-cache.js";
 
 /**
  * A cache of the prompts that were served last, whole, so many of them; token-exact. A prompt that continues one takes its place, as a

@@ -1,4 +1,5 @@
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
   type AnswerTime,
   answerPace,
@@ -17,7 +18,6 @@ import {
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeTrace } from "../src/eval/replay/replay-trace.js";
-import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { LAWS, mean, type Served, servedByHand } from "../test/eval/replay/retention-costs.js";
 import { seeded } from "./seeded.js";
 
@@ -125,7 +125,7 @@ function served(
   const engine = by === null ? undefined : () => by.learn(times, answers);
   const options = { k, policy: ORDERING_POLICIES["prefix-exact"], budgetRatio: null, layout: "conversation" } as const;
   const clients = traces.map((trace) => ({
-    cache: simulatedCache("radix"),
+    cache: new SimulatedCache("radix"),
     prompts: composeTrace(trace, tokens, { ...options, retention, engine, answer: answerOf(answerTokens) }),
   }));
   const all: Pick<Served, "promptTokens" | "cachedTokens">[] = [];

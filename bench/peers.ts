@@ -7,9 +7,9 @@
  */
 
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../src/core/index.js";
 import { replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
-import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import {
   contextPilotsOwn,
   memoryHitShare,
@@ -34,7 +34,7 @@ const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(data, name
 
 function totalsOf(policy: PolicyName, k: number, budget: Budget) {
   return recordings.map(({ trace }) => {
-    const cache = simulatedCache("blocks");
+    const cache = new SimulatedCache("blocks");
     const options = { k, policy: ORDERING_POLICIES[policy], ...budget, layout: "single", limit: LIMIT } as const;
     return replayTrace(trace, cache, { encode: encodeO200k, countTokens: countO200k }, options).totals;
   });

@@ -7,9 +7,9 @@
  * what the estimate is short of a chat template's own tokens.
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES, type PolicyName, residencyModel } from "../src/core/index.js";
 import { type ReplayedRequest, replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
-import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { neededData } from "./recorded-data.js";
 
@@ -41,7 +41,7 @@ function requestsOf(arm: Arm, told: Pick<TraceReplay, "reports" | "residency">):
   const budgetEach = arm.policy === "carry-over" ? 2 : null;
   const counters = { encode: encodeO200k, countTokens: countO200k };
   return traces.flatMap((trace) => {
-    const cache = simulatedCache("blocks", { capacityTokens });
+    const cache = new SimulatedCache("blocks", { capacityTokens });
     return replayTrace(trace, cache, counters, {
       k,
       policy,

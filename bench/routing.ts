@@ -12,9 +12,9 @@
  */
 
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { type ChatMessage, DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../src/core/index.js";
 import { type BatchInput, composeBatch } from "../src/service/batch/batch.js";
-import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { distinctTokens } from "../test/eval/locomo/shared-cache.js";
 import { neededData } from "./recorded-data.js";
 import { promptTokens, type UserQuestion, userQuestions } from "./user-questions.js";
@@ -74,7 +74,8 @@ async function inBatches(asked: readonly UserQuestion[], workers: number, size: 
 
 function hitRatio(sent: readonly Sent[], workers: number, capacityTokens: number | undefined): number {
   const caches = namesOf(workers).map(
-    () => new BlockHashCache(capacityTokens === undefined ? {} : { capacityTokens: capacityTokens / workers }),
+    () =>
+      new SimulatedCache("blocks", capacityTokens === undefined ? {} : { capacityTokens: capacityTokens / workers }),
   );
   let [cached, all] = [0, 0];
   for (const { tokens, worker } of sent) {
@@ -122,7 +123,7 @@ function rivals(title: string, sent: readonly Sent[], workers: number, all: numb
 for (const k of [20, 100]) {
   const asked = userQuestions(data, k);
   const alone = await online(asked, 1, 1);
-  const all = distinctTokens(alone, new BlockHashCache());
+  const all = distinctTokens(alone, new SimulatedCache("blocks"));
   console.log(
     `\nk = ${k}: ${asked.length} prompts; one endless cache: ${hitRatio(alone, 1, undefined).toFixed(3)}, ${all} tokens\n`,
   );

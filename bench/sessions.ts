@@ -11,6 +11,7 @@
  */
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { encodeO200k } from "../src/cli/o200k.js";
+import { type PrefixCache, SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
   type ChatMessage,
   DEFAULT_ENGINE_MODEL,
@@ -19,12 +20,10 @@ import {
   type PolicyName,
   type RetentionName,
 } from "../src/core/index.js";
+import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../src/eval/base/hand-built.js";
 import { saidTo } from "../src/eval/replay/recorded-trace.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
-import { chatTokenizer } from "../src/simulator/chat-tokens.js";
-import type { PrefixCache } from "../src/simulator/prefix-cache.js";
-import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { sessionRounds } from "../test/eval/replay/session-rounds.js";
@@ -173,7 +172,7 @@ for (const composer of COMPOSERS) {
 }
 
 const [[keptPrompts = []] = []] = [...arms.values()];
-const endless = simulatedCache("radix");
+const endless = new SimulatedCache("radix");
 computed(keptPrompts, endless);
 console.log(`${sessions.length} sessions of ${SESSION_TURNS} turns, k = ${K}; ${endless.heldTokens} tokens in all`);
 for (const part of [4, 16]) {
@@ -184,7 +183,7 @@ for (const part of [4, 16]) {
   const first: number[] = [];
   for (const [name, served] of arms) {
     const cells = served.map((prompts, at) => {
-      const tokens = computed(prompts, simulatedCache("radix", { capacityTokens }));
+      const tokens = computed(prompts, new SimulatedCache("radix", { capacityTokens }));
       first[at] ??= tokens;
       return `${tokens.toFixed(0)} (${((first[at] ?? 0) / tokens).toFixed(2)}×)`;
     });

@@ -8,10 +8,11 @@
  * worse of those two against the better of those without memprefix; `÷ best`: the same against the best setting of the cell, that is for prompts of
  * every length. `ROOM=1000,…`: capacity ÷ conversations. `N=12` conversations, `TURNS=60`, `K=20`, `BLOCK=16`, `ORDER=turn|zipf|burst`,
  * `FOREIGN=0`: tokens of other clients between two prompts, on average. `WINDOW=20`: clients send their last 20 messages; default: all.
- * `HEAD=0`: tokens that everybody's instructions have besides.
+ * `HEAD=0`: tokens that everybody's instructions have besides. `RESTART=1`: the engine is started again after half of the prompts.
  */
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
   CachingEngine,
   type ChatMessage,
@@ -20,12 +21,11 @@ import {
   type MemoryId,
   type UserId,
 } from "../src/core/index.js";
+import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { answerOf, INSTRUCTION, inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
 import { seeded } from "../src/eval/measures/bootstrap.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeRequest } from "../src/service/compose/compose-request.js";
-import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
-import { chatTokenizer } from "../src/simulator/chat-tokens.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { neededData } from "./recorded-data.js";
 
@@ -41,6 +41,7 @@ const [conversations, turns, k, block, foreign, window, head] = [
   number("HEAD", 0),
 ];
 const instructions = head > 0 ? `${INSTRUCTION} ${answerOf(head)}` : INSTRUCTION;
+const restarts = number("RESTART", 0) > 0;
 const arrivals = process.env["ORDER"] ?? "turn";
 /** Most prompts of one conversation in a row, where they come in bursts. */
 const MOST_IN_A_ROW = 6;
@@ -159,9 +160,11 @@ function* nextOf(count: number): Generator<number, never> {
 
 async function run(capacity: number, open: (capacity: number, now: () => number) => Arm) {
   const draw = seeded(3);
-  const cache = new BlockHashCache({ capacityTokens: capacity }, block);
+  const started = () => new SimulatedCache("blocks", { capacityTokens: capacity }, block);
+  let cache = started();
   const tokenize = chatTokenizer(encodeO200k);
   let [clock, computed, foreignComputed, prompts, off, judged, sent] = [1, 0, 0, 0, 0, 0, 0];
+  let countedFrom = 0;
   const arm = open(capacity, () => clock);
   const histories = asking.map((): ChatMessage[] => []);
   const order = nextOf(conversations);
@@ -169,7 +172,11 @@ async function run(capacity: number, open: (capacity: number, now: () => number)
     const at = order.next().value;
     const [trace, history] = [asking[at] as RecordedTrace, histories[at] as ChatMessage[]];
     clock += 1_000;
-    arm.read(computed + foreignComputed, clock);
+    if (restarts && left === Math.floor((conversations * turns) / 2)) {
+      cache = started();
+      countedFrom = computed + foreignComputed;
+    }
+    arm.read(computed + foreignComputed - countedFrom, clock);
     const asked = trace.questions[history.length / 2];
     // Who has asked all their questions is away.
     if (asked === undefined) continue;

@@ -11,6 +11,8 @@
  * vLLM's cache (blocks of 16). Tokens computed per prompt; the first 5 queries are left out. Ceiling of every strategy: `oracle`, the best of all k!
  * orders for each request.
  */
+
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
   ContextIndex,
   type Digest,
@@ -23,7 +25,6 @@ import {
   sorted,
   type TurnId,
 } from "../src/core/index.js";
-import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { shareOfMostReturned } from "../test/eval/replay/overlap-shares.js";
 import { median } from "./median.js";
@@ -159,7 +160,7 @@ interface Measured {
 }
 
 function measured(orders: Queries, capacityTokens?: number): Measured {
-  const cache = simulatedCache("blocks", { capacityTokens });
+  const cache = new SimulatedCache("blocks", { capacityTokens });
   const system = Array.from({ length: SYSTEM_TOKENS }, (_, at) => -1 - at);
   const served = orders.map((order, query) => {
     const documents = order.flatMap((label) => Array.from({ length: DOCUMENT_TOKENS }, (_, at) => label * 1_000 + at));

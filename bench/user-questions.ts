@@ -1,8 +1,8 @@
 import { encodeO200k } from "../src/cli/o200k.js";
 import type { ChatMessage } from "../src/core/index.js";
+import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
 import { type ComposeRequest, readComposeOptions } from "../src/service/compose/compose-request.js";
-import { chatTokenizer } from "../src/simulator/chat-tokens.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 

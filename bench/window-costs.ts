@@ -1,12 +1,12 @@
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { WINDOW_HISTORIES } from "../src/cli/option-values.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, type EngineModel, promptCost } from "../src/core/index.js";
 import { answerOf } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { hasRatio } from "../src/eval/run/arms.js";
 import { type ReplayedWindow, replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
-import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { LAWS, mean } from "../test/eval/replay/retention-costs.js";
 
 const ks = (process.env["K"] ?? "20,100").split(",").map(Number);
@@ -76,7 +76,7 @@ async function costsOf(
         },
         {
           tokens: { encode: encodeO200k, countTokens: countO200k },
-          newCache: () => simulatedCache("radix"),
+          newCache: () => new SimulatedCache("radix"),
           openMemprefix: (now) => openMeasuredMemprefix(engine, now),
         },
       );

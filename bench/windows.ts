@@ -20,14 +20,13 @@
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { WINDOW_HISTORIES } from "../src/cli/option-values.js";
+import { type PrefixCache, SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import type { ChatMessage } from "../src/core/index.js";
+import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { answerOf, INSTRUCTION, inLastMessage } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { hasRatio } from "../src/eval/run/arms.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
-import { chatTokenizer } from "../src/simulator/chat-tokens.js";
-import type { PrefixCache } from "../src/simulator/prefix-cache.js";
-import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { mean } from "../test/eval/replay/retention-costs.js";
@@ -125,7 +124,7 @@ class Comparison {
   }
 
   show(name: string, conversations: Conversations = this.hand): void {
-    const alone = (of: Conversations) => mean(of.map((sent) => mean(prefilled(sent, simulatedCache("radix")))));
+    const alone = (of: Conversations) => mean(of.map((sent) => mean(prefilled(sent, new SimulatedCache("radix")))));
     const shared = this.#sharedCaches().map((newCache) => {
       const cost = (of: Conversations) => mean(prefilled(inTurn(of), newCache()));
       return cost(this.hand) / cost(conversations);
@@ -140,7 +139,7 @@ class Comparison {
     const each = mean(this.hand.map(tokensPerPrompt));
     return [
       ...HELD_PROMPTS.map((held) => () => new LastPrompts(held)),
-      ...HELD_PROMPTS.map((held) => () => simulatedCache("radix", { capacityTokens: Math.round(held * each) })),
+      ...HELD_PROMPTS.map((held) => () => new SimulatedCache("radix", { capacityTokens: Math.round(held * each) })),
     ];
   }
 

@@ -25,7 +25,6 @@ const ROOMS = [
   "client",
   "integrations",
   "dashboard",
-  "simulator",
   "eval",
   "cli",
 ];
@@ -53,8 +52,7 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   },
   // The page runs in browsers: of the other rooms it has types alone.
   dashboard: { rooms: [], typesOf: ["http"] },
-  simulator: { rooms: ["core"] },
-  eval: { rooms: ["service", "simulator", "engines", "apis", "core"], files: ["memory/memory-source.ts"] },
+  eval: { rooms: ["service", "engines", "apis", "core"], files: ["memory/memory-source.ts"] },
   cli: { rooms: ROOMS },
   "index.ts": { rooms: ROOMS },
 };

@@ -10,7 +10,7 @@ import { join } from "node:path";
 /** Versions of Node, besides the one that runs this, on which what is pure has to be the same. */
 const OTHER_NODES = ["22", "24"];
 /** Suites without native packages, which are compiled for one version of Node. */
-const PORTABLE = ["test/core", "test/simulator"];
+const PORTABLE = ["test/core"];
 /** Where other versions of Node are installed: a folder of its own, kept between runs. */
 const NODES = join(".tmp", "nodes");
 

@@ -1,9 +1,9 @@
+import { SimulatedCache } from "../core/cache/simulated-cache.js";
 import type { HistoryName } from "../core/conversation/epoch.js";
 import { DEFAULT_ENGINE_MODEL, DEFAULT_POLICY, ENGINE_MODELS, type PolicyName } from "../core/index.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
 import type { RecordedTrace } from "../eval/replay/recorded-trace.js";
 import { type ReplayedWindow, replayWindows, type WindowArm } from "../eval/run/replay-windows.js";
-import { simulatedCache } from "../simulator/simulated-cache.js";
 import { openMeasuredMemprefix } from "./assemble.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 import { WINDOW_HISTORIES } from "./option-values.js";
@@ -36,7 +36,7 @@ export async function replayWindow(trace: RecordedTrace, window: number, command
     { ...replay, answer, limit },
     {
       tokens: { encode: encodeO200k, countTokens: countO200k },
-      newCache: () => simulatedCache(command.cache, { capacityTokens: command.capacity }),
+      newCache: () => new SimulatedCache(command.cache, { capacityTokens: command.capacity }),
       openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
     },
   );

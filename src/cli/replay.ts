@@ -1,3 +1,4 @@
+import { SimulatedCache } from "../core/cache/simulated-cache.js";
 import {
   DEFAULT_POLICY,
   type Label,
@@ -14,7 +15,6 @@ import { EvaluationError, readJson } from "../eval/base/run-files.js";
 import { type RecordedTrace, readPeerOrders, readTrace, recordedOrder } from "../eval/replay/recorded-trace.js";
 import { RecordedBatch } from "../eval/replay/replay-batch.js";
 import { composeTrace, type ReplayedTrace, type ReplayOptions, replayTrace } from "../eval/replay/replay-trace.js";
-import { simulatedCache } from "../simulator/simulated-cache.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 import { windowProblem } from "./option-values.js";
 import { meanCell, ratioCell, totalsCells } from "./replay-cells.js";
@@ -109,7 +109,7 @@ function replay(
     limit: command.limit,
     answer: answerIn(command),
   };
-  const cache = simulatedCache(command.cache, { capacityTokens: command.capacity });
+  const cache = new SimulatedCache(command.cache, { capacityTokens: command.capacity });
   return replayTrace(trace, cache, { encode: encodeO200k, countTokens: countO200k }, options);
 }
 
@@ -205,7 +205,7 @@ function batchTable(trace: RecordedTrace, command: ReplayCommand): string {
   });
   const { promptTokens, requests } = batch;
   const lines = [...online, ...batch.executedByPlanners()].map(([name, executed]) => {
-    const cache = simulatedCache(command.cache, { capacityTokens: command.capacity });
+    const cache = new SimulatedCache(command.cache, { capacityTokens: command.capacity });
     const ratio = batch.hitRatio(executed, cache);
     const cached = ratio * promptTokens;
     const tokens = [promptTokens, cached, promptTokens - cached];

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { executedLive } from "../../bench/live-batches.js";
 import { encodeO200k } from "../../src/cli/o200k.js";
+import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
 import { readTrace } from "../../src/eval/replay/recorded-trace.js";
 import { RecordedBatch } from "../../src/eval/replay/replay-batch.js";
-import { BlockHashCache } from "../../src/simulator/block-hash-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../eval/locomo/recorded-searches.js";
 import { someOf } from "../run-length.js";
 
@@ -40,7 +40,8 @@ describe.skipIf(reason !== "")(`live batches of recorded Mem0 searches of two Lo
 
   it.each(someOf([20, 100], 1))("hit what single requests do, and the more the larger they are, at k = %i", (k) => {
     const batch = new RecordedBatch(traces, k, encodeO200k);
-    const ratioOf = (size: number | null) => batch.hitRatio(executedLive(batch.requests, size), new BlockHashCache());
+    const ratioOf = (size: number | null) =>
+      batch.hitRatio(executedLive(batch.requests, size), new SimulatedCache("blocks"));
     const alone = ratioOf(null);
     expect(ratioOf(1)).toBe(alone);
     const [few, some, all] = [8, 64, Number.POSITIVE_INFINITY].map(ratioOf) as [number, number, number];

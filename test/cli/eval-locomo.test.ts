@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { openMeasuredMemprefix } from "../../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
+import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
 import { HISTORY_NAMES } from "../../src/core/conversation/epoch.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, ORDERING_POLICIES } from "../../src/core/index.js";
 import type { AnsweredQuestion, EvalArm, QuestionRecord } from "../../src/eval/base/run-record.js";
 import { readTrace } from "../../src/eval/replay/recorded-trace.js";
 import { replayTrace } from "../../src/eval/replay/replay-trace.js";
 import { replayWindows } from "../../src/eval/run/replay-windows.js";
-import { BlockHashCache } from "../../src/simulator/block-hash-cache.js";
 import { linesOf, SAMPLE, writtenRun } from "./eval-directory.js";
 import { commands } from "./memprefix-command.js";
 
@@ -57,7 +57,7 @@ describe("memprefix eval locomo, simulated", () => {
       );
       if (arm.policy === "readme" || arm.policy === "last-message") continue;
       const trace = readTrace(JSON.parse(readFileSync(join(out(), "traces", `sample-1-k${arm.k}.json`), "utf8")));
-      const replayed = replayTrace(trace, new BlockHashCache(), tokens, {
+      const replayed = replayTrace(trace, new SimulatedCache("blocks"), tokens, {
         k: arm.k,
         policy: ORDERING_POLICIES[arm.policy],
         budgetRatio: arm.budgetRatio,
@@ -106,7 +106,7 @@ describe("memprefix eval locomo, simulated", () => {
         },
         {
           tokens,
-          newCache: () => new BlockHashCache(),
+          newCache: () => new SimulatedCache("blocks"),
           openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
         },
       );

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { encodeO200k } from "../../src/cli/o200k.js";
+import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
 import { record } from "../../src/core/text/json.js";
-import { RadixCache } from "../../src/simulator/radix-cache.js";
 import { isLimitRequest, MODELS, openEvents, sendJson } from "../http/routes/openai-engine.js";
 import { eventsText } from "../http/routes/responses-engine.js";
 import { type Asked, modelSays } from "./agent-model.js";
@@ -164,7 +164,7 @@ function stream(response: ServerResponse, text: string): void {
 
 /** Counts the tokens of prompts, and how many of them a radix cache of all prompts before has. */
 function countingCache(): (prompt: readonly string[]) => Counted {
-  const cache = new RadixCache();
+  const cache = new SimulatedCache("radix");
   return (prompt) => {
     const tokens = prompt.flatMap((part) => [...encodeO200k(part), END]);
     const cachedTokens = cache.serve(tokens);

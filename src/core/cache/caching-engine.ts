@@ -148,10 +148,7 @@ export class CachingEngine {
     const isBack = now < before;
     this.#doubt = isBack ? this.#doubt + DOUBT : Math.max(0, this.#doubt - 1);
     const isTrusted = this.#doubt <= 2 * DOUBT;
-    if (isBack && isTrusted) {
-      this.runs.clear(Math.max(readAt, this.runs.within(now * (1 + COUNTED_OTHERWISE)).since ?? readAt));
-      this.#restart = { after: readAt, by: at };
-    }
+    if (isBack && isTrusted) this.#reset(readAt, at, now * (1 + COUNTED_OTHERWISE));
     if (isBack || !isTrusted) this.#unexplained = 0;
     else this.#unexplained = Math.max(-MOST_AHEAD, this.#unexplained + now - before);
     const foreign = this.#unexplained - this.#maybeComputed(at);
@@ -159,6 +156,12 @@ export class CachingEngine {
     this.runs.addForeign(at, foreign);
     this.#unexplained -= foreign;
     this.#foreign += foreign;
+  }
+
+  /** It was started again between two times: of what was used since the first, it has so many tokens at most. */
+  #reset(after: number, by: number, computed: number): void {
+    this.runs.clear(Math.max(after, this.runs.within(computed).since ?? after));
+    this.#restart = { after, by };
   }
 
   /** Tokens of prompts under way that were expected to be cached, and may not have been. */

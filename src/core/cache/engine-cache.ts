@@ -66,8 +66,6 @@ export interface EngineCache {
   release(handle: CacheHandle): void;
   /** Learns from a prompt's first report. Its tokens count as used now, when its answer has ended. Null: its client left before there was one. */
   report(handle: CacheHandle, report: CacheReport | null, at: number): void;
-  /** All that was used before this time is gone: the engine was started again. */
-  reset(at: number): void;
 }
 
 /** Of a user whose prompts are planned as if there were no others. */

@@ -59,8 +59,4 @@ export class ObservedCache implements EngineCache {
   report(handle: CacheHandle, report: CacheReport | null, at: number): void {
     this.predicted.report(handle, report, at);
   }
-
-  reset(at: number): void {
-    this.predicted.reset(at);
-  }
 }

@@ -113,8 +113,6 @@ export class PredictedCache implements EngineCache {
   #ratio = 1;
   /** The newest one of which the evidence knows. */
   #restart: EngineRestart | null = null;
-  /** The tenant's own prompts that were used by then are gone. */
-  #resetAt = Number.NEGATIVE_INFINITY;
   /** What the stream of the newest prompt shared the cache with. */
   #newest: Sharing | null = null;
   readonly residency: ResidencyModel;
@@ -151,9 +149,7 @@ export class PredictedCache implements EngineCache {
 
   /** What was last used before this time is gone, in milliseconds since the epoch; null: nothing is. */
   get heldSince(): number | null {
-    const { since } = this.engine.runs.within(this.capacity);
-    if (this.#resetAt === Number.NEGATIVE_INFINITY) return since;
-    return Math.max(since ?? this.#resetAt, this.#resetAt + 1);
+    return this.engine.runs.within(this.capacity).since;
   }
 
   get state(): CacheState {
@@ -299,11 +295,6 @@ export class PredictedCache implements EngineCache {
     this.#settle(sent, this.engine.runs.timeOf(reportedAt));
   }
 
-  reset(at: number): void {
-    this.#resetAt = this.engine.runs.timeOf(at);
-    this.#evidence.withdrawMisses(at);
-  }
-
   /** A prompt stays, and those of its stream before it. */
   #settle(sent: SentPrompt, to = sent.at): void {
     const { stream } = sent;
@@ -345,7 +336,6 @@ export class PredictedCache implements EngineCache {
 
   /** Tokens of what was last used then that are not displaced; infinite where nothing is known to be. */
   #leftAt(at: number): number {
-    if (at <= this.#resetAt) return 0;
     const { tokens } = this.engine.runs.above(at);
     return tokens === Number.POSITIVE_INFINITY ? 0 : Math.max(0, Math.floor(this.capacity - tokens));
   }

@@ -1,6 +1,6 @@
+import { SimulatedCache } from "../../core/cache/simulated-cache.js";
 import type { ChatMessage } from "../../core/index.js";
-import { BlockHashCache } from "../../simulator/block-hash-cache.js";
-import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
+import { chatTokenizer, type Encode } from "../base/chat-tokens.js";
 import type { EnginePrompt, MeasuredEngine } from "./measured-engine.js";
 
 /** Only an engine's cache, unlimited: what vLLM would find cached. It answers nothing and takes no time. */
@@ -11,7 +11,7 @@ export function simulatedEngine(encode: Encode): MeasuredEngine {
     family: "generic",
     check: async () => null,
     open: async () => {
-      const cache = new BlockHashCache();
+      const cache = new SimulatedCache("blocks");
       const tokenize = chatTokenizer(encode);
       const serve = ({ messages }: EnginePrompt, goesOn: ChatMessage | null) => {
         const tokens = tokenize(messages);

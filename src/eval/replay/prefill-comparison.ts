@@ -1,3 +1,4 @@
+import { SimulatedCache } from "../../core/cache/simulated-cache.js";
 import {
   type ChatMessage,
   type ConversationId,
@@ -8,9 +9,8 @@ import {
 } from "../../core/index.js";
 import { composeRequest } from "../../service/compose/compose-request.js";
 import type { Memprefix } from "../../service/library/memprefix.js";
-import { BlockHashCache } from "../../simulator/block-hash-cache.js";
-import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import { alignedTable } from "../base/aligned-table.js";
+import { chatTokenizer, type Encode } from "../base/chat-tokens.js";
 import { INSTRUCTION, readmeMessages } from "../base/hand-built.js";
 import { blocksIn } from "../base/prompt-memories.js";
 
@@ -57,7 +57,7 @@ export async function comparePrefill(
   const costs: ArmCost[] = [];
   for (const { layout, builder, retention } of PREFILL_ARMS) {
     const userId = userFor(`${layout}-${builder}`);
-    const cache = new BlockHashCache();
+    const cache = new SimulatedCache("blocks");
     const history: ChatMessage[] = [];
     const sums = { promptTokens: 0, prefillTokens: 0, hostedCost: 0, memories: 0 };
     for (const { question, answer, memories } of questions) {

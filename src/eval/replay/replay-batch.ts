@@ -1,3 +1,4 @@
+import type { PrefixCache } from "../../core/cache/simulated-cache.js";
 import {
   type BatchPlanner,
   type BatchRequest,
@@ -7,8 +8,7 @@ import {
   SECTION_CLOSING,
   SECTION_OPENING,
 } from "../../core/index.js";
-import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
-import type { PrefixCache } from "../../simulator/prefix-cache.js";
+import { chatTokenizer, type Encode } from "../base/chat-tokens.js";
 import { INSTRUCTION } from "../base/hand-built.js";
 import type { RecordedTrace } from "./recorded-trace.js";
 

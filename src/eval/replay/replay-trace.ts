@@ -6,6 +6,7 @@
  * Pure but for the cache: the same trace and options give the same figures.
  */
 
+import { type PrefixCache, SimulatedCache } from "../../core/cache/simulated-cache.js";
 import {
   type Annotations,
   type ChatMessage,
@@ -26,9 +27,7 @@ import {
   type TokenCounter,
   takeReport,
 } from "../../core/index.js";
-import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
-import type { PrefixCache } from "../../simulator/prefix-cache.js";
-import { TokenTree } from "../../simulator/token-tree.js";
+import { chatTokenizer, type Encode } from "../base/chat-tokens.js";
 import { INSTRUCTION, PAUSE_MS } from "../base/hand-built.js";
 import { MemoryList, PromptMemories } from "../base/prompt-memories.js";
 import { memoriesOf, type RecordedTrace, saidTo } from "./recorded-trace.js";
@@ -185,7 +184,7 @@ export function* composeTrace(
   const turns = new Conversation([]);
   const history: ChatMessage[] = [];
   /** Block sequences that were served: an endless cache that is exact on blocks. */
-  const served = new TokenTree();
+  const served = new SimulatedCache("radix");
   const list = new MemoryList(memoriesOf(trace), countTokens);
   const standing = new PromptMemories(list);
   const { budgetEach = null, engine: given = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
@@ -216,8 +215,7 @@ export function* composeTrace(
     history.push(spoken, answered);
     const { order, carried } = standing.take(composition.memories, composition.plan, composition.messages);
     const tokens = tokenize(composition.messages);
-    const { node: held } = served.descend(order, order.length);
-    if (held.end < order.length) served.append(held, order, order.length);
+    const held = served.admit(order);
     yield {
       tokens,
       answered: isConversation ? tokenize([...composition.messages, answered]) : null,
@@ -225,7 +223,7 @@ export function* composeTrace(
       carried,
       retrievedTokens,
       memoryTokens: list.tokens(order),
-      prefilledMemoryTokens: list.tokens(order.slice(held.end)),
+      prefilledMemoryTokens: list.tokens(order.slice(held)),
       evidence: evidence.length,
       evidenceInPrompt: list.evidenceIn(order, evidence),
       expectedCachedTokens: composition.plan.expectedCachedTokens,

@@ -1,8 +1,8 @@
+import type { PrefixCache } from "../../core/cache/simulated-cache.js";
 import type { HistoryName } from "../../core/conversation/epoch.js";
 import type { ChatMessage, PolicyName } from "../../core/index.js";
 import type { Memprefix } from "../../service/library/memprefix.js";
-import { chatTokenizer } from "../../simulator/chat-tokens.js";
-import type { PrefixCache } from "../../simulator/prefix-cache.js";
+import { chatTokenizer } from "../base/chat-tokens.js";
 import { MemoryList } from "../base/prompt-memories.js";
 import type { HAND_BUILT } from "../base/run-record.js";
 import { memoriesOf, type RecordedTrace, saidTo } from "../replay/recorded-trace.js";

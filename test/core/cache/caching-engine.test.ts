@@ -4,8 +4,8 @@ import type { CacheHandle } from "../../../src/core/cache/engine-cache.js";
 import { ObservedCache } from "../../../src/core/cache/observed-cache.js";
 import { PredictedCache } from "../../../src/core/cache/predicted-cache.js";
 import { ResidentBlocks } from "../../../src/core/cache/resident-blocks.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
-import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
 
 const handle = (name: string | number) => String(name) as CacheHandle;
 const NO_HEAD = { digest: "", tokens: 0 };
@@ -100,7 +100,7 @@ describe("what an engine says of its cache", () => {
     const draw = seeded(11);
     const capacityTokens = 24_000;
     const block = 128;
-    const make = () => new BlockHashCache({ capacityTokens }, block);
+    const make = () => new SimulatedCache("blocks", { capacityTokens }, block);
     let served = make();
     const engine = new CachingEngine();
     const cache = new PredictedCache(engine);

@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { CachingEngine } from "../../../src/core/cache/caching-engine.js";
 import type { CacheHandle } from "../../../src/core/cache/engine-cache.js";
 import { PredictedCache } from "../../../src/core/cache/predicted-cache.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
-import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
 
 const handle = (name: string | number) => String(name) as CacheHandle;
 const NO_HEAD = { digest: "", tokens: 0 };
@@ -336,7 +336,7 @@ describe("a cache that all users share", () => {
     const draw = seeded(of.seed);
     const happens = (chance: number) => draw() < chance;
     const capacity = Math.max(1_500, room * streams) + of.instructions;
-    const start = () => new BlockHashCache({ capacityTokens: capacity }, block);
+    const start = () => new SimulatedCache("blocks", { capacityTokens: capacity }, block);
     const engine = new CachingEngine();
     const cache = new PredictedCache(engine);
     let [token, computed, served] = [0, 0, start()];

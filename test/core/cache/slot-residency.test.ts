@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chooseSlot, type FreeSlot, residencyModel } from "../../../src/core/cache/residency.js";
-import { SlotCache } from "../../simulator/slot-cache.js";
+import { SlotCache } from "./slot-cache.js";
 import { describeResidencyModel } from "./residency.suite.js";
 import { anyPromptEvents, blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
 import { anySequence, label, labels } from "./served-sequences.js";

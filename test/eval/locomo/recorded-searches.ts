@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import type { ScopePolicy } from "../../../src/core/index.js";
 import {
   type PeerOrders,
@@ -15,7 +16,6 @@ import {
   type ReplayOptions,
   replayTrace,
 } from "../../../src/eval/replay/replay-trace.js";
-import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
 import { inTurn } from "./shared-cache.js";
 
 /** Conversations of which real Mem0 searches, and a peer's orderings of them, are recorded. */
@@ -96,7 +96,7 @@ export interface Asked {
 
 /** Share of memory tokens in single prompts that an endless, block-exact prefix cache held already. */
 export function memoryHitShare(recording: Recording, asked: Asked): number {
-  const { totals } = replayTrace(recording.trace, simulatedCache("blocks"), COUNTERS, optionsFor(recording, asked));
+  const { totals } = replayTrace(recording.trace, new SimulatedCache("blocks"), COUNTERS, optionsFor(recording, asked));
   return 1 - totals.prefilledMemoryTokens / totals.memoryTokens;
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../../../src/core/index.js";
-import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
 import { someOf } from "../../run-length.js";
 import {
   contextPilotsOwn,
@@ -36,15 +36,15 @@ describe("a cache that several users share", () => {
 
   it("holds each distinct prefix once when it has no end, and gives the share of tokens that it held", () => {
     const prompts = [prompt(1, 2, 3, 4), prompt(1, 2, 5, 6), prompt(1, 2, 3, 4)];
-    expect(distinctTokens(prompts, simulatedCache("radix"))).toBe(6);
-    expect(cachedShare(prompts, simulatedCache("radix"))).toBe((2 + 3) / 12);
-    expect(cachedShare([], simulatedCache("radix"))).toBe(0);
+    expect(distinctTokens(prompts, new SimulatedCache("radix"))).toBe(6);
+    expect(cachedShare(prompts, new SimulatedCache("radix"))).toBe((2 + 3) / 12);
+    expect(cachedShare([], new SimulatedCache("radix"))).toBe(0);
   });
 
   it("holds less of what others pushed out", () => {
     const prompts = [prompt(1, 2, 3, 4), prompt(5, 6, 7, 8), prompt(1, 2, 3, 4)];
-    expect(cachedShare(prompts, simulatedCache("radix", { capacityTokens: 4 }))).toBe(0);
-    expect(cachedShare(prompts, simulatedCache("radix", { capacityTokens: 8 }))).toBe(3 / 12);
+    expect(cachedShare(prompts, new SimulatedCache("radix", { capacityTokens: 4 }))).toBe(0);
+    expect(cachedShare(prompts, new SimulatedCache("radix", { capacityTokens: 8 }))).toBe(3 / 12);
   });
 
   const data = recordedPeers();
@@ -65,10 +65,10 @@ describe("a cache that several users share", () => {
           promptsInTurn(recordings, { k, policyFor, budgetEach: null, limit: 60 });
         const all = distinctTokens(
           promptsOf(() => ORDERING_POLICIES.retrieval),
-          simulatedCache("blocks"),
+          new SimulatedCache("blocks"),
         );
         const shareOf = (policyFor: PolicyFor) =>
-          cachedShare(promptsOf(policyFor), simulatedCache("blocks", { capacityTokens: Math.floor(all / 2) }));
+          cachedShare(promptsOf(policyFor), new SimulatedCache("blocks", { capacityTokens: Math.floor(all / 2) }));
         const ours = shareOf(() => ORDERING_POLICIES["prefix-exact"]);
         for (const [name, policyFor] of peers) expect.soft(ours, name).toBeGreaterThan(shareOf(policyFor));
       },

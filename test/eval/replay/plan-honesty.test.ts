@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
+import { BLOCK_TOKENS, SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import type { ChatMessage, ConversationId, MemoryId, UserId } from "../../../src/core/index.js";
+import { chatTokenizer } from "../../../src/eval/base/chat-tokens.js";
 import { pickConversation, readLocomo } from "../../../src/eval/locomo/locomo-data.js";
 import { composeRequest } from "../../../src/service/compose/compose-request.js";
-import { BLOCK_TOKENS, BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
-import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
 import { openService } from "../../service/compose/service-fixture.js";
 
 const sample = JSON.parse(readFileSync(new URL("../../../examples/sample-locomo.json", import.meta.url), "utf8"));
@@ -25,7 +25,7 @@ describe("what a plan says", () => {
   it.each(["single", "conversation"] as const)("is what a simulated engine finds, %s prompts", async (layout) => {
     const memprefix = openService({ countTokens: countO200k });
     const tokenize = chatTokenizer(encodeO200k);
-    const engine = new BlockHashCache();
+    const engine = new SimulatedCache("blocks");
     const history: ChatMessage[] = [];
     let expectedHits = 0;
     for (const [turn, { question, answer }] of questions.entries()) {

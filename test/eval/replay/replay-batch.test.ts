@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { onlineOrders } from "../../../bench/online-orders.js";
 import { encodeO200k } from "../../../src/cli/o200k.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { RecordedBatch } from "../../../src/eval/replay/replay-batch.js";
-import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../locomo/recorded-searches.js";
 
 const data = recordedData();
@@ -37,9 +37,9 @@ describe("a recorded batch", () => {
   it("hits more in an endless cache than in one without room for a prompt", () => {
     const batch = new RecordedBatch([user([0, 1, 2], [0, 1, 2], [2, 1, 0])], 3, encodeO200k);
     const executed = batch.executedBy("shared-prefixes");
-    expect(batch.hitRatio(executed, new BlockHashCache({ capacityTokens: 10_000 }))).toBeGreaterThan(0.4);
-    expect(batch.hitRatio(executed, new BlockHashCache({ capacityTokens: 16 }))).toBeLessThan(
-      batch.hitRatio(executed, new BlockHashCache({ capacityTokens: 10_000 })),
+    expect(batch.hitRatio(executed, new SimulatedCache("blocks", { capacityTokens: 10_000 }))).toBeGreaterThan(0.4);
+    expect(batch.hitRatio(executed, new SimulatedCache("blocks", { capacityTokens: 16 }))).toBeLessThan(
+      batch.hitRatio(executed, new SimulatedCache("blocks", { capacityTokens: 10_000 })),
     );
   });
 });
@@ -52,7 +52,7 @@ describe.skipIf(reason !== "")(`batches of recorded Mem0 searches of two LoCoMo 
     const [retrieval = [], online = [], contextPilot = [], ours = []] = ordersOf(batch);
     for (const capacity of [batch.promptTokens / 4, batch.memoryTokens / 4]) {
       const [least, less, more, most] = [retrieval, online, contextPilot, ours].map((arm) =>
-        batch.hitRatio(arm, new BlockHashCache({ capacityTokens: capacity })),
+        batch.hitRatio(arm, new SimulatedCache("blocks", { capacityTokens: capacity })),
       ) as [number, number, number, number];
       expect(less).toBeGreaterThan(least);
       expect(more).toBeGreaterThan(less);
@@ -60,8 +60,8 @@ describe.skipIf(reason !== "")(`batches of recorded Mem0 searches of two LoCoMo 
     }
     // Executed depth first: a cache with room for three prompts does as well as one that forgets nothing.
     const few = (3 * batch.promptTokens) / batch.requests.length;
-    expect(batch.hitRatio(ours, new BlockHashCache({ capacityTokens: few }))).toBeGreaterThan(
-      0.98 * batch.hitRatio(ours, new BlockHashCache({ capacityTokens: batch.promptTokens })),
+    expect(batch.hitRatio(ours, new SimulatedCache("blocks", { capacityTokens: few }))).toBeGreaterThan(
+      0.98 * batch.hitRatio(ours, new SimulatedCache("blocks", { capacityTokens: batch.promptTokens })),
     );
   });
 });

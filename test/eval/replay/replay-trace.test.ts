@@ -1,14 +1,12 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
+import { BLOCK_TOKENS, SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName, residencyModel } from "../../../src/core/index.js";
 import { EvaluationError } from "../../../src/eval/base/run-files.js";
-
 import { pickConversation, readLocomo } from "../../../src/eval/locomo/locomo-data.js";
 import { type RecordedTrace, readPeerOrders, readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { type ReplayedTrace, replayTrace, type TraceReplay } from "../../../src/eval/replay/replay-trace.js";
-import { BLOCK_TOKENS } from "../../../src/simulator/block-hash-cache.js";
-import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
 import { someOf } from "../../run-length.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../locomo/recorded-searches.js";
 
@@ -50,7 +48,7 @@ function replayOf(
 ): ReplayedTrace {
   const counters = { encode: encodeO200k, countTokens: countO200k };
   const of = { k: 20, policy: ORDERING_POLICIES[policy], budgetRatio: null, layout: "single", ...options } as const;
-  return replayTrace(trace, simulatedCache("radix"), counters, of);
+  return replayTrace(trace, new SimulatedCache("radix"), counters, of);
 }
 
 describe("replaying a trace", () => {
@@ -92,7 +90,7 @@ describe("replaying a trace", () => {
     /** Mean tokens by which the plan's expectation missed what the cache held, and how many it held. */
     const outcome = (options: Partial<TraceReplay>, layout: TraceReplay["layout"] = "single") => {
       const of = { k: 12, policy: ORDERING_POLICIES["prefix-exact"], budgetRatio: null, layout, ...options };
-      const cache = simulatedCache("blocks", { capacityTokens: CAPACITY });
+      const cache = new SimulatedCache("blocks", { capacityTokens: CAPACITY });
       const { requests } = replayTrace(overlapping, cache, { encode: encodeO200k, countTokens: countO200k }, of);
       const error = requests.map((request) => Math.abs(request.expectedCachedTokens - request.cachedTokens));
       const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -138,7 +136,7 @@ describe("replaying a trace", () => {
         const errorWith = (options: Partial<TraceReplay>) => {
           const of = { k: 20, policy: ORDERING_POLICIES["prefix-exact"], budgetRatio: null, layout: "single" } as const;
           const errors = someOf(traces, 1).flatMap((trace) => {
-            const cache = simulatedCache("blocks", { capacityTokens });
+            const cache = new SimulatedCache("blocks", { capacityTokens });
             const counters = { encode: encodeO200k, countTokens: countO200k };
             return replayTrace(trace, cache, counters, { ...of, limit: 150, ...options }).requests.map((request) =>
               Math.abs(request.expectedCachedTokens - request.cachedTokens),

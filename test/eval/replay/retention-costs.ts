@@ -1,4 +1,5 @@
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import {
   type ChatMessage,
   ENGINE_MODELS,
@@ -11,11 +12,10 @@ import {
   type RetentionName,
   type RetrievedMemory,
 } from "../../../src/core/index.js";
+import { chatTokenizer } from "../../../src/eval/base/chat-tokens.js";
 import { answerOf, readmeMessages } from "../../../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { type ReplayedRequest, replayTrace } from "../../../src/eval/replay/replay-trace.js";
-import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
-import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
 
 /** A prompt as an endless token-exact cache saw it, and the indexes of the memories in it. */
 export type Served = Pick<ReplayedRequest, "promptTokens" | "cachedTokens" | "order">;
@@ -53,7 +53,7 @@ export function servedWith(
   const tokens = { encode: encodeO200k, countTokens: countO200k };
   return traces.map((trace): readonly Served[] => {
     const conversation = { ...options, limit: turns, retention, engine, answer: answerOf(answerTokens) };
-    return replayTrace(trace, simulatedCache("radix"), tokens, conversation).requests;
+    return replayTrace(trace, new SimulatedCache("radix"), tokens, conversation).requests;
   });
 }
 
@@ -66,7 +66,7 @@ export function servedByHand(
   build: BuildByHand = readmeMessages,
 ): (readonly Served[])[] {
   return traces.map((trace) => {
-    const cache = simulatedCache("radix");
+    const cache = new SimulatedCache("radix");
     const tokenize = chatTokenizer(encodeO200k);
     const history: ChatMessage[] = [];
     return trace.questions.slice(0, turns).map(({ question, retrieved }): Served => {
@@ -89,7 +89,7 @@ export function servedByHand(
 /** Each question as a single prompt that Mem0's README builds. */
 export function singlesByHand({ traces, k, turns }: Omit<Conversations, "answerTokens">): (readonly Served[])[] {
   return traces.map((trace) => {
-    const cache = simulatedCache("radix");
+    const cache = new SimulatedCache("radix");
     const tokenize = chatTokenizer(encodeO200k);
     return trace.questions.slice(0, turns).map(({ question, retrieved }): Served => {
       const order = retrieved.slice(0, k);
@@ -118,7 +118,7 @@ export function singlesWith(
     engine,
   } as const;
   const tokens = { encode: encodeO200k, countTokens: countO200k };
-  return traces.map((trace) => replayTrace(trace, simulatedCache("radix"), tokens, options).requests);
+  return traces.map((trace) => replayTrace(trace, new SimulatedCache("radix"), tokens, options).requests);
 }
 
 export function mean(values: readonly number[]): number {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { openMeasuredMemprefix } from "../../../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { HISTORY_NAMES } from "../../../src/core/conversation/epoch.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../../../src/core/index.js";
 import { answerOf } from "../../../src/eval/base/hand-built.js";
 import { type RecordedTrace, readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { replayWindows, type WindowArm, type WindowReplay } from "../../../src/eval/run/replay-windows.js";
-import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
 import { readRecordedTrace, recordedData, SKIPPED } from "../locomo/recorded-searches.js";
 
 const data = recordedData();
@@ -38,7 +38,7 @@ async function replayOf(trace: RecordedTrace, options: Partial<WindowReplay> = {
     { ...WINDOW, ...options },
     {
       tokens: { encode: encodeO200k, countTokens: countO200k },
-      newCache: () => simulatedCache("radix"),
+      newCache: () => new SimulatedCache("radix"),
       openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
     },
   );

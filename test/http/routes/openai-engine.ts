@@ -4,10 +4,9 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach } from "vitest";
 import { z } from "zod";
 import { encodeO200k } from "../../../src/cli/o200k.js";
+import { type CacheLimits, type PrefixCache, SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import type { ChatMessage } from "../../../src/core/index.js";
-import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
-import type { CacheLimits, PrefixCache } from "../../../src/simulator/prefix-cache.js";
-import { RadixCache } from "../../../src/simulator/radix-cache.js";
+import { chatTokenizer } from "../../../src/eval/base/chat-tokens.js";
 
 /** What the simulated cache can make tokens of; of the rest it makes none. */
 const isMessage = (value: unknown) =>
@@ -89,7 +88,7 @@ export function openAiEngine(limits: CacheLimits = {}): OpenAiEngine {
   };
 
   beforeEach(async () => {
-    cache = new RadixCache(limits);
+    cache = new SimulatedCache("radix", limits);
     tokens = chatTokenizer(encodeO200k);
     server = createServer(async (incoming, response) => {
       const raw = Buffer.concat(await incoming.toArray()).toString("utf8");

@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { history } from "../../../src/apis/responses/history.js";
 import { encodeO200k } from "../../../src/cli/o200k.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { messageText } from "../../../src/core/index.js";
-import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
-import { RadixCache } from "../../../src/simulator/radix-cache.js";
+import { chatTokenizer } from "../../../src/eval/base/chat-tokens.js";
 import { type Behaviour, openEvents, sendJson } from "./openai-engine.js";
 
 /** A Responses request as it reached the engine. */
@@ -90,7 +90,7 @@ export function eventsText(events: readonly object[]): string {
 
 /** How a stub with a simulated cache answers `/responses`; the rest it lacks. Keeps conversations, and responses where `store` is not false. */
 export function answersResponses(says: (turn: number) => string = () => "Indeed."): Behaviour {
-  const cache = new RadixCache();
+  const cache = new SimulatedCache("radix");
   const tokens = chatTokenizer(encodeO200k);
   /** What stands before the next turn, by the response's or the conversation's id. */
   const kept = new Map<string, readonly unknown[]>();

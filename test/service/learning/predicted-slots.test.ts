@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import { type ChatMessage, residencyModel } from "../../../src/core/index.js";
-import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
-import { SlotCache } from "../../simulator/slot-cache.js";
+import { chatTokenizer } from "../../../src/eval/base/chat-tokens.js";
+import { SlotCache } from "../../core/cache/slot-cache.js";
 import { ana, composeWith, openService } from "../compose/service-fixture.js";
 
 const SLOTS = 3;

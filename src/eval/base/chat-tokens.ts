@@ -1,5 +1,5 @@
-import { type ChatMessage, messageText } from "../core/index.js";
-import { append, keptIn } from "../core/text/collections.js";
+import { type ChatMessage, messageText } from "../../core/index.js";
+import { append, keptIn } from "../../core/text/collections.js";
 
 /** Tokens of a text. */
 export type Encode = (text: string) => readonly number[];

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { RadixCache } from "../../src/simulator/radix-cache.js";
-import { anyTraffic, longestShared, run, sharedTokens } from "./served-prompts.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
+import { anyTraffic, longestShared, run, sharedTokens } from "./simulated-prompts.js";
 
 interface NaiveNode {
   /** All tokens from the beginning of the prompt to the node's end. */
@@ -63,7 +63,7 @@ class NaiveRadix {
 }
 
 /** What these tokens hit to their end: one more follows, since the last token of a prompt never hits. It is taken in too. */
-function hitOf(cache: RadixCache, tokens: readonly number[]): number {
+function hitOf(cache: SimulatedCache, tokens: readonly number[]): number {
   return cache.serve([...tokens, -1]);
 }
 
@@ -71,7 +71,7 @@ describe("radix cache", () => {
   it("hits the longest prefix shared with any earlier prompt, to the token, but never the last token", () => {
     fc.assert(
       fc.property(anyTraffic(10), (traffic) => {
-        const cache = new RadixCache();
+        const cache = new SimulatedCache("radix");
         traffic.forEach((prompt, n) => {
           const shared = longestShared(traffic.slice(0, n), prompt);
           const hit = Math.max(0, Math.min(shared, prompt.length - 1));
@@ -84,7 +84,7 @@ describe("radix cache", () => {
   it("holds every prefix that prompts share once", () => {
     fc.assert(
       fc.property(anyTraffic(10), (traffic) => {
-        const cache = new RadixCache();
+        const cache = new SimulatedCache("radix");
         const prefixes = new Set<string>();
         for (const prompt of traffic) {
           cache.serve(prompt);
@@ -99,7 +99,7 @@ describe("radix cache", () => {
   it("evicts as a list of all nodes would that is searched for the least recently used leaf", () => {
     fc.assert(
       fc.property(anyTraffic(6), fc.integer({ min: 1, max: 80 }), (traffic, capacityTokens) => {
-        const cache = new RadixCache({ capacityTokens });
+        const cache = new SimulatedCache("radix", { capacityTokens });
         const naive = new NaiveRadix(capacityTokens);
         for (const prompt of traffic) {
           expect(cache.serve(prompt)).toBe(naive.serve(prompt));
@@ -111,7 +111,7 @@ describe("radix cache", () => {
   });
 
   it("evicts whole leaves, the least recently used first", () => {
-    const cache = new RadixCache({ capacityTokens: 30 });
+    const cache = new SimulatedCache("radix", { capacityTokens: 30 });
     const [a, b, c] = [run(100, 10), run(200, 10), run(300, 10)];
     for (const tokens of [a, b, c, a]) cache.serve(tokens);
     // One token is missing, and all ten of b go for it.
@@ -121,7 +121,7 @@ describe("radix cache", () => {
   });
 
   it("keeps a shared prefix for longer than the tails behind it", () => {
-    const cache = new RadixCache({ capacityTokens: 20 });
+    const cache = new SimulatedCache("radix", { capacityTokens: 20 });
     const head = run(100, 8);
     cache.serve([...head, ...run(200, 4)]);
     cache.serve([...head, ...run(300, 4)]);
@@ -134,7 +134,7 @@ describe("radix cache", () => {
   });
 
   it("does not evict the prefix that the running request hits", () => {
-    const cache = new RadixCache({ capacityTokens: 12 });
+    const cache = new SimulatedCache("radix", { capacityTokens: 12 });
     const head = run(100, 8);
     cache.serve(head);
     cache.serve(run(500, 4));
@@ -145,7 +145,7 @@ describe("radix cache", () => {
   });
 
   it("takes a leaf that a prompt leaves in its middle for used to its end, as SGLang does", () => {
-    const cache = new RadixCache({ capacityTokens: 20 });
+    const cache = new SimulatedCache("radix", { capacityTokens: 20 });
     const [a, b] = [run(100, 8), run(200, 8)];
     cache.serve(a);
     cache.serve(b);
@@ -157,7 +157,7 @@ describe("radix cache", () => {
   });
 
   it("keeps the beginning of a prompt that is larger than the capacity, and nothing else", () => {
-    const cache = new RadixCache({ capacityTokens: 10 });
+    const cache = new SimulatedCache("radix", { capacityTokens: 10 });
     cache.serve(run(100, 5));
     cache.serve(run(200, 25));
     expect(cache.heldTokens).toBe(10);

@@ -1,5 +1,5 @@
-import { chooseSlot } from "../../src/core/index.js";
-import type { PrefixCache } from "../../src/simulator/prefix-cache.js";
+import type { PrefixCache } from "../../../src/core/cache/simulated-cache.js";
+import { chooseSlot } from "../../../src/core/index.js";
 
 interface Slot {
   tokens: readonly number[];

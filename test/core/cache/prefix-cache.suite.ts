@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { CacheLimits, PrefixCache } from "../../src/simulator/prefix-cache.js";
-import { anyPrompt, anyTraffic, longestShared } from "./served-prompts.js";
+import type { CacheLimits, PrefixCache } from "../../../src/core/cache/simulated-cache.js";
+import { anyPrompt, anyTraffic, longestShared } from "./simulated-prompts.js";
 
 export interface CacheUnderTest {
   open(limits: CacheLimits): PrefixCache;

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { encodeO200k } from "../../src/cli/o200k.js";
-import type { ChatMessage } from "../../src/core/index.js";
-import { pickConversation, readLocomo } from "../../src/eval/locomo/locomo-data.js";
-import { chatTokenizer } from "../../src/simulator/chat-tokens.js";
-import { simulatedCache } from "../../src/simulator/simulated-cache.js";
-import { longestShared, sharedTokens } from "./served-prompts.js";
+import { encodeO200k } from "../../../src/cli/o200k.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
+import type { ChatMessage } from "../../../src/core/index.js";
+import { chatTokenizer } from "../../../src/eval/base/chat-tokens.js";
+import { pickConversation, readLocomo } from "../../../src/eval/locomo/locomo-data.js";
+import { longestShared, sharedTokens } from "./simulated-prompts.js";
 
-const sample = JSON.parse(readFileSync(new URL("../../examples/sample-locomo.json", import.meta.url), "utf8"));
+const sample = JSON.parse(readFileSync(new URL("../../../examples/sample-locomo.json", import.meta.url), "utf8"));
 const { observations, questions } = pickConversation(readLocomo(sample));
 
 /** A growing chat about a long system prompt, in o200k tokens. */
@@ -39,7 +39,7 @@ describe("a growing chat in real tokens", () => {
     ["blocks", 16],
     ["radix", 1],
   ] as const)("hits in %s what its rule says, turn by turn", (name, step) => {
-    const cache = simulatedCache(name);
+    const cache = new SimulatedCache(name);
     turns.forEach((prompt, turn) => {
       const shared = Math.min(longestShared(turns.slice(0, turn), prompt), prompt.length - 1);
       expect(cache.serve(prompt)).toBe(Math.floor(shared / step) * step);

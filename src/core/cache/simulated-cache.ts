@@ -1,0 +1,164 @@
+/*
+ * Prefix caches as engines implement them, for evaluations and benches: prompts as token ids, of which all that is cached is known.
+ */
+
+/** A prefix cache by the rules of one engine. Compares tokens, not hashes, so nothing collides. */
+export interface PrefixCache {
+  /** Looks a prompt up and inserts it; returns the tokens of its prefix that need no prefill. */
+  serve(tokens: readonly number[]): number;
+  /** Cached tokens, each shared prefix counted once. */
+  readonly heldTokens: number;
+}
+
+export interface CacheLimits {
+  /** Most cached tokens; absent: unbounded. */
+  readonly capacityTokens?: number | undefined;
+}
+
+/** vLLM's default block size, in tokens. */
+export const BLOCK_TOKENS = 16;
+
+/** A run of units after its parent's; all descendants share the prefix up to its end. */
+interface UnitRun {
+  /** Null only for the root. */
+  parent: UnitRun | null;
+  units: Int32Array;
+  /** Offset of its end in a prompt, in units. */
+  end: number;
+  /** By the first unit of their run. */
+  readonly children: Map<number, UnitRun>;
+}
+
+/**
+ * A radix tree of prompts with LRU eviction; on a path, descendants go before ancestors. A prompt hits its longest cached prefix, but never its
+ * last token, which is computed for its logits. One request at a time is simulated, without its answer; of a prompt larger than the capacity, a
+ * prefix is kept.
+ *
+ * - `blocks`: vLLM's. Its units are whole blocks of so many tokens, evicted one by one (`vllm/v1/core/kv_cache_manager.py`,
+ *   `get_computed_blocks`; `single_type_kv_cache_manager.py`, `free`).
+ * - `radix`: SGLang's (`sglang/srt/mem_cache/radix_cache.py`, page size 1). Its units are tokens, evicted by whole leaves. A leaf that a prompt
+ *   leaves midway counts as used whole.
+ *
+ * Throws a RangeError for a capacity that is not above 0.
+ */
+export class SimulatedCache implements PrefixCache {
+  readonly #root: UnitRun = { parent: null, units: new Int32Array(), end: 0, children: new Map() };
+  /** All other runs, least recently used first: the oldest is always a leaf. */
+  readonly #order = new Set<UnitRun>();
+  readonly #unitTokens: number;
+  /** In units. */
+  readonly #capacity: number;
+  /** Numbers of the blocks that were seen. */
+  readonly #blocks = new Map<string, number>();
+  #held = 0;
+
+  constructor(
+    readonly kind: "blocks" | "radix",
+    { capacityTokens = Number.POSITIVE_INFINITY }: CacheLimits = {},
+    blockTokens = BLOCK_TOKENS,
+  ) {
+    if (!(capacityTokens > 0)) throw new RangeError(`capacityTokens is ${capacityTokens}, not above 0`);
+    this.#unitTokens = kind === "blocks" ? blockTokens : 1;
+    this.#capacity = Math.floor(capacityTokens / this.#unitTokens);
+  }
+
+  get heldTokens(): number {
+    return this.#held * this.#unitTokens;
+  }
+
+  serve(tokens: readonly number[]): number {
+    const reusable = Math.max(0, Math.floor((tokens.length - 1) / this.#unitTokens));
+    return Math.min(this.admit(tokens, this.kind === "blocks" ? undefined : reusable), reusable * this.#unitTokens);
+  }
+
+  /** Inserts a prompt; returns how many of its first `most` tokens were held. Default: of all. */
+  admit(tokens: readonly number[], most = tokens.length): number {
+    const units = this.#unitsOf(tokens);
+    const found = this.#use(units, Math.min(most, units.length));
+    const end = Math.min(units.length, found.end + this.#makeRoom(units.length - found.end, found));
+    const held = this.#use(units, end);
+    if (held.end < end) this.#append(held, units.subarray(held.end, end));
+    return found.end * this.#unitTokens;
+  }
+
+  #unitsOf(tokens: readonly number[]): Int32Array {
+    const size = this.#unitTokens;
+    if (size === 1) return Int32Array.from(tokens);
+    const units = new Int32Array(Math.floor(tokens.length / size));
+    for (let at = 0; at < units.length; at++) {
+      const block = tokens.slice(at * size, (at + 1) * size).join(",");
+      const known = this.#blocks.get(block) ?? this.#blocks.size;
+      this.#blocks.set(block, known);
+      units[at] = known;
+    }
+    return units;
+  }
+
+  /** Follows a prompt's first `end` units as far as they are held, and marks them as used; splits a run where they diverge midway. */
+  #use(units: Int32Array, end: number): UnitRun {
+    let run = this.#root;
+    while (run.end < end) {
+      const child = run.children.get(units[run.end] as number);
+      if (child === undefined) break;
+      const same = sameUnits(child, units, end);
+      run = same === child.units.length ? child : this.#split(child, same);
+      if (run === child) continue;
+      if (this.kind === "radix") this.#touch(child);
+      break;
+    }
+    for (let used = run; used.parent !== null; used = used.parent) this.#touch(used);
+    return run;
+  }
+
+  #touch(run: UnitRun): void {
+    this.#order.delete(run);
+    this.#order.add(run);
+  }
+
+  #split(child: UnitRun, same: number): UnitRun {
+    const { parent, units, end } = child;
+    const head: UnitRun = {
+      parent,
+      units: units.subarray(0, same),
+      end: end - units.length + same,
+      children: new Map([[units[same] as number, child]]),
+    };
+    parent?.children.set(units[0] as number, head);
+    child.parent = head;
+    child.units = units.subarray(same);
+    return head;
+  }
+
+  #append(parent: UnitRun, units: Int32Array): void {
+    const leaf = { parent, units: units.slice(), end: parent.end + units.length, children: new Map() };
+    parent.children.set(units[0] as number, leaf);
+    this.#held += units.length;
+    for (let used: UnitRun = leaf; used.parent !== null; used = used.parent) this.#touch(used);
+  }
+
+  /** Evicts to make room for so many units; returns how much there is. `firstInUse` is the least recently used of the runs in use. */
+  #makeRoom(units: number, firstInUse: UnitRun): number {
+    for (const oldest of this.#order) {
+      const missing = units - (this.#capacity - this.#held);
+      if (oldest === firstInUse || missing <= 0) break;
+      const { length } = oldest.units;
+      const evicted = this.kind === "radix" ? length : Math.min(length, missing);
+      this.#held -= evicted;
+      oldest.end -= evicted;
+      if (evicted === length) {
+        this.#order.delete(oldest);
+        oldest.parent?.children.delete(oldest.units[0] as number);
+      } else oldest.units = oldest.units.subarray(0, length - evicted);
+    }
+    return this.#capacity - this.#held;
+  }
+}
+
+/** How many units of a run a prompt contains, up to `end`. */
+function sameUnits({ units: run, end: runEnd }: UnitRun, units: Int32Array, end: number): number {
+  const from = runEnd - run.length;
+  const longest = Math.min(run.length, end - from);
+  let same = 0;
+  while (same < longest && run[same] === units[from + same]) same++;
+  return same;
+}
