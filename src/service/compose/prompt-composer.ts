@@ -37,6 +37,7 @@ import {
   type DraftAt,
   type DraftedPrompt,
   type KnownTexts,
+  type PlannedCommit,
   PromptLimits,
   PromptPlanner,
 } from "./prompt-planner.js";
@@ -292,29 +293,34 @@ export class ComposingRequest {
   }
 
   /** Plans the prompt and stores it, while no other process changes the scope; of a dry run nothing is stored. */
-  store(retrieved: Retrieved, depth: ChosenDepth | null = null): Promise<ComposeAnswer> {
-    const { planner, observer, losses } = this.on;
+  async store(retrieved: Retrieved, depth: ChosenDepth | null = null): Promise<ComposeAnswer> {
+    const { planner } = this.on;
     const { request } = this.call;
-    return this.#use(async (working) => {
-      this.#rejectAbandoned();
-      if (request.dryRun !== true && working.userNumber !== this.#userNumber) throw new DeletedMeanwhileError();
-      this.#isAhead = true;
-      const { answer, commit } = await planner.plan(working, request, retrieved, depth);
-      if (commit === null || request.dryRun === true) return answer;
-      try {
-        await commit.store();
-      } catch (error) {
-        // The engine's cache is planned without the prompt that was not stored.
-        commit.drop();
-        throw error;
-      }
-      this.#isAhead = false;
-      if (!isTry(request)) {
-        losses.composed(commit.observed);
-        observer.composed(commit.observed);
-      }
+    let planned: PlannedCommit | null = null;
+    try {
+      const answer = await this.#use(async (working) => {
+        this.#rejectAbandoned();
+        if (request.dryRun !== true && working.userNumber !== this.#userNumber) throw new DeletedMeanwhileError();
+        this.#isAhead = true;
+        const { answer, commit } = await planner.plan(working, request, retrieved, depth);
+        planned = request.dryRun === true ? null : commit;
+        await planned?.store();
+        return answer;
+      });
+      if (planned !== null) this.#stored(planned);
       return answer;
-    });
+    } catch (error) {
+      // The engine's cache is planned without the prompt that was not stored.
+      (planned as PlannedCommit | null)?.drop();
+      throw error;
+    }
+  }
+
+  #stored({ observed }: PlannedCommit): void {
+    this.#isAhead = false;
+    if (isTry(this.call.request)) return;
+    this.on.losses.composed(observed);
+    this.on.observer.composed(observed);
   }
 
   /** Leaves the scope as it is stored. */

@@ -22,6 +22,7 @@ import {
   PromptTooLongError,
   plannedOrder,
   promptHead,
+  type RequestId,
   renderSection,
   type Scope,
   type ScopePolicy,
@@ -132,6 +133,19 @@ interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "
 
 const NO_MEMORIES: PromptMemories = { memories: [], front: [], depth: null };
 
+/** A prompt that its scope's state has, and the store does not yet. */
+interface ComposedPrompt {
+  readonly composition: Composition;
+  /** The conversation's newest turn before it. */
+  readonly newest: TurnId | null;
+  readonly requestId: RequestId;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** See `ReportGrounds`. */
+  readonly settledAt: number;
+  readonly warnings: readonly Warning[];
+}
+
 /** Plans prompts of one tenant, each in its working scope. What planning needs of the store is read first; planning itself is synchronous. */
 export class PromptPlanner {
   /** @param law the engine's cost model */
@@ -164,33 +178,15 @@ export class PromptPlanner {
     const { input, warnings } = this.#input(working, request, past, at, { ...settled, front, depth });
     const newest = input.conversation?.turns.newest?.id ?? null;
     const composition = this.limits.within(request, () => compose(state, input));
-    const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
     const requestId = request.requestId ?? newRequestId();
-    // A try that counts in no figures is sent to no engine.
-    const cache = request.dryRun === true || isTry(request) ? undefined : this.#cacheOf(request);
-    const handle = sentAs(scope, requestId);
-    // Before anything is waited for: others' prompts that are planned meanwhile have to leave it room.
-    cache?.admit({
-      handle,
-      stream: streamOf(scope, request.conversationId),
-      user: userOf(scope),
-      at,
-      total: plan.totalTokens,
-      cached: plan.expectedCachedTokens,
-      known: composition.knownTokens,
-      head: { digest: headOf(request, turn.head), tokens: headTokens },
-    });
-    const drop = () => cache?.release(handle);
-    const worker = await this.#workerFor(working, request, routable(composition, newest), at).catch((error) => {
-      drop();
-      throw error;
-    });
-    const { besideTokens = 0 } = request.destination ?? {};
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
-    const answer = {
-      memories,
-      plan,
+    const composed = {
+      composition,
+      newest,
+      requestId,
+      at,
+      settledAt,
       warnings: [
         ...movedWarnings(request),
         ...unusableWarnings(request),
@@ -200,6 +196,52 @@ export class PromptPlanner {
         ...(isBudgetUnused ? [BUDGET_UNUSED] : []),
         ...(depth?.warnings ?? []),
       ],
+    };
+    // Before anything is waited for: others' prompts that are planned meanwhile have to leave it room.
+    const drop = this.#admit(scope, request, composed);
+    try {
+      return await this.#toStore(working, request, composed, drop);
+    } catch (error) {
+      drop();
+      throw error;
+    }
+  }
+
+  /** Counts a prompt in its engine's cache. Gives what takes it back. */
+  #admit(scope: Scope, request: ComposeRequest, { composition, requestId, at }: ComposedPrompt): () => void {
+    const cache = this.#cacheOf(request);
+    // A try that counts in no figures is sent to no engine.
+    if (cache === undefined || request.dryRun === true || isTry(request)) return () => {};
+    const { plan, turn, headTokens, knownTokens } = composition;
+    const handle = sentAs(scope, requestId);
+    cache.admit({
+      handle,
+      stream: streamOf(scope, request.conversationId),
+      user: userOf(scope),
+      at,
+      total: plan.totalTokens,
+      cached: plan.expectedCachedTokens,
+      known: knownTokens,
+      head: { digest: headOf(request, turn.head), tokens: headTokens },
+    });
+    return () => cache.release(handle);
+  }
+
+  /** A composed prompt's answer, and how it is stored. */
+  async #toStore(
+    working: WorkingScope,
+    request: ComposeRequest,
+    { composition, newest, requestId, at, settledAt, warnings }: ComposedPrompt,
+    drop: () => void,
+  ): Promise<Planned> {
+    const { scope, state } = working;
+    const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
+    const worker = await this.#workerFor(working, request, routable(composition, newest), at);
+    const { besideTokens = 0 } = request.destination ?? {};
+    const answer = {
+      memories,
+      plan,
+      warnings,
       grounds: { settledAt, headTokens, ...(besideTokens > 0 && { besideTokens }) },
       worker,
     };
@@ -214,7 +256,7 @@ export class PromptPlanner {
       model: modelOf(request) || null,
       plan,
       besideTokens,
-      warnings: answer.warnings,
+      warnings,
       carriedTokens: state.register.tokensOf(new Set(carriedBlocks(memories))),
     };
     return {

@@ -40,6 +40,8 @@ export interface ServiceOptions {
   readonly planning?: PlanBatch;
   /** Names of workers, where requests name none. */
   readonly workers?: readonly string[];
+  /** Default: the real ones. */
+  readonly engines?: typeof ENGINES;
   /** What prompts cost. */
   readonly engine?: EngineModel;
   /** Default: a token for every four characters. */
