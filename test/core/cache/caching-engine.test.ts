@@ -6,6 +6,7 @@ import { PredictedCache } from "../../../src/core/cache/predicted-cache.js";
 import { ResidentBlocks } from "../../../src/core/cache/resident-blocks.js";
 import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
+import { describeEngineCache } from "./engine-cache.suite.js";
 
 const handle = (name: string | number) => String(name) as CacheHandle;
 const NO_HEAD = { digest: "", tokens: 0 };
@@ -25,6 +26,8 @@ function withPrompt(counted = 0) {
   cache.admit({ ...own, handle: handle(1), at: 1, total: 1_000, cached: 0, known: 0 });
   return { engine, cache };
 }
+
+describeEngineCache("observed, without events", (engine) => new ObservedCache(engine, new PredictedCache(engine)));
 
 describe("what an engine says of its cache", () => {
   it("is the capacity until it is configured, or reports contradict it", () => {

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chooseSlot, type FreeSlot, residencyModel } from "../../../src/core/cache/residency.js";
-import { SlotCache } from "./slot-cache.js";
 import { describeResidencyModel } from "./residency.suite.js";
 import { anyPromptEvents, blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
 import { anySequence, label, labels } from "./served-sequences.js";
+import { SlotCache } from "./slot-cache.js";
 
 for (const slots of [1, 3]) describeResidencyModel(`${slots} slots`, residencyModel({ kind: "slots", slots }));
 
