@@ -10,18 +10,16 @@ export * from "./blocks/dated-memory.js";
 export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/provider-memories.js";
 export { recallKnown } from "./blocks/recall.js";
 export * from "./cache/cache-report.js";
-export * from "./cache/context-index.js";
+export {
+  ContextIndex,
+  type HeldEnd,
+  type IndexNode,
+  type PassedAnchor,
+  type ServedNode,
+  type ServedPrompt,
+} from "./cache/context-index.js";
 export { type CacheReading, type CapacityOrigin, EngineCache } from "./cache/engine-cache.js";
-export type {
-  HeldEnd,
-  IndexEntry,
-  IndexNode,
-  PassedAnchor,
-  PrefixMatch,
-  ServedNode,
-  ServedPrompt,
-  UsablePath,
-} from "./cache/prefix-forest.js";
+export { type IndexEntry, indexEntries } from "./cache/index-entries.js";
 export * from "./cache/residency.js";
 export { type BlockChain, type KvEvent, ResidentBlocks } from "./cache/resident-blocks.js";
 export * from "./cache/shared-cache.js";
@@ -83,6 +81,14 @@ export {
   type ScopeKnowledge,
   sorted,
 } from "./ordering/ordering.js";
+export {
+  type PrefixMatch,
+  searchPrefix,
+  servedAfter,
+  type UsablePath,
+  usablePaths,
+  walkGreedily,
+} from "./ordering/prefix-search.js";
 export * from "./prompt/prompt.js";
 export * from "./prompt/section.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";

@@ -2,8 +2,8 @@ import type { EngineModel } from "../cost/engine-model.js";
 import { LruMap } from "../text/collections.js";
 import { BESIDE_ERROR, type CacheReport, IN_FLIGHT_MS, stepOf } from "./cache-report.js";
 import { CapacityEvidence } from "./capacity-evidence.js";
-import { KEEPS_ALL, type ResidencyConfig, type ResidencyModel } from "./context-index.js";
 import type { CapacityOrigin, EngineCache, EngineRestart, UnderWay } from "./engine-cache.js";
+import { KEEPS_ALL, type ResidencyConfig, type ResidencyModel } from "./residency.js";
 import type { BlockChain } from "./resident-blocks.js";
 
 /*

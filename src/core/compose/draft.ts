@@ -1,5 +1,5 @@
 import type { EndedMemory, RenderedMemory, Resolution, StoredBlock } from "../blocks/context-block.js";
-import type { ResidencyModel } from "../cache/context-index.js";
+import type { ResidencyModel } from "../cache/residency.js";
 import { chooseRetention, type RetainableTurn } from "../conversation/auto-retention.js";
 import {
   Conversation,

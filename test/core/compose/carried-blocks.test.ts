@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { KEEPS_ALL } from "../../../src/core/cache/context-index.js";
+import { KEEPS_ALL } from "../../../src/core/cache/residency.js";
 import { type Composition, compose } from "../../../src/core/compose/compose.js";
 import type { ComposeInput } from "../../../src/core/compose/draft.js";
 import { ORDERING_POLICIES } from "../../../src/core/compose/policies.js";
