@@ -12,6 +12,7 @@ import {
   RecentRetrievals,
   type ScopeKnowledge,
   type TurnId,
+  usablePaths,
 } from "../src/core/index.js";
 import { orderBehind } from "../src/core/ordering/ordering.js";
 import type { ExecutedRequest } from "../src/eval/replay/replay-batch.js";
@@ -78,7 +79,7 @@ class UserScope {
     const wanted = requests.map(({ blocks }) => new Set(blocks.map(({ label }) => label)));
     return {
       key: this.key,
-      cached: index.usable(this.#anchor, wanted).map(({ labels }) => labels),
+      cached: usablePaths(index.root(this.#anchor), wanted).map(({ labels }) => labels),
       recent: [...recent.sets()].map((set) => [...set]),
     };
   }

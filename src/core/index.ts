@@ -11,20 +11,18 @@ export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/
 export { recallKnown } from "./blocks/recall.js";
 export * from "./cache/cache-report.js";
 export { type CacheReading, CachingEngine, type CapacityOrigin } from "./cache/caching-engine.js";
-export * from "./cache/context-index.js";
+export {
+  ContextIndex,
+  type HeldEnd,
+  type IndexNode,
+  type PassedAnchor,
+  type ServedNode,
+  type ServedPrompt,
+} from "./cache/context-index.js";
 export * from "./cache/engine-cache.js";
+export { type IndexEntry, indexEntries } from "./cache/index-entries.js";
 export * from "./cache/observed-cache.js";
 export * from "./cache/predicted-cache.js";
-export type {
-  HeldEnd,
-  IndexEntry,
-  IndexNode,
-  PassedAnchor,
-  PrefixMatch,
-  ServedNode,
-  ServedPrompt,
-  UsablePath,
-} from "./cache/prefix-forest.js";
 export * from "./cache/residency.js";
 export { type BlockChain, type KvEvent, ResidentBlocks } from "./cache/resident-blocks.js";
 export * from "./compose/compose.js";
@@ -85,6 +83,14 @@ export {
   type ScopeKnowledge,
   sorted,
 } from "./ordering/ordering.js";
+export {
+  type PrefixMatch,
+  searchPrefix,
+  servedAfter,
+  type UsablePath,
+  usablePaths,
+  walkGreedily,
+} from "./ordering/prefix-search.js";
 export * from "./prompt/prompt.js";
 export * from "./prompt/section.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";

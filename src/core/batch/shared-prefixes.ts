@@ -1,6 +1,6 @@
-import { ContextIndex } from "../cache/context-index.js";
-import type { WantedTokens } from "../cache/prefix-forest.js";
+import { ContextIndex, followSequence } from "../cache/context-index.js";
 import { blocksKey, orderForReuse, prefixExact, RecentRetrievals, type ScopeKnowledge } from "../ordering/ordering.js";
+import { pathTo, searchPrefix, type WantedTokens } from "../ordering/prefix-search.js";
 import { append, groupBy, smallest } from "../text/collections.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
 import type { BatchOrder, KeyGroup, NumberedBatch } from "./batch-plan.js";
@@ -62,7 +62,7 @@ class CachedPrefixes {
     const { marked } = this;
     marked.mark(blocks);
     if (limit?.blocks.every((block) => marked.has(block as Label))) return limit;
-    const { labels, tokens, searchPath } = this.#built().index.search(ANCHOR, marked);
+    const { labels, tokens, searchPath } = searchPrefix(this.#built().index.root(ANCHOR), marked);
     return { blocks: labels, tokens, path: searchPath };
   }
 
@@ -95,8 +95,8 @@ class CachedPrefixes {
   /** Child positions to the end of a served sequence: sequences that begin alike have paths that begin alike. */
   pathOf(order: readonly number[]): readonly number[] {
     const { index } = this.#built();
-    const end = index.endOf(ANCHOR, order as readonly Label[]);
-    return end === null ? [] : index.pathTo(end, 0).searchPath;
+    const { end } = followSequence(index.root(ANCHOR), order as readonly Label[]);
+    return end === null ? [] : pathTo(end, 0).searchPath;
   }
 
   /** Whether the first block of a path was cached before anything was served. */

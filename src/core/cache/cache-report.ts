@@ -58,10 +58,6 @@ export interface Correction {
 
 export const NOTHING_CORRECTED: Correction = { tokensRemoved: 0 };
 
-/** Steps in which engines count, coarsest first: OpenAI 128 tokens, vLLM blocks of 16. A report that is a multiple of neither is exact. */
-const STEPS: readonly number[] = [128, 16];
-/** For an engine known to count every token. */
-const EXACT: readonly number[] = [];
 /** Maximum tokens that a template and a section's opening add after the instructions. */
 const AFTER_HEAD = 16;
 /** Tolerance of an estimate scaled to the engine's own prompt count, as a share of the expected tokens … */
@@ -79,20 +75,29 @@ export const BESIDE_ERROR = 0.25;
 export const IN_FLIGHT_MS = 5_000;
 
 /**
+ * Tokens of the step in which an engine counted what was cached, as far as the count shows it: OpenAI's are of 128, vLLM's blocks of 16. A
+ * multiple of neither is exact.
+ */
+export function stepOf(cachedTokens: number): number {
+  return [128, 16].find((tokens) => cachedTokens % tokens === 0) ?? 1;
+}
+
+/**
  * Upper bound of what the engine held of the prompt when it served the request, in tokens of the plan: the reported tokens, plus the rest
  * of the last step, plus the estimate's tolerance.
  */
-export function reachOf({ plan }: Pick<ReportedRequest, "plan">, report: CacheReport, steps = STEPS): number {
+export function reachOf({ plan }: Pick<ReportedRequest, "plan">, report: CacheReport, isExact = false): number {
   const { cachedTokens, promptTokens } = report;
   const besideTokens = besideIn(report, plan.totalTokens);
   const isScaled = promptTokens !== null && promptTokens > 0;
   const sent = plan.totalTokens + besideTokens;
   const scale = isScaled ? sent / promptTokens : 1;
-  const step = steps.find((tokens) => cachedTokens % tokens === 0) ?? 1;
   const error = plan.expectedCachedTokens * (isScaled ? SCALED_ERROR : UNSCALED_ERROR);
   // Of a known sum, what one part is off by the scale spreads over both.
   const besideError = BESIDE_ERROR * besideTokens * (isScaled && sent > 0 ? plan.totalTokens / sent : 1);
-  return Math.max(0, (cachedTokens + step) * scale - besideTokens + besideError) + error;
+  return (
+    Math.max(0, (cachedTokens + (isExact ? 1 : stepOf(cachedTokens))) * scale - besideTokens + besideError) + error
+  );
 }
 
 /** Tokens that a report counts besides the prompt. None where half of them have no room: a model's template may leave tools out. */
@@ -120,20 +125,12 @@ export function cachedOf(report: CacheReport, total: number): number {
   return Math.round(promptTokens !== null && promptTokens > 0 ? (cachedTokens * total) / promptTokens : cachedTokens);
 }
 
-/** Tokens of the step in which an engine counted what was cached, as far as the count shows it. */
-export function stepOf(cachedTokens: number): number {
-  return STEPS.find((tokens) => cachedTokens % tokens === 0) ?? 1;
-}
-
 /** Whether the engine held nothing but the prompt's instructions although more was expected: nothing of this user's own. */
 export function hadOnlyHead(request: Omit<ReportedRequest, "leaf" | "turn" | "at">, report: CacheReport): boolean {
-  const { plan, grounds } = request;
-  const most = Math.max(plan.expectedCachedTokens * UNSCALED_ERROR, (grounds?.headTokens ?? 0) + AFTER_HEAD);
-  return (
-    plan.expectedCachedTokens > most &&
-    reachOf(request, report) < plan.expectedCachedTokens &&
-    report.cachedTokens <= most + besideIn(report, plan.totalTokens)
-  );
+  const { expectedCachedTokens: expected, totalTokens } = request.plan;
+  const most = Math.max(expected * UNSCALED_ERROR, (request.grounds?.headTokens ?? 0) + AFTER_HEAD);
+  const isMissed = expected > most && reachOf(request, report) < expected;
+  return isMissed && report.cachedTokens <= most + besideIn(report, totalTokens);
 }
 
 /**
@@ -152,7 +149,7 @@ export function takeReport(
 ): Correction {
   const { leaf, turn, at, plan, grounds } = request;
   const held = index.tokens;
-  const reach = reachOf(request, report, isExact ? EXACT : STEPS);
+  const reach = reachOf(request, report, isExact);
   if (reach < plan.expectedCachedTokens) {
     const isEmpty = report.cachedTokens === 0 || (again && hadOnlyHead(request, report));
     index.miss(leaf, turn, isEmpty ? 0 : reach, grounds?.settledAt ?? at - IN_FLIGHT_MS);

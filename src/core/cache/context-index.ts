@@ -1,114 +1,265 @@
 /*
  * context-index: what an engine's prefix cache should hold, per scope: the served sequences of blocks, a radix tree per anchor (the digest
  * of the prompt before the blocks), linked to a forest.
- * Enters: served prompts, evictions, the engine's reports, time. Leaves: how much of a sequence should be cached, and the best path through
- * a set of blocks. Residency models say what an engine evicts by itself.
+ * Enters: served prompts, evictions, the engine's reports, time. Leaves: how much of a sequence should be cached, and the nodes for searches
+ * (`core/ordering/prefix-search.ts`). Residency models (`residency.ts`) say what an engine evicts by itself.
  */
 
-import { append, type RowChanges } from "../text/collections.js";
-import type { Digest, Label, NodeId, TurnId } from "../text/ids.js";
-import {
-  type BlockTokens,
-  checkForest,
-  depthOf,
-  followSequence,
-  type HeldEnd,
-  type IndexEntry,
-  type IndexNode,
-  isLeaf,
-  type PassedAnchor,
-  type Place,
-  PrefixForest,
-  type PrefixMatch,
-  pathTo,
-  placesAfter,
-  type ServedNode,
-  type ServedPrompt,
-  searchPrefix,
-  servedAfter,
-  type UsablePath,
-  upToAnchor,
-  usablePaths,
-  type WantedTokens,
-  walkGreedily,
-} from "./prefix-forest.js";
+import { append, ChangedRows, type RowChanges } from "../text/collections.js";
+import type { Digest, Label, NodeId } from "../text/ids.js";
 
-const NO_MATCH: PrefixMatch = { labels: [], tokens: 0, searchPath: [] };
+/**
+ * A node of the context index, as stored. The index is a radix tree over *served sequences*: a node stands for the blocks from its anchor's
+ * root to itself, in the order an engine has seen them, after the prompt prefix that the anchor identifies.
+ */
+export interface IndexNode {
+  readonly id: NodeId;
+  /**
+   * The node that this one extends. On an anchor's root: the end of the earlier turn whose whole prompt is a prefix of this root's; null
+   * for none. So an engine that holds a node holds all its ancestors.
+   */
+  readonly parent: NodeId | null;
+  /** Digest of the prompt before the blocks; only on an anchor's root. */
+  readonly anchor: Digest | null;
+  /** Blocks between the parent and this node; empty only on an anchor's root. */
+  readonly run: readonly Label[];
+  /** Child position under the parent, never reused; search paths consist of these. */
+  readonly position: number;
+  /** Position of the next new child. */
+  readonly nextPosition: number;
+  /** Requests that passed through this node or ended here. */
+  readonly uses: number;
+  /** Requests that ended here and are not evicted. */
+  readonly live: number;
+  /** The scope's request counter at the last use: a logical clock. */
+  readonly lastUsed: number;
+  /** Time of the last use, in milliseconds since the epoch; 0: not known. */
+  readonly usedAt: number;
+  /**
+   * Tokens that belong to no block. On an anchor's root: the prompt before the blocks. On another node: the rest of the prompt (question,
+   * annotations) of the last request that ended here.
+   */
+  readonly tokens: number;
+}
+
+/** A node in memory, read-only: its row, linked to the nodes before and after it. */
+export interface ServedNode {
+  readonly row: IndexNode;
+  /** Null on an anchor's root. */
+  readonly parent: ServedNode | null;
+  /** The next less recently used node after the same anchor. */
+  readonly staler: ServedNode | null;
+  /** By the first block of their run, so that a search need not visit all children. */
+  readonly children: ReadonlyMap<Label, ServedNode>;
+  /** Tokens of its run's blocks. */
+  readonly runTokens: number;
+  /** Scratch of the running search; meaningless otherwise. */
+  mark: number;
+}
+
+/** What is known of a served prompt besides its blocks. Tokens are estimates of the configured counter. */
+export interface ServedPrompt {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** The end of the earlier turn whose whole prompt is a prefix of this one; null for none. */
+  readonly follows: NodeId | null;
+  /** Tokens before the blocks, the section's opening included. */
+  readonly tokensBefore: number;
+  /** Tokens after the blocks. */
+  readonly tokensBehind: number;
+}
+
 const NOTHING_ELSE: ServedPrompt = { at: 0, follows: null, tokensBefore: 0, tokensBehind: 0 };
+
+/** A node where the blocks of prompts that should be cached end. */
+export interface HeldEnd {
+  readonly id: NodeId;
+  /** How many prompts ended here. */
+  readonly live: number;
+  readonly lastUsed: number;
+  /** Tokens of the whole prompt that ended here last. */
+  readonly tokens: number;
+}
+
+/** An anchor of a prompt, and the prompt's blocks right after it. */
+export interface PassedAnchor {
+  readonly anchor: Digest;
+  readonly labels: readonly Label[];
+}
+
+/** Shared by all nodes that have none, as most: tables of their own would be half of an index's memory. Never written. */
+const NO_CHILDREN = new Map<Label, TreeNode>();
+const NO_CONTINUATIONS = new Set<TreeNode>();
+
+/** A node with the links that the index maintains. */
+class TreeNode implements ServedNode {
+  /**
+   * Neighbours in the list of its anchor's nodes by last use, which the root heads, most recent first; nodes used by one request from the
+   * root down. So parents come before children, and a pass over the list can build each node's result on its parent's.
+   */
+  fresher: TreeNode | null = null;
+  staler: TreeNode | null = null;
+  children = NO_CHILDREN;
+  /** Anchors' roots whose prefix is a whole prompt that ended here. */
+  continuations = NO_CONTINUATIONS;
+  /** Its own tokens as last added to the index's. */
+  weight = 0;
+  mark = 0;
+
+  constructor(
+    readonly row: { -readonly [K in keyof IndexNode]: IndexNode[K] },
+    /** The node that this one extends; the row's `parent`. */
+    public above: TreeNode | null,
+    public runTokens: number,
+  ) {}
+
+  get parent(): TreeNode | null {
+    return this.row.anchor === null ? this.above : null;
+  }
+
+  /** Whether nothing that is served extends this node's prefix. */
+  get isLeaf(): boolean {
+    return this.children.size === 0 && this.continuations.size === 0;
+  }
+
+  /** The nodes that directly extend this one's prefix. */
+  *extensions(): Generator<TreeNode, void, undefined> {
+    yield* this.children.values();
+    yield* this.continuations;
+  }
+
+  /** The nodes from this one up to its anchor's root, inclusive. */
+  toRoot(): TreeNode[] {
+    const nodes: TreeNode[] = [this];
+    for (let node = this.parent; node !== null; node = node.parent) nodes.push(node);
+    return nodes;
+  }
+
+  /** Tokens from the start of the prompt to the end of the node's blocks. */
+  get depth(): number {
+    let tokens = 0;
+    for (let node: TreeNode | null = this; node !== null; node = node.parent)
+      tokens += node.row.anchor === null ? node.runTokens : node.row.tokens;
+    return tokens;
+  }
+
+  /**
+   * The cached tokens that this node adds to its parent's prefix; the sum over a tree counts every prefix once. For an anchor's root: its
+   * prefix less the prompt's blocks that it extends. For another node: its blocks, plus the text after them if no prompt extends it. The
+   * text after the blocks counts only for the last request that ended here.
+   */
+  get ownTokens(): number {
+    const { row, above, runTokens, continuations } = this;
+    if (row.anchor === null) return runTokens + (continuations.size === 0 ? row.tokens : 0);
+    return above === null ? row.tokens : Math.max(0, row.tokens - above.depth);
+  }
+
+  /** Adds this node to those that extend the one above. */
+  link(): void {
+    const { row, above } = this;
+    if (above === null) return;
+    if (row.anchor === null) {
+      if (above.children === NO_CHILDREN) above.children = new Map();
+      above.children.set(row.run[0] as Label, this);
+    } else {
+      if (above.continuations === NO_CONTINUATIONS) above.continuations = new Set();
+      above.continuations.add(this);
+    }
+  }
+
+  /** Moves this node right after a more recently used one in the list by last use. O(1), because it runs for every node that a request uses. */
+  listAfter(fresher: TreeNode): void {
+    this.unlist();
+    this.fresher = fresher;
+    this.staler = fresher.staler;
+    if (this.staler !== null) this.staler.fresher = this;
+    fresher.staler = this;
+  }
+
+  unlist(): void {
+    if (this.fresher !== null) this.fresher.staler = this.staler;
+    if (this.staler !== null) this.staler.fresher = this.fresher;
+  }
+}
+
+/** These nodes and all that extend them, breadth first: each after its ancestors. */
+function withExtensions(tops: Iterable<TreeNode>): TreeNode[] {
+  const nodes = [...tops];
+  for (const node of nodes) append(nodes, node.extensions());
+  return nodes;
+}
 
 /**
  * The context index of one scope (docs/internals/algorithms.md, "The context index"): which block sequences an engine's prefix cache should
  * hold. Mutable; changes are drained as rows; reads no clock. Holds at most `maxNodes` nodes: beyond that it evicts least recently used
  * leaves, a tenth of the nodes at a time. Everything else leaves by a residency model or an engine's report.
+ *
+ * A node is never older than its descendants. Using a turn of a long conversation refreshes all turns before it; instead of writing each of
+ * their rows, loading derives the time from the descendants, and removing a descendant writes its parent's row.
  */
 export class ContextIndex {
-  readonly #forest: PrefixForest;
+  /** LRU order; within one request, descendants before ancestors. Each pass over it evicts the oldest first. */
+  readonly #nodes = new Map<NodeId, TreeNode>();
+  readonly #roots = new Map<Digest, TreeNode>();
+  readonly #changes = new ChangedRows<NodeId>();
+  #nextId: number;
+  #labelBound = 0;
+  #tokens = 0;
 
   /** @param blockTokens tokens of a block; default: 0 for every block */
   constructor(
-    nodes: readonly IndexNode[],
+    rows: readonly IndexNode[],
     nextId: number,
     private readonly maxNodes: number,
-    blockTokens: BlockTokens = () => 0,
+    private readonly blockTokens: (label: Label) => number = () => 0,
   ) {
-    this.#forest = new PrefixForest(nodes, nextId, blockTokens);
+    this.#nextId = nextId;
+    const nodes = new Map(rows.map((row) => [row.id, this.#nodeOf({ ...row }, null)]));
+    for (const node of nodes.values()) {
+      const { id, parent, anchor } = node.row;
+      if (parent !== null) {
+        node.above = nodes.get(parent) ?? null;
+        if (node.above === null) throw new Error(`context index: node ${id} has no parent`);
+      }
+      if (anchor !== null) this.#roots.set(anchor, node);
+    }
+    for (const node of nodes.values()) node.link();
+    const loaded = withExtensions(this.#tops()).reverse();
+    if (loaded.length !== nodes.size) throw new Error("context index: nodes go on from each other in a circle");
+    for (const { row, above } of loaded) {
+      if (above === null) continue;
+      above.row.lastUsed = Math.max(above.row.lastUsed, row.lastUsed);
+      above.row.usedAt = Math.max(above.row.usedAt, row.usedAt);
+    }
+    for (const node of loaded.sort((a, b) => a.row.lastUsed - b.row.lastUsed)) {
+      this.#nodes.set(node.row.id, node);
+      if (node.parent !== null) node.listAfter(node.toRoot().at(-1) as TreeNode);
+    }
+    this.#weighAll();
   }
 
   get size(): number {
-    return this.#forest.places.size;
+    return this.#nodes.size;
   }
 
   /** Tokens of an engine's cache that holds the whole index, each prefix once; estimated. */
   get tokens(): number {
-    return this.#forest.tokens;
+    return this.#tokens;
   }
 
   /** The id of the next new node; stored, so that ids are never reused. */
   get nextId(): number {
-    return this.#forest.nextId;
-  }
-
-  /** Whether some request after this anchor should still be cached, and so the prompt's prefix before the blocks. */
-  hasAnchor(anchor: Digest): boolean {
-    return this.#forest.anchors.has(anchor);
-  }
-
-  /** How many leading blocks of a sequence should be cached after the anchor, in this order. */
-  heldBlocks(anchor: Digest, sequence: readonly Label[]): number {
-    return followSequence(this.#forest.anchors.get(anchor), sequence).held;
-  }
-
-  /** The blocks that should be cached right after this sequence, and the anchor. */
-  servedAfter(anchor: Digest, sequence: readonly Label[]): Pick<ReadonlySet<Label>, "has"> {
-    return servedAfter(this.#forest.anchors.get(anchor), sequence);
-  }
-
-  /** The node where exactly this sequence ends; null for none. */
-  endOf(anchor: Digest, sequence: readonly Label[]): NodeId | null {
-    return followSequence(this.#forest.anchors.get(anchor), sequence).end?.row.id ?? null;
-  }
-
-  /** The served path after `anchor` with the most tokens among those whose every block is wanted; exact, see {@link searchPrefix}. */
-  search(anchor: Digest, wanted: WantedTokens): PrefixMatch {
-    const root = this.#forest.anchors.get(anchor);
-    const found = root === undefined ? null : searchPrefix(root, wanted);
-    return found === null ? NO_MATCH : { ...pathTo(found.node, found.taken), tokens: found.tokens };
-  }
-
-  /** What requests for these blocks can use of the sequences served after `anchor`, least recently used first; see {@link usablePaths}. */
-  usable(anchor: Digest, requests: Iterable<ReadonlySet<Label>>): UsablePath[] {
-    const root = this.#forest.anchors.get(anchor);
-    return root === undefined ? [] : usablePaths(root, requests);
-  }
-
-  /** A greedy walk from the anchor along wanted blocks, see {@link walkGreedily}. */
-  walk(anchor: Digest, wanted: ReadonlySet<Label>): Omit<PrefixMatch, "tokens"> {
-    return walkGreedily(this.root(anchor), wanted);
+    return this.#nextId;
   }
 
   /** Exclusive upper bound of all labels that it ever held. */
   get labelBound(): number {
-    return this.#forest.labelBound;
+    return this.#labelBound;
+  }
+
+  /** Whether some request after this anchor should still be cached, and so the prompt's prefix before the blocks. */
+  hasAnchor(anchor: Digest): boolean {
+    return this.#roots.has(anchor);
   }
 
   /**
@@ -116,14 +267,44 @@ export class ContextIndex {
    * used first and parents before children.
    */
   root(anchor: Digest): ServedNode | undefined {
-    return this.#forest.anchors.get(anchor);
+    return this.#roots.get(anchor);
   }
 
-  /** The blocks from the anchor to a node, with the first `taken` blocks of its own run. */
-  pathTo(id: NodeId, taken: number): Omit<PrefixMatch, "tokens"> {
-    const place = this.#forest.places.get(id);
-    if (place === undefined) throw new Error(`context index: no node ${id}`);
-    return pathTo(place, taken);
+  /** The roots of all anchors. */
+  roots(): Iterable<ServedNode> {
+    return this.#roots.values();
+  }
+
+  /** How many leading blocks of a sequence should be cached after the anchor, in this order. */
+  heldBlocks(anchor: Digest, sequence: readonly Label[]): number {
+    return followSequence(this.root(anchor), sequence).held;
+  }
+
+  /** The node where exactly this sequence ends; null for none. */
+  endOf(anchor: Digest, sequence: readonly Label[]): NodeId | null {
+    return followSequence(this.root(anchor), sequence).end?.row.id ?? null;
+  }
+
+  /** The ends of the prompts that should be cached, least recently used first; prompts with the same end are one entry. */
+  *ends(): Generator<HeldEnd, void, undefined> {
+    for (const node of this.#nodes.values()) {
+      const { id, anchor, live, lastUsed, tokens } = node.row;
+      if (live > 0) yield { id, live, lastUsed, tokens: node.depth + (anchor === null ? tokens : 0) };
+    }
+  }
+
+  /** How many prompts that should be cached end at a node. */
+  heldAt(id: NodeId): number {
+    return this.#nodes.get(id)?.row.live ?? 0;
+  }
+
+  /** The anchors of a prompt that ends at a node, each with the blocks after it, last anchor first. */
+  *wayTo(id: NodeId): Generator<PassedAnchor, void, undefined> {
+    for (let node = this.#nodes.get(id) ?? null; node !== null; ) {
+      const [root, ...after] = node.toRoot().reverse() as [TreeNode, ...TreeNode[]];
+      yield { anchor: root.row.anchor as Digest, labels: after.flatMap(({ row }) => row.run) };
+      node = root.above;
+    }
   }
 
   /**
@@ -131,76 +312,80 @@ export class ContextIndex {
    * node where the sequence ends, to be stored with the request for eviction and feedback.
    */
   insert(anchor: Digest, sequence: readonly Label[], now: number, prompt: ServedPrompt = NOTHING_ELSE): NodeId {
-    const forest = this.#forest;
-    const follows = prompt.follows === null ? undefined : forest.places.get(prompt.follows);
-    let place = forest.anchors.get(anchor) ?? forest.add(follows ?? null, anchor, [], 0, prompt.tokensBefore);
-    if (place.row.tokens === 0) forest.setTokensBefore(place, prompt.tokensBefore);
-    let at = 0;
-    while (at < sequence.length) {
-      const child = place.children.get(sequence[at] as Label);
-      if (child === undefined) {
-        place = forest.add(place, null, sequence.slice(at), place.row.nextPosition++);
-        at = sequence.length;
-      } else {
-        const { run } = child.row;
-        let same = 0;
-        while (same < run.length && at + same < sequence.length && run[same] === sequence[at + same]) same++;
-        place = same === run.length ? child : forest.split(child, same);
-        at += same;
-      }
+    const follows = prompt.follows === null ? undefined : this.#nodes.get(prompt.follows);
+    let node = this.#roots.get(anchor) ?? this.#add(follows ?? null, anchor, [], 0, prompt.tokensBefore);
+    if (node.row.tokens === 0 && prompt.tokensBefore !== 0) {
+      node.row.tokens = prompt.tokensBefore;
+      this.#changes.written(node.row.id);
+      // Affects the weight of every prompt that extends this one.
+      this.#weighAll();
     }
-    if (place.row.anchor === null) forest.setTokensAfter(place, prompt.tokensBehind);
-    forest.use(place, now, prompt.at);
-    forest.countLive(place, 1);
-    this.#trim(place);
-    return place.row.id;
+    for (let at = 0; at < sequence.length; ) {
+      const child = node.children.get(sequence[at] as Label);
+      if (child === undefined) {
+        node = this.#add(node, null, sequence.slice(at), node.row.nextPosition++);
+        break;
+      }
+      const { run } = child.row;
+      let same = 0;
+      while (same < run.length && at + same < sequence.length && run[same] === sequence[at + same]) same++;
+      node = same === run.length ? child : this.#split(child, same);
+      at += same;
+    }
+    const { row } = node;
+    this.#update(node, { live: row.live + 1, tokens: row.anchor === null ? prompt.tokensBehind : row.tokens });
+    this.#use(node, now, prompt.at);
+    this.#trim(node);
+    return row.id;
   }
 
   /** The engine evicted one request that ended at this node. Prunes upwards; O(height). False: already gone. */
   evict(id: NodeId): boolean {
-    const place = this.#forest.places.get(id);
-    if (place === undefined || place.row.live === 0) return false;
-    this.#forest.countLive(place, -1);
-    if (place.row.live === 0 && place.row.anchor === null) this.#forest.setTokensAfter(place, 0);
-    this.#forest.prune(place);
+    const node = this.#nodes.get(id);
+    if (node === undefined || node.row.live === 0) return false;
+    const { live, anchor, tokens } = node.row;
+    this.#update(node, { live: live - 1, tokens: live === 1 && anchor === null ? 0 : tokens });
+    this.#prune(node);
     return true;
   }
 
   /** Removes blocks whose text was forgotten, and everything after them: it can never match again. */
   forget(labels: ReadonlySet<Label>): void {
-    const forest = this.#forest;
-    const parents: Place[] = [];
-    const pending = [...forest.tops()];
-    for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
-      const cut = place.row.run.findIndex((label) => labels.has(label));
+    const parents: TreeNode[] = [];
+    const pending = [...this.#tops()];
+    for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
+      const { run, live } = node.row;
+      const cut = run.findIndex((label) => labels.has(label));
       if (cut < 0) {
-        append(pending, placesAfter(place));
+        append(pending, node.extensions());
         continue;
       }
-      for (const next of [...placesAfter(place)]) forest.removeBranch(next);
-      if (cut > 0 && place.row.live > 0) forest.shorten(place, cut);
+      for (const next of [...node.extensions()]) this.#removeBranch(next);
+      if (cut > 0 && live > 0) this.#update(node, { run: run.slice(0, cut), tokens: 0 });
       else {
-        forest.removeBranch(place);
-        if (place.above !== null) parents.push(place.above);
+        this.#removeBranch(node);
+        if (node.above !== null) parents.push(node.above);
       }
     }
-    this.#prune(parents);
+    this.#pruneAll(parents);
   }
 
   /** Evicts what was last used at or before `time`, in milliseconds. A prefix counts as used whenever anything after it is. */
   dropUnusedSince(time: number): void {
-    // `places` is in LRU order, here and below: each pass evicts the oldest first.
-    for (const place of this.#forest.places.values()) {
-      if (place.row.usedAt <= time && isLeaf(place)) this.#forest.cut(place);
-    }
+    for (const node of this.#nodes.values()) if (node.row.usedAt <= time && node.isLeaf) this.#cut(node);
   }
 
   /** Evicts least recently used leaves, block by block from their ends, until at most so many tokens are left. */
   dropToFit(tokens: number): void {
-    const forest = this.#forest;
-    for (const place of forest.places.values()) {
-      if (forest.tokens <= tokens) return;
-      if (isLeaf(place)) forest.cutBack(place, forest.tokens - tokens);
+    for (const node of this.#nodes.values()) {
+      if (this.#tokens <= tokens) return;
+      if (!node.isLeaf) continue;
+      const { run } = node.row;
+      let left = this.#tokens - node.row.tokens;
+      let length = run.length;
+      while (left > tokens && length > 0) left -= this.blockTokens(run[--length] as Label);
+      if (length === 0) this.#cut(node);
+      else this.#update(node, { run: run.slice(0, length), tokens: 0 });
     }
   }
 
@@ -211,28 +396,27 @@ export class ContextIndex {
    * not have been written yet when the request arrived: the miss says nothing about it.
    */
   miss(id: NodeId, clock: number, tokens: number, settled: number): void {
-    const forest = this.#forest;
-    const end = forest.places.get(id);
+    const end = this.#nodes.get(id);
     if (end === undefined) return;
-    const parents: Place[] = [];
+    const parents: TreeNode[] = [];
     let gone = tokens === 0 ? clock - 1 : 0;
-    let served: Place | null = null;
-    for (let place: Place | null = end; place !== null && depthOf(place) > tokens; place = place.above) {
-      const pending = [...placesAfter(place)].filter((next) => next !== served);
+    let served: TreeNode | null = null;
+    for (let node: TreeNode | null = end; node !== null && node.depth > tokens; node = node.above) {
+      const pending = [...node.extensions()].filter((next) => next !== served);
       for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-        if (next.row.lastUsed >= clock || next.row.usedAt > settled) append(pending, placesAfter(next));
+        if (next.row.lastUsed >= clock || next.row.usedAt > settled) append(pending, next.extensions());
         else {
           gone = Math.max(gone, next.row.lastUsed);
-          forest.removeBranch(next);
+          this.#removeBranch(next);
           if (next.above !== null) parents.push(next.above);
         }
       }
-      served = place;
+      served = node;
     }
-    this.#prune(parents);
-    for (const place of forest.places.values()) {
-      if (place.row.lastUsed > gone) return;
-      if (isLeaf(place) && place.row.usedAt <= settled) forest.cut(place);
+    this.#pruneAll(parents);
+    for (const node of this.#nodes.values()) {
+      if (node.row.lastUsed > gone) return;
+      if (node.isLeaf && node.row.usedAt <= settled) this.#cut(node);
     }
   }
 
@@ -241,238 +425,229 @@ export class ContextIndex {
    * the node.
    */
   refresh(id: NodeId, clock: number, at: number): void {
-    const end = this.#forest.places.get(id);
-    if (end !== undefined && end.row.lastUsed === clock) this.#forest.refresh(end, at);
-  }
-
-  /** The ends of the prompts that should be cached, least recently used first; prompts with the same end are one entry. */
-  *ends(): Generator<HeldEnd, void, undefined> {
-    for (const place of this.#forest.places.values()) {
-      const { id, live, lastUsed, tokens } = place.row;
-      if (live > 0) yield { id, live, lastUsed, tokens: depthOf(place) + (place.row.anchor === null ? tokens : 0) };
-    }
-  }
-
-  /** How many prompts that should be cached end at a node. */
-  heldAt(id: NodeId): number {
-    return this.#forest.places.get(id)?.row.live ?? 0;
-  }
-
-  /** The anchors of a prompt that ends at a node, each with the blocks after it, last anchor first. */
-  *wayTo(id: NodeId): Generator<PassedAnchor, void, undefined> {
-    let place: Place | null = this.#forest.places.get(id) ?? null;
-    while (place !== null) {
-      const steps = [...upToAnchor(place)];
-      const root = steps.at(-1) as Place;
-      if (root.row.anchor === null) throw new Error(`context index: node ${id} has no anchor`);
-      yield { anchor: root.row.anchor, labels: steps.reverse().flatMap(({ row }) => row.run) };
-      place = root.above;
-    }
-  }
-
-  /** Every node with its search path, parents before children, at most `limit`. */
-  entries(limit: number): IndexEntry[] {
-    const entries: IndexEntry[] = [];
-    const totals = new Map<Place, number>();
-    const pending = [...this.#forest.anchors.values()].reverse();
-    for (let place = pending.pop(); place !== undefined && entries.length < limit; place = pending.pop()) {
-      const { id, uses, live, lastUsed, usedAt, run } = place.row;
-      const tokens = place.parent === null ? place.row.tokens : place.runTokens;
-      const totalTokens = tokens + (place.parent === null ? 0 : (totals.get(place.parent) ?? 0));
-      totals.set(place, totalTokens);
-      entries.push({ id, ...pathTo(place, run.length), uses, live, lastUsed, usedAt, tokens, totalTokens });
-      append(
-        pending,
-        [...place.children.values()].sort((a, b) => b.row.position - a.row.position),
-      );
-    }
-    return entries;
+    const end = this.#nodes.get(id);
+    if (end === undefined || end.row.lastUsed !== clock) return;
+    for (const { row } of end.toRoot()) if (row.usedAt < at) this.#changes.written(row.id);
+    for (let node: TreeNode | null = end; node !== null; node = node.above)
+      node.row.usedAt = Math.max(node.row.usedAt, at);
   }
 
   /** Returns and resets what changed since the last call. */
   drain(): RowChanges<NodeId, IndexNode> {
-    return this.#forest.drain();
+    return this.#changes.drain((id) => {
+      const node = this.#nodes.get(id);
+      return node && { ...node.row };
+    });
   }
 
-  /** All nodes, as stored, by id; later changes do not reach them. */
+  /** All nodes, as stored, by id; later changes do not reach them. Their times of use are those that loading older rows derives. */
   stored(): IndexNode[] {
-    return this.#forest.stored();
+    return Array.from(this.#nodes.values(), ({ row }) => ({ ...row })).sort((a, b) => a.id - b.id);
   }
 
-  /** Throws if an invariant is broken; for tests, and for checking stored rows. */
+  /** Throws if stored rows break a rule of the tree. */
   check(): void {
-    checkForest(this.#forest, this.maxNodes);
+    if (this.size > this.maxNodes) throw new Error(`${this.size} nodes, more than ${this.maxNodes}`);
+    for (const { row, parent, isLeaf, children, continuations } of this.#nodes.values()) {
+      const { id, anchor, run, live } = row;
+      if (anchor === null && parent === null)
+        throw new Error(`node ${id}: an anchor belongs to a root and to nothing else`);
+      if ((anchor !== null) !== (run.length === 0)) throw new Error(`node ${id}: only a root has no blocks`);
+      if (live === 0 && isLeaf) throw new Error(`node ${id}: dead leaf`);
+      if (anchor === null && live === 0 && children.size === 1 && continuations.size === 0)
+        throw new Error(`node ${id}: unary chain`);
+      if (parent !== null && row.position >= parent.row.nextPosition)
+        throw new Error(`node ${id}: position was never given`);
+    }
   }
 
-  /** Beyond `maxNodes`, evicts a tenth of the nodes, but never the sequence that is being served (`spared`). */
-  #trim(spared: Place): void {
-    const { places } = this.#forest;
-    if (places.size <= this.maxNodes) return;
-    const target = Math.floor(this.maxNodes * 0.9);
-    for (const place of places.values()) {
-      if (places.size <= target) return;
-      if (isLeaf(place) && place !== spared) this.#forest.cut(place);
-    }
-    if (places.size > target) this.#dropOldestTurns(spared, target);
+  #nodeOf(row: IndexNode, above: TreeNode | null): TreeNode {
+    for (const label of row.run) if (label >= this.#labelBound) this.#labelBound = label + 1;
+    return new TreeNode(row, above, this.#tokensOf(row.run));
   }
 
-  /** Drops the oldest turns of a prompt that alone takes more than `most` nodes: their anchors leave the index. */
-  #dropOldestTurns(end: Place, most: number): void {
-    let kept = 0;
-    let first = end;
-    for (let place: Place | null = end; place !== null; place = first.above) {
-      const own = [...upToAnchor(place)];
-      if (kept > 0 && kept + own.length > most) break;
-      kept += own.length;
-      first = own.at(-1) as Place;
+  #tokensOf(run: readonly Label[]): number {
+    return run.reduce((tokens, label) => tokens + this.blockTokens(label), 0);
+  }
+
+  /** After a change of what the node adds to the index's tokens. */
+  #weigh(node: TreeNode): void {
+    const { ownTokens } = node;
+    this.#tokens += ownTokens - node.weight;
+    node.weight = ownTokens;
+  }
+
+  #weighAll(): void {
+    for (const node of this.#nodes.values()) this.#weigh(node);
+  }
+
+  /** Anchors' roots that extend no other prompt. */
+  *#tops(): Generator<TreeNode, void, undefined> {
+    for (const root of this.#roots.values()) if (root.above === null) yield root;
+  }
+
+  /** Changes a node's row. Its descendants' own tokens must not depend on that. */
+  #update(node: TreeNode, row: Partial<IndexNode>): void {
+    Object.assign(node.row, row);
+    if (row.run !== undefined) node.runTokens = this.#tokensOf(row.run);
+    this.#weigh(node);
+    this.#changes.written(node.row.id);
+  }
+
+  #add(above: TreeNode | null, anchor: Digest | null, run: readonly Label[], position: number, tokens = 0): TreeNode {
+    const id = this.#nextId++ as NodeId;
+    const unused = { nextPosition: 0, uses: 0, live: 0, lastUsed: 0, usedAt: 0 };
+    const node = this.#nodeOf({ id, parent: above?.row.id ?? null, anchor, run, position, tokens, ...unused }, above);
+    this.#nodes.set(id, node);
+    if (anchor !== null) this.#roots.set(anchor, node);
+    node.link();
+    this.#weigh(node);
+    if (above !== null) this.#weigh(above);
+    this.#changes.written(id);
+    return node;
+  }
+
+  /** Inserts a node with the first `length` blocks between `node` and its parent; `node` keeps its id and descendants. */
+  #split(node: TreeNode, length: number): TreeNode {
+    const { run, position, uses, lastUsed, usedAt } = node.row;
+    const upper = this.#add(node.above, null, run.slice(0, length), position);
+    Object.assign(upper.row, { nextPosition: 1, uses, lastUsed, usedAt });
+    node.above = upper;
+    this.#update(node, { parent: upper.row.id, position: 0, run: run.slice(length) });
+    node.link();
+    return upper;
+  }
+
+  /** Records that a request that ended at `end` used it and its ancestors, at logical time `clock` and `at` in milliseconds. */
+  #use(end: TreeNode, clock: number, at: number): void {
+    for (let node: TreeNode | null = end; node !== null; ) {
+      const path = node.toRoot();
+      const root = path.at(-1) as TreeNode;
+      for (const each of path) {
+        const { row } = each;
+        // From the end up, so that the list has them from the root down.
+        if (each !== root) each.listAfter(root);
+        row.lastUsed = clock;
+        row.usedAt = Math.max(row.usedAt, at);
+        this.#nodes.delete(row.id);
+        this.#nodes.set(row.id, each);
+        if (node === end) {
+          row.uses++;
+          this.#changes.written(row.id);
+        }
+      }
+      node = root.above;
     }
-    let top = first.above;
-    if (top === null) return;
-    this.#forest.cutAbove(first);
-    while (top.above !== null) top = top.above;
-    this.#forest.removeBranch(top);
+  }
+
+  /** Removes a leaf with the requests that ended there, and the ancestors that die with it. */
+  #cut(leaf: TreeNode): void {
+    leaf.row.live = 0;
+    this.#prune(leaf);
+  }
+
+  /** Removes a dead leaf and the ancestors that die with it; joins a node that is left with one child and no own requests to that child. */
+  #prune(from: TreeNode): void {
+    let node: TreeNode | null = from;
+    while (node !== null && node.row.live === 0 && node.isLeaf) {
+      const { above }: TreeNode = node;
+      this.#remove(node);
+      node = above;
+    }
+    if (node === null || node.row.anchor !== null || node.row.live > 0 || node.continuations.size > 0) return;
+    const [child] = node.children.values();
+    if (node.children.size === 1 && child !== undefined) this.#join(node, child);
   }
 
   /** Comes after all cuts: pruning joins a node with its only child, and the result must not depend on which branch was cut first. */
-  #prune(parents: readonly Place[]): void {
-    const { places } = this.#forest;
-    for (const place of parents) if (places.get(place.row.id) === place) this.#forest.prune(place);
+  #pruneAll(parents: readonly TreeNode[]): void {
+    for (const node of parents) if (this.#nodes.get(node.row.id) === node) this.#prune(node);
+  }
+
+  #join(node: TreeNode, child: TreeNode): void {
+    const { run, position, parent } = node.row;
+    child.above = node.above;
+    this.#update(child, { parent, position, run: [...run, ...child.row.run] });
+    child.link();
+    this.#drop(node);
+  }
+
+  /** Removes a node and its descendants; the caller prunes the ancestors. */
+  #removeBranch(top: TreeNode): void {
+    for (const node of withExtensions([top]).reverse()) this.#remove(node);
+  }
+
+  #remove(node: TreeNode): void {
+    const { row, above } = node;
+    if (row.anchor === null) above?.children.delete(row.run[0] as Label);
+    else {
+      this.#roots.delete(row.anchor);
+      above?.continuations.delete(node);
+      if (above !== null) this.#weigh(above);
+    }
+    this.#drop(node);
+  }
+
+  /** Drops a node that nothing extends any more. Its row carried its parent's last use: now the parent's own row has to be written. */
+  #drop(node: TreeNode): void {
+    const { row, above, weight } = node;
+    node.unlist();
+    this.#tokens -= weight;
+    this.#nodes.delete(row.id);
+    this.#changes.removed(row.id);
+    if (above !== null) this.#changes.written(above.row.id);
+  }
+
+  /** Beyond `maxNodes`, evicts a tenth of the nodes, but never the sequence that is being served (`spared`). */
+  #trim(spared: TreeNode): void {
+    if (this.size <= this.maxNodes) return;
+    const target = Math.floor(this.maxNodes * 0.9);
+    for (const node of this.#nodes.values()) {
+      if (this.size <= target) return;
+      if (node.isLeaf && node !== spared) this.#cut(node);
+    }
+    if (this.size > target) this.#dropOldestTurns(spared, target);
+  }
+
+  /** Drops the oldest turns of a prompt that alone takes more than `most` nodes: their anchors leave the index. */
+  #dropOldestTurns(end: TreeNode, most: number): void {
+    let kept = 0;
+    let first = end;
+    for (let node: TreeNode | null = end; node !== null; node = first.above) {
+      const path = node.toRoot();
+      if (kept > 0 && kept + path.length > most) break;
+      kept += path.length;
+      first = path.at(-1) as TreeNode;
+    }
+    let top = first.above;
+    if (top === null) return;
+    top.continuations.delete(first);
+    first.above = null;
+    first.row.parent = null;
+    this.#changes.written(first.row.id);
+    while (top.above !== null) top = top.above;
+    this.#removeBranch(top);
+    this.#weigh(first);
   }
 }
 
-/** How long, and how much of one user, an engine's prefix cache is assumed to keep. */
-export type ResidencyConfig =
-  /** Everything until an eviction names it or an engine's report misses it. */
-  | { readonly kind: "all" }
-  /** Each prefix for so many milliseconds after its last use, as hosted engines do. */
-  | { readonly kind: "ttl"; readonly ttlMs: number }
-  /** So many tokens with LRU eviction, as vLLM and SGLang do (RAGBoost's eviction by tokens). */
-  | { readonly kind: "capacity"; readonly tokens: number }
-  | { readonly kind: "ttl-and-capacity"; readonly ttlMs: number; readonly tokens: number }
-  /** The last prompt of each of so many slots, as llama.cpp does: a prompt replaces another one. */
-  | { readonly kind: "slots"; readonly slots: number };
-
 /**
- * What an engine is assumed to have evicted without saying so. Asked before each request is planned. Named evictions and engines' reports
- * correct the index under any model. No model restores what left: only a served request adds a prefix. Every model passes
- * `test/core/cache/residency.suite.ts`.
+ * How many leading blocks of a sequence were served in this order, and the node where exactly those end, if any. `next`: the block that was
+ * served after the whole sequence, where that ends within a run.
  */
-export interface ResidencyModel {
-  /** Removes from the index what should have left the engine's cache by `now`, in milliseconds since the epoch. */
-  expire(index: ContextIndex, now: number): void;
-  /**
-   * For engines with several separate caches, of which a prompt uses one: what a prompt hits in it, and which prompt it replaces. Called
-   * once the prompt's blocks are ordered, before it is added; `sections` are the prompt's own, first to last. Absent: everything in the
-   * index hits.
-   */
-  foresee?(index: ContextIndex, sections: readonly SectionTokens[]): Foreseen;
-  /** The model's limits, for explanations; absent: not stated. */
-  readonly limits?: ResidencyConfig;
-}
-
-/** A section of a prompt that is about to be served, with its position in tokens. */
-export interface SectionTokens extends PassedAnchor {
-  /** Tokens of the prompt before the section's blocks, the opening included … */
-  readonly before: number;
-  /** … from the end of its blocks to the end of its turn … */
-  readonly behind: number;
-  /** … and to the end of its turn. */
-  readonly end: number;
-  /** The turn that sent the prompt byte for byte up to here; null for none. */
-  readonly sentBy: TurnId | null;
-  /**
-   * Tokens of the prompt up to the end of the section's first `blocks` blocks; for 0: up to the section, or its opening.
-   *
-   * @param goesOn whether another block follows, before which every section has the same opening
-   */
-  upTo(blocks: number, goesOn: boolean): number;
-}
-
-/** What a prompt is expected to hit. */
-export interface Foreseen {
-  readonly cachedTokens: number;
-  /** How many leading blocks of its last section are among them. */
-  readonly cachedBlocks: number;
-  /** The end of the prompt that this one replaces; null for none. */
-  readonly replaces: NodeId | null;
-}
-
-/** Nothing leaves by itself. */
-export const KEEPS_ALL: ResidencyModel = { expire: () => {}, limits: { kind: "all" } };
-
-/** Whether a prefix last used at `usedAt` is within the model's TTL; true under a model without one. Times in milliseconds. */
-export function isWithinTtl({ limits }: ResidencyModel, usedAt: number, now: number): boolean {
-  return limits === undefined || !("ttlMs" in limits) || now - usedAt < limits.ttlMs;
-}
-
-/** How much of a conversation's earlier turns the index holds. */
-export interface KnownTurns {
-  /** How many of the prompt's sections belong to a prompt that is held whole … */
-  readonly sections: number;
-  /** … the node where its blocks end … */
-  readonly end: NodeId | null;
-  /** … and the tokens of the held prefix. */
-  readonly tokens: number;
-}
-
-type Foresight = { readonly foresee?: ResidencyModel["foresee"] | undefined };
-
-/** The result of serving a prompt. */
-export interface Served extends Foreseen {
-  /** Node of the index where the prompt's blocks end. */
-  readonly leaf: NodeId;
-}
-
-/**
- * Adds a prompt to the index at logical time `clock` and `at` in milliseconds since the epoch, and returns what of it should hit.
- *
- * @param sections the prompt's sections, first to last: those of earlier turns, then its own
- */
-export function serve(
-  index: ContextIndex,
-  { foresee }: Foresight,
-  sections: readonly SectionTokens[],
-  known: KnownTurns,
-  clock: number,
-  at: number,
-): Served {
-  const foreseen = heldTokens(index, { foresee }, sections, known);
-  const insert = ({ anchor, labels, before, behind }: SectionTokens, follows: NodeId | null) =>
-    index.insert(anchor, labels, clock, { at, follows, tokensBefore: before, tokensBehind: behind });
-  const last = sections.at(-1) as SectionTokens;
-  const { cachedTokens, cachedBlocks, replaces } = foreseen;
-  if (foresee === undefined && sections.length === 1)
-    return { cachedTokens, cachedBlocks, replaces, leaf: insert(last, known.end) };
-  // A slot model compares whole prompts, so the earlier turns have to be in the index too. Restated turns are in no other prompt.
-  const passed: NodeId[] = [];
-  for (const section of sections.slice(known.sections, -1)) passed.push(insert(section, passed.at(-1) ?? known.end));
-  const leaf = insert(last, passed.at(-1) ?? known.end);
-  for (const turn of passed) index.evict(turn);
-  // Only now: the prefix that both share keeps its nodes.
-  if (replaces !== null) index.evict(replaces);
-  return { cachedTokens, cachedBlocks, replaces, leaf };
-}
-
-/** What a prompt with these sections should hit. */
-export function heldTokens(
-  index: ContextIndex,
-  { foresee }: Foresight,
-  sections: readonly SectionTokens[],
-  known: KnownTurns,
-): Foreseen {
-  return foresee === undefined ? allHeld(index, sections, known) : foresee(index, sections);
-}
-
-/** The hit if everything in the index hits. */
-function allHeld(index: ContextIndex, sections: readonly SectionTokens[], known: KnownTurns): Foreseen {
-  const last = sections.at(-1);
-  if (last === undefined || !index.hasAnchor(last.anchor)) {
-    // Of blocks without labels others may have shared what is before them.
-    const before = sections.at(-2);
-    const isShared = before !== undefined && before.labels.length === 0 && index.hasAnchor(before.anchor);
-    const cachedTokens = Math.max(known.tokens, isShared ? before.upTo(0, false) : 0);
-    return { cachedTokens, cachedBlocks: 0, replaces: null };
+export function followSequence(
+  root: ServedNode | undefined,
+  sequence: readonly Label[],
+): { readonly held: number; readonly end: ServedNode | null; readonly next: Label | null } {
+  let node = root;
+  let held = 0;
+  while (node !== undefined && held < sequence.length) {
+    const next: ServedNode | undefined = node.children.get(sequence[held] as Label);
+    for (const label of next?.row.run ?? []) {
+      if (sequence[held] !== label) return { held, end: null, next: held === sequence.length ? label : null };
+      held++;
+    }
+    node = next;
   }
-  const cachedBlocks = index.heldBlocks(last.anchor, last.labels);
-  return { cachedTokens: last.upTo(cachedBlocks, false), cachedBlocks, replaces: null };
+  return { held, end: node ?? null, next: null };
 }

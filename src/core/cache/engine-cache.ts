@@ -1,5 +1,5 @@
 import type { CacheReport } from "./cache-report.js";
-import { KEEPS_ALL, type ResidencyModel } from "./context-index.js";
+import { KEEPS_ALL, type ResidencyModel } from "./residency.js";
 
 /*
  * One engine's prefix cache as a tenant's prompts find it (docs/internals/algorithms.md, "A shared cache"): `predicted-cache.ts` says what it

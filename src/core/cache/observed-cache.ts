@@ -1,9 +1,9 @@
 import { LruMap } from "../text/collections.js";
 import type { CacheReport } from "./cache-report.js";
 import type { CachingEngine } from "./caching-engine.js";
-import type { ResidencyModel } from "./context-index.js";
 import type { CacheHandle, CacheLookup, CachePrompt, EngineCache } from "./engine-cache.js";
 import type { PredictedCache } from "./predicted-cache.js";
+import type { ResidencyModel } from "./residency.js";
 import type { BlockChain } from "./resident-blocks.js";
 
 /** Prompts that are known in the engine's tokens: a long one has some hundred blocks. */

@@ -3,8 +3,8 @@ import { BESIDE_ERROR, type CacheReport, IN_FLIGHT_MS, stepOf } from "./cache-re
 import type { CachedRun } from "./cached-runs.js";
 import type { CachingEngine, CapacityOrigin, EngineRestart, UnderWay } from "./caching-engine.js";
 import { CapacityEvidence } from "./capacity-evidence.js";
-import { KEEPS_ALL, type ResidencyConfig, type ResidencyModel } from "./context-index.js";
 import type { CacheHandle, CacheLookup, CachePrompt, EngineCache } from "./engine-cache.js";
+import { KEEPS_ALL, type ResidencyConfig, type ResidencyModel } from "./residency.js";
 
 /** Streams that are known, and prompts whose reports are awaited. */
 const MOST_STREAMS = 16_384;

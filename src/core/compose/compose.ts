@@ -6,7 +6,7 @@
 
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { Resolution } from "../blocks/context-block.js";
-import { serve } from "../cache/context-index.js";
+import { serve } from "../cache/residency.js";
 import type { RecalledHistory, Turn } from "../conversation/conversation.js";
 import { exactPath, promptSections, type RestatedTurn } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";

@@ -1,5 +1,5 @@
 import { type CacheReport, cachedOf, reachOf } from "../cache/cache-report.js";
-import type { ResidencyConfig } from "../cache/context-index.js";
+import type { ResidencyConfig } from "../cache/residency.js";
 
 /*
  * A miss: tokens that an engine computes of a prompt beyond the new turn's own text, with one cause. Decided once, when a prompt is planned;

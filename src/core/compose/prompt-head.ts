@@ -1,7 +1,7 @@
-import { heldTokens } from "../cache/context-index.js";
-import type { UsablePath } from "../cache/prefix-forest.js";
+import { heldTokens } from "../cache/residency.js";
 import { DROPS_NOTHING } from "../conversation/conversation.js";
 import { promptSections, replayTurns, splitAtAnchor } from "../conversation/replay.js";
+import { type UsablePath, usablePaths } from "../ordering/prefix-search.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
 import type { Digest, Label } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
@@ -72,7 +72,7 @@ export function batchKnowledge(
   input.cache.residency.expire(index, input.now);
   const anchor = firstAnchor(input);
   return {
-    cached: anchor === null ? [] : index.usable(anchor, wanted),
+    cached: anchor === null ? [] : usablePaths(index.root(anchor), wanted),
     recent: [...recent.sets()],
   };
 }

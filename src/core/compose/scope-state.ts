@@ -1,8 +1,7 @@
 import { BlockRegister } from "../blocks/block-register.js";
 import type { MemoryVersion, RegisterChanges, StoredBlock, StoredRegister } from "../blocks/context-block.js";
 import { hasNoText } from "../blocks/memory-versions.js";
-import { ContextIndex } from "../cache/context-index.js";
-import type { IndexNode } from "../cache/prefix-forest.js";
+import { ContextIndex, type IndexNode } from "../cache/context-index.js";
 import type { Conversation } from "../conversation/conversation.js";
 import { CountedHeads } from "../conversation/replay.js";
 import { type RecentRetrieval, RecentRetrievals } from "../ordering/ordering.js";

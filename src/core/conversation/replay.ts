@@ -1,6 +1,7 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import type { ContextIndex, KnownTurns, ResidencyModel, SectionTokens } from "../cache/context-index.js";
+import type { ContextIndex } from "../cache/context-index.js";
 import type { CacheLookup } from "../cache/engine-cache.js";
+import type { KnownTurns, ResidencyModel, SectionTokens } from "../cache/residency.js";
 import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import {
   hasLabels,

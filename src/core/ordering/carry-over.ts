@@ -1,5 +1,4 @@
-import type { ContextIndex } from "../cache/context-index.js";
-import type { PrefixMatch, ServedNode } from "../cache/prefix-forest.js";
+import type { ContextIndex, ServedNode } from "../cache/context-index.js";
 import type { Digest, Label } from "../text/ids.js";
 import {
   type CarryAllowance,
@@ -10,6 +9,7 @@ import {
   type RetrievedBlock,
   retrieval,
 } from "./ordering.js";
+import { pathTo, type ServedPath } from "./prefix-search.js";
 
 /**
  * Price of carrying the full allowance, as a share of the retrieved tokens. Keeps prefixes dense, so that later requests can reuse them.
@@ -91,7 +91,7 @@ function cheapestPath(
   anchor: Digest,
   retrieved: readonly RetrievedBlock[],
   carrying: CarryAllowance,
-): Omit<PrefixMatch, "tokens"> {
+): ServedPath {
   const nothing = { labels: [], searchPath: [] };
   const root = index.root(anchor);
   if (root === undefined) return nothing;
@@ -129,7 +129,7 @@ function cheapestPath(
     savedTo[visited] = saved;
     carriedTo[visited] = carried;
   }
-  return best.value === 0 ? nothing : index.pathTo(best.node.row.id, best.taken);
+  return best.value === 0 ? nothing : pathTo(best.node, best.taken);
 }
 
 /**

@@ -9,6 +9,7 @@ import type { ContextIndex } from "../cache/context-index.js";
 import type { Spared } from "../cost/engine-model.js";
 import { append, ChangedRows, keptIn, type RowChanges } from "../text/collections.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
+import { searchPrefix, servedAfter } from "./prefix-search.js";
 
 /** A block that a request retrieved, with the tokens of its line. */
 export interface RetrievedBlock {
@@ -292,7 +293,7 @@ export const prefixExact: OrderingPolicy = {
   order(request, known) {
     const { anchor, retrieved, leastHit = 0 } = request;
     const { index, recent } = known;
-    const match = index.search(anchor, new Map(retrieved.map(({ label, tokens }) => [label, tokens])));
+    const match = searchPrefix(index.root(anchor), new Map(retrieved.map(({ label, tokens }) => [label, tokens])));
     if (match.tokens < leastHit) return retrieval.order(request, known);
     const matched = new Set(match.labels);
     const rest = retrieved.filter(({ label }) => !matched.has(label));
@@ -425,7 +426,7 @@ export function orderBehind(
   const left = retrieved.filter(({ label }) => !placed.has(label));
   const sequence = [...front];
   for (;;) {
-    const served = index.servedAfter(anchor, sequence);
+    const served = servedAfter(index.root(anchor), sequence);
     const next = left.findIndex(({ label }) => served.has(label));
     if (next < 0) break;
     append(

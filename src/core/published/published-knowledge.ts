@@ -14,6 +14,7 @@ import {
   type RetrievedBlock,
   type ScopeKnowledge,
 } from "../ordering/ordering.js";
+import { walkGreedily } from "../ordering/prefix-search.js";
 import { largest, NO_ROWS_CHANGED, type RowChanges } from "../text/collections.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
 import { type Access, AccessWindow } from "./access-frequency.js";
@@ -160,7 +161,7 @@ export const knowledgeTree: OrderingPolicy = {
   name: "knowledge-tree",
   order({ anchor, retrieved }, { index }) {
     const context = retrieved.map(({ label }) => label);
-    const { labels, searchPath } = index.walk(anchor, new Set(context));
+    const { labels, searchPath } = walkGreedily(index.root(anchor), new Set(context));
     return { labels: alignTo(labels, context), carried: NOTHING_CARRIED, searchPath };
   },
 };

@@ -13,6 +13,7 @@ import {
   type EngineReport,
   EngineWork,
   groupBy,
+  indexEntries,
   isWithinTtl,
   KEEPS_ALL,
   ObservedCache,
@@ -299,7 +300,7 @@ export class Memprefix {
       const counted = await store.counts(scopeId);
       const { residency = KEEPS_ALL, now } = this.parts;
       const at = now();
-      const nodes = state.index.entries(limit).map((entry) => ({
+      const nodes = indexEntries(state.index, limit).map((entry) => ({
         ...entry,
         isExpected: isWithinTtl(residency, entry.usedAt, at),
         requestIds: (live.get(entry.id) ?? []).map(({ requestId }) => requestId),

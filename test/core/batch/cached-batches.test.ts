@@ -4,6 +4,7 @@ import type { BatchRequest, KeyKnowledge } from "../../../src/core/batch/batch-p
 import { ContextIndex } from "../../../src/core/cache/context-index.js";
 import { DEFAULT_BATCH_PLANNER, planBatch } from "../../../src/core/compose/policies.js";
 import { orderBehind, prefixExact } from "../../../src/core/ordering/ordering.js";
+import { searchPrefix, usablePaths } from "../../../src/core/ordering/prefix-search.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import {
   anyEvents,
@@ -33,7 +34,7 @@ function knownIn({ index, known }: ServedSequences, requests: readonly BatchRequ
   const wanted = requests.map((request) => new Set(labelsOf(request)));
   return {
     key: "ana",
-    cached: index.usable(HERE, wanted).map(({ labels: path }) => path),
+    cached: usablePaths(index.root(HERE), wanted).map(({ labels: path }) => path),
     recent: [...known.recent.sets()].map((set) => [...set]),
   };
 }
@@ -146,20 +147,16 @@ describe("what requests can use of an index", () => {
   it("is what a search finds for each of them, and no block that none of them wants", () => {
     const enough = fc.property(anyEvents, fc.array(anyWanted, { minLength: 1, maxLength: 4 }), (events, requests) => {
       const { index } = ServedSequences.after(events);
-      const usable = index
-        .usable(
-          HERE,
-          requests.map((wanted) => new Set(wanted.keys())),
-        )
-        .map(({ labels: path }) => path);
+      const wantedSets = requests.map((wanted) => new Set(wanted.keys()));
+      const usable = usablePaths(index.root(HERE), wantedSets).map(({ labels: path }) => path);
       for (const sequence of usable) {
         expect(requests.some((wanted) => sequence.every((each) => wanted.has(each)))).toBe(true);
       }
       const rebuilt = new ContextIndex([], 1, 1_000);
       for (const [at, sequence] of usable.entries()) rebuilt.insert(HERE, sequence, at + 1);
       for (const wanted of requests) {
-        const found = index.search(HERE, wanted);
-        expect(rebuilt.search(HERE, wanted)).toMatchObject({ labels: found.labels, tokens: found.tokens });
+        const found = searchPrefix(index.root(HERE), wanted);
+        expect(searchPrefix(rebuilt.root(HERE), wanted)).toMatchObject({ labels: found.labels, tokens: found.tokens });
       }
     });
     fc.assert(enough, { numRuns: 1_000 });

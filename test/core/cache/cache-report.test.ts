@@ -1,9 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { reachOf } from "../../../src/core/cache/cache-report.js";
-import { KEEPS_ALL } from "../../../src/core/cache/context-index.js";
+import { indexEntries } from "../../../src/core/cache/index-entries.js";
+import { KEEPS_ALL } from "../../../src/core/cache/residency.js";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { Chat, memory, system, UserScope, user } from "../compose/scope-fixture.js";
+import { checkIndex } from "./index-rules.js";
 import { blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
 import { anySequence } from "./served-sequences.js";
 
@@ -43,7 +45,7 @@ describe("a report of a full hit", () => {
     const again = ask(scope, "a", "b", "c");
     expect(scope.report(again, again.plan.expectedCachedTokens)).toEqual({ tokensRemoved: 0 });
     expect(expected(scope, "a", "d")).toBe(upTo(again, 2));
-    scope.state.index.check();
+    checkIndex(scope.state.index);
   });
 });
 
@@ -56,7 +58,7 @@ describe("a report of a miss in the blocks", () => {
     const again = ask(scope, "a", "b", "c");
     expect(again.plan.expectedCachedTokens).toBe(upTo(again, 3));
     expect(scope.report(again, upTo(again, 1)).tokensRemoved).toBeGreaterThan(0);
-    scope.state.index.check();
+    checkIndex(scope.state.index);
     expect(expected(scope, "a", "b", "c")).toBe(upTo(again, 3));
     // "d" was behind the missed "b"; "e" was behind the hit "a" and used after "d", which was evicted by then.
     expect(expected(scope, "a", "b", "d")).toBe(upTo(again, 2));
@@ -73,7 +75,7 @@ describe("a report of a miss at the head", () => {
     chat.answer("1");
     const again = ask(scope, "a");
     expect(scope.report(again, 0).tokensRemoved).toBeGreaterThan(0);
-    scope.state.index.check();
+    checkIndex(scope.state.index);
     expect(expected(scope, "a", "b")).toBe(upTo(ask(new UserScope(), "a", "b"), 1));
     expect(chat.ask("Two?").plan).toMatchObject({ expectedCachedTokens: 0, stableMessages: 2 });
   });
@@ -92,7 +94,7 @@ describe("a report of a miss at the head", () => {
     scope.now += MINUTE;
     const fourth = chat.ask("Question 4", bigs("m4"));
     scope.report(fourth, 0);
-    scope.state.index.check();
+    checkIndex(scope.state.index);
     chat.answer("Answer 4");
     expect(chat.ask("Question 5").plan.expectedCachedTokens).toBe(fourth.plan.totalTokens);
     branch.answer("Yes.");
@@ -139,10 +141,10 @@ describe("a miss", () => {
         }
         const request = prompts.served[nth % sequences.length] as PromptServed;
         prompts.index.miss(request.node, request.clock, hit, request.at - 1);
-        prompts.index.check();
+        checkIndex(prompts.index);
         for (const prompt of prompts.served)
           if (prompt.clock >= request.clock) expect(prompts.holds(prompt)).toBe(true);
-        for (const { labels, lastUsed } of prompts.index.entries(1_000)) {
+        for (const { labels, lastUsed } of indexEntries(prompts.index, 1_000)) {
           if (lastUsed >= request.clock) continue;
           let shared = HEAD_TOKENS;
           for (const [at, block] of labels.entries()) {

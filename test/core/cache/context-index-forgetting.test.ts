@@ -1,7 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ContextIndex } from "../../../src/core/cache/context-index.js";
+import { indexEntries } from "../../../src/core/cache/index-entries.js";
+import { searchPrefix } from "../../../src/core/ordering/prefix-search.js";
 import type { Label } from "../../../src/core/text/ids.js";
+import { checkIndex } from "./index-rules.js";
 import { anySequence, HERE } from "./served-sequences.js";
 
 describe("context index, forgetting", () => {
@@ -17,14 +20,15 @@ describe("context index, forgetting", () => {
       const gone = new Set(forgotten.slice(0, 2));
       const index = servedAfter(sequences);
       index.forget(gone);
-      index.check();
+      checkIndex(index);
       for (const sequence of sequences) {
         const cut = sequence.findIndex((block) => gone.has(block));
-        const found = index.search(HERE, wanting(sequence)).labels;
+        const found = searchPrefix(index.root(HERE), wanting(sequence)).labels;
         expect(found.some((block) => gone.has(block))).toBe(false);
         if (cut < 0) expect(found).toHaveLength(sequence.length);
       }
-      for (const { labels: held } of index.entries(1_000)) expect(held.some((block) => gone.has(block))).toBe(false);
+      for (const { labels: held } of indexEntries(index, 1_000))
+        expect(held.some((block) => gone.has(block))).toBe(false);
     });
     fc.assert(life, { numRuns: 300 });
   });

@@ -1,12 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ContextIndex } from "../../../src/core/cache/context-index.js";
+import { indexEntries } from "../../../src/core/cache/index-entries.js";
+import { searchPrefix } from "../../../src/core/ordering/prefix-search.js";
 import type { Label } from "../../../src/core/text/ids.js";
+import { checkIndex } from "./index-rules.js";
 import { anyEvents, ELSEWHERE, HERE, label, labels, ServedSequences } from "./served-sequences.js";
 
 /** What an index holds, as sequences with their search paths. */
 function shapeOf(index: ContextIndex): [readonly number[], readonly Label[]][] {
-  return index.entries(1_000).map(({ searchPath, labels: held }) => [searchPath, held]);
+  return indexEntries(index, 1_000).map(({ searchPath, labels: held }) => [searchPath, held]);
 }
 
 function wanting(...numbers: readonly number[]): Map<Label, number> {
@@ -38,10 +41,10 @@ describe("context index", () => {
     const served = new ServedSequences();
     served.serve(HERE, labels(1, 2));
     expect(served.index.hasAnchor(ELSEWHERE)).toBe(false);
-    expect(served.index.search(ELSEWHERE, wanting(1, 2)).tokens).toBe(0);
+    expect(searchPrefix(served.index.root(ELSEWHERE), wanting(1, 2)).tokens).toBe(0);
     served.serve(ELSEWHERE, labels(2, 1));
-    expect(served.index.search(HERE, wanting(1, 2)).labels).toEqual([1, 2]);
-    expect(served.index.search(ELSEWHERE, wanting(1, 2)).labels).toEqual([2, 1]);
+    expect(searchPrefix(served.index.root(HERE), wanting(1, 2)).labels).toEqual([1, 2]);
+    expect(searchPrefix(served.index.root(ELSEWHERE), wanting(1, 2)).labels).toEqual([2, 1]);
   });
 
   it("takes a sequence that is the intersection of others, and removes it again", () => {
@@ -49,13 +52,13 @@ describe("context index", () => {
     served.serve(HERE, labels(1, 2, 3));
     served.serve(HERE, labels(1, 2, 4));
     const intersection = served.serve(HERE, labels(1, 2));
-    served.index.check();
+    checkIndex(served.index);
     expect(served.index.size).toBe(4);
-    const node = served.index.entries(10).find(({ labels: held }) => held.length === 2);
+    const node = indexEntries(served.index, 10).find(({ labels: held }) => held.length === 2);
     expect(node?.live).toBe(1);
     expect(served.index.evict(intersection)).toBe(true);
-    served.index.check();
-    expect(served.index.search(HERE, wanting(1, 2, 4)).labels).toEqual([1, 2, 4]);
+    checkIndex(served.index);
+    expect(searchPrefix(served.index.root(HERE), wanting(1, 2, 4)).labels).toEqual([1, 2, 4]);
   });
 });
 
@@ -65,8 +68,8 @@ describe("context index, eviction", () => {
     served.serve(HERE, labels(1, 2, 3));
     served.serve(HERE, labels(1, 2, 4));
     served.evict(0);
-    expect(served.index.search(HERE, wanting(1, 2, 4)).labels).toEqual([1, 2]);
-    expect(served.index.search(HERE, wanting(1, 2, 3)).labels).toEqual([1, 2, 3]);
+    expect(searchPrefix(served.index.root(HERE), wanting(1, 2, 4)).labels).toEqual([1, 2]);
+    expect(searchPrefix(served.index.root(HERE), wanting(1, 2, 3)).labels).toEqual([1, 2, 3]);
   });
 
   it("prunes unary chains: a node that has become a mere step is joined with its only child", () => {
@@ -77,7 +80,7 @@ describe("context index, eviction", () => {
     served.serve(HERE, labels(1, 7));
     expect(served.index.size).toBe(8);
     for (let age = 0; age < 4; age++) served.evict(0);
-    served.index.check();
+    checkIndex(served.index);
     expect(shapeOf(served.index)).toEqual(before);
   });
 
@@ -86,15 +89,15 @@ describe("context index, eviction", () => {
       const served = new ServedSequences();
       for (const event of events) {
         served.apply(event);
-        served.index.check();
+        checkIndex(served.index);
         for (const { anchor, labels: held } of served.held) {
-          expect(served.index.search(anchor, wanting(...held)).labels).toHaveLength(held.length);
+          expect(searchPrefix(served.index.root(anchor), wanting(...held)).labels).toHaveLength(held.length);
         }
-        for (const entry of served.index.entries(1_000)) {
+        for (const entry of indexEntries(served.index, 1_000)) {
           expect(served.holds(HERE, entry.labels) || served.holds(ELSEWHERE, entry.labels)).toBe(true);
         }
       }
-      expect(served.index.entries(1_000).reduce((sum, { live }) => sum + live, 0)).toBe(served.held.length);
+      expect(indexEntries(served.index, 1_000).reduce((sum, { live }) => sum + live, 0)).toBe(served.held.length);
     });
     fc.assert(life);
   });

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
-import type { ResidencyConfig } from "../../../src/core/cache/context-index.js";
-import { residencyModel } from "../../../src/core/cache/residency.js";
+import { type ResidencyConfig, residencyModel } from "../../../src/core/cache/residency.js";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { EMPTY_SCOPE } from "../../../src/core/compose/scope-state.js";
 import { carryOver } from "../../../src/core/ordering/carry-over.js";
@@ -10,6 +9,7 @@ import { renderBlock } from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { Chat, countTokens, memory, UserScope } from "../compose/scope-fixture.js";
 import { expectPromises, sectionsOf } from "../prompt/prompt-promises.js";
+import { checkIndex } from "./index-rules.js";
 
 const MODELS: readonly ResidencyConfig[] = [
   { kind: "all" },
@@ -76,7 +76,7 @@ class Life {
         : chat.ask(`Question ${n}`, requested, options);
     chat?.answer(`Answer ${n}`);
     this.#composed.push(composition);
-    scope.state.index.check();
+    checkIndex(scope.state.index);
     expectKept(composition, asked, budget);
     return composition;
   }

@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ResidencyModel } from "../../../src/core/cache/context-index.js";
-import type { IndexNode } from "../../../src/core/cache/prefix-forest.js";
+import type { IndexNode } from "../../../src/core/cache/context-index.js";
+import { indexEntries } from "../../../src/core/cache/index-entries.js";
+import type { ResidencyModel } from "../../../src/core/cache/residency.js";
 import type { Label } from "../../../src/core/text/ids.js";
+import { checkIndex } from "./index-rules.js";
 import { anyPromptEvents, type PromptEvent, ServedPrompts } from "./served-prompts.js";
 import { labels } from "./served-sequences.js";
 
@@ -32,7 +34,7 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
         const prompts = new ServedPrompts(model, BOUND);
         for (const event of events) {
           prompts.apply(event);
-          prompts.index.check();
+          checkIndex(prompts.index);
           expect(prompts.rows.size).toBe(prompts.index.size);
         }
       });
@@ -40,13 +42,13 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
     });
 
     behaves("only removes, and never what a remaining prefix extends", (prompts, later) => {
-      const before = prompts.index.entries(1_000).map((entry) => entry.labels);
+      const before = indexEntries(prompts.index, 1_000).map((entry) => entry.labels);
       const held = prompts.served.filter((prompt) => prompts.holds(prompt));
       prompts.now += later;
       prompts.expire();
-      prompts.index.check();
+      checkIndex(prompts.index);
       const beginsOne = (left: readonly Label[]) => before.some((one) => left.every((block, at) => one[at] === block));
-      for (const { labels: left } of prompts.index.entries(1_000)) expect(beginsOne(left)).toBe(true);
+      for (const { labels: left } of indexEntries(prompts.index, 1_000)) expect(beginsOne(left)).toBe(true);
       for (const prompt of prompts.served) if (prompts.holds(prompt)) expect(held).toContain(prompt);
       for (const { parent } of prompts.rows.values()) if (parent !== null) expect(prompts.rows.has(parent)).toBe(true);
     });
@@ -54,9 +56,9 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
     behaves("takes nothing more when asked again at once", (prompts, later) => {
       prompts.now += later;
       prompts.expire();
-      const left = prompts.index.entries(1_000);
+      const left = indexEntries(prompts.index, 1_000);
       prompts.expire();
-      expect(prompts.index.entries(1_000)).toEqual(left);
+      expect(indexEntries(prompts.index, 1_000)).toEqual(left);
     });
 
     behaves("says the same of the same life", (prompts, later, events) => {
@@ -65,7 +67,7 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
         each.now += later;
         each.expire();
       }
-      expect(again.index.entries(1_000)).toEqual(prompts.index.entries(1_000));
+      expect(indexEntries(again.index, 1_000)).toEqual(indexEntries(prompts.index, 1_000));
       expect(again.index.tokens).toBe(prompts.index.tokens);
     });
 
@@ -77,7 +79,7 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
         for (const event of more) {
           kept.apply(event);
           reloaded.apply(event);
-          reloaded.index.check();
+          checkIndex(reloaded.index);
           expect([...reloaded.rows.values()].sort(byId)).toEqual([...kept.rows.values()].sort(byId));
           expect(reloaded.index.tokens).toBe(kept.index.tokens);
         }
@@ -104,7 +106,7 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
       prompts.index.miss(prompts.serve(labels(4)).node, 3, 0, prompts.now);
       prompts.expire();
       expect(prompts.holds(two)).toBe(false);
-      prompts.index.check();
+      checkIndex(prompts.index);
     });
 
     it("takes nothing from an index that is empty", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { residencyModel } from "../../../src/core/cache/residency.js";
+import { checkIndex } from "./index-rules.js";
 import { describeResidencyModel } from "./residency.suite.js";
 import { blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
 import { HERE, label, labels } from "./served-sequences.js";
@@ -85,7 +86,7 @@ describe("residency: capacity", () => {
     expect(prompts.index.heldBlocks(HERE, served.labels)).toBe(2);
     prompts.reload();
     const again = prompts.serve(labels(1, 2, 3, 4));
-    prompts.index.check();
+    checkIndex(prompts.index);
     expect(prompts.holds(again)).toBe(true);
     expect(prompts.index.evict(served.node)).toBe(true);
     expect(prompts.holds(again)).toBe(true);
@@ -108,7 +109,7 @@ describe("a conversation that alone is more than an index may hold", () => {
     const turns = [prompts.serve(labels(1))];
     for (let n = 2; n <= 40; n++) {
       turns.push(prompts.serve(labels((n % 8) + 1), turns.at(-1)));
-      prompts.index.check();
+      checkIndex(prompts.index);
       expect(heldOf(prompts, turns.slice(-2))).toEqual([true, true]);
     }
     expect(heldOf(prompts, turns.slice(0, 10))).not.toContain(true);

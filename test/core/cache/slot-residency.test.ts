@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chooseSlot, type FreeSlot, residencyModel } from "../../../src/core/cache/residency.js";
+import { checkIndex } from "./index-rules.js";
 import { describeResidencyModel } from "./residency.suite.js";
 import { anyPromptEvents, blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
 import { anySequence, label, labels } from "./served-sequences.js";
@@ -33,7 +34,7 @@ describe("residency: slots", () => {
           (one) => one.anchor === named?.anchor && `${one.labels}` === `${named.labels}`,
         );
         const served = prompts.serve(blocks, before ?? null);
-        prompts.index.check();
+        checkIndex(prompts.index);
         expect(served.expected).toBe(engine.serve(tokensOf(served)));
       }
     });
@@ -46,7 +47,7 @@ describe("residency: slots", () => {
         const prompts = new ServedPrompts(residencyModel({ kind: "all" }), 1_000);
         for (const event of events) prompts.apply(event);
         residencyModel({ kind: "slots", slots }).expire(prompts.index, prompts.now);
-        prompts.index.check();
+        checkIndex(prompts.index);
         const held = [...prompts.index.ends()].reduce((sum, { live }) => sum + live, 0);
         expect(held).toBeLessThanOrEqual(slots);
       }),

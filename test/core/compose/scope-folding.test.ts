@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { KEEPS_ALL } from "../../../src/core/cache/context-index.js";
+import { KEEPS_ALL } from "../../../src/core/cache/residency.js";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../../../src/core/compose/policies.js";
 import {
   EMPTY_SCOPE,

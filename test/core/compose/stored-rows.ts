@@ -1,5 +1,5 @@
 import type { MemoryVersion, StoredBlock } from "../../../src/core/blocks/context-block.js";
-import type { IndexNode } from "../../../src/core/cache/prefix-forest.js";
+import type { IndexNode } from "../../../src/core/cache/context-index.js";
 import {
   FIRST_COUNTERS,
   type ScopeChanges,

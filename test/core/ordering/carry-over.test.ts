@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { indexEntries } from "../../../src/core/cache/index-entries.js";
 import { type EngineModel, sparedBy } from "../../../src/core/cost/engine-model.js";
 import { carryOver } from "../../../src/core/ordering/carry-over.js";
 import {
@@ -57,8 +58,7 @@ function shareThrough({ index }: ServedSequences, anchor: Digest, path: readonly
   const root = index.root(anchor);
   const under = new Set(root === undefined ? [] : [root.row.id]);
   for (let node = root?.staler ?? null; node !== null; node = node.staler) under.add(node.row.id);
-  const holding = index
-    .entries(10_000)
+  const holding = indexEntries(index, 10_000)
     .filter(({ id, labels: held }) => under.has(id) && path.every((block, at) => held[at] === block))
     .sort((a, b) => a.labels.length - b.labels.length);
   return (holding[0]?.uses ?? 0) / (root?.row.uses ?? 1);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { indexEntries } from "../../../src/core/cache/index-entries.js";
 import type { Ordering, OrderingRequest } from "../../../src/core/ordering/ordering.js";
 import type { ScopePolicy, WithPublished } from "../../../src/core/published/published-knowledge.js";
 import type { Digest, Label } from "../../../src/core/text/ids.js";
@@ -107,7 +108,7 @@ export function describeOrderingPolicy(policy: ScopePolicy, skips: OrderingSkips
 
 function contents({ index, recent, published }: WithPublished): unknown {
   const { clusters, accesses } = published;
-  return [index.entries(1_000), [...recent.sets()], clusters.stored(), accesses.stored()];
+  return [indexEntries(index, 1_000), [...recent.sets()], clusters.stored(), accesses.stored()];
 }
 
 /** What changed in each part since the last call. */

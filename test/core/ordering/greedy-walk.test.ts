@@ -1,9 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { walkGreedily } from "../../../src/core/ordering/prefix-search.js";
 import type { Label } from "../../../src/core/text/ids.js";
-import { anyAnchor, anyEvents, anySequence, ELSEWHERE, HERE, labels, ServedSequences } from "./served-sequences.js";
+import {
+  anyAnchor,
+  anyEvents,
+  anySequence,
+  ELSEWHERE,
+  HERE,
+  labels,
+  ServedSequences,
+} from "../cache/served-sequences.js";
 
-describe("context index, greedy walk", () => {
+describe("greedy walk", () => {
   it("takes at each step the first wanted block that some served sequence goes on with", () => {
     const greedy = fc.property(anyEvents, anyAnchor, anySequence, (events, anchor, wanted) => {
       const served = ServedSequences.after(events);
@@ -13,7 +22,7 @@ describe("context index, greedy walk", () => {
         if (next === undefined) break;
         path.push(next);
       }
-      expect(served.index.walk(anchor, new Set(wanted)).labels).toEqual(path);
+      expect(walkGreedily(served.index.root(anchor), new Set(wanted)).labels).toEqual(path);
     });
     fc.assert(greedy, { numRuns: 500 });
   });
@@ -24,9 +33,12 @@ describe("context index, greedy walk", () => {
     served.serve(HERE, labels(1, 2, 3));
     served.serve(HERE, labels(1, 2, 4, 5));
     served.index.drain();
-    expect(served.index.walk(HERE, new Set(labels(4, 2, 1)))).toEqual({ labels: [1, 2, 4], searchPath: [1, 1] });
-    expect(served.index.walk(HERE, new Set(labels(2, 4)))).toEqual({ labels: [], searchPath: [] });
-    expect(served.index.walk(ELSEWHERE, new Set(labels(1)))).toEqual({ labels: [], searchPath: [] });
+    expect(walkGreedily(served.index.root(HERE), new Set(labels(4, 2, 1)))).toEqual({
+      labels: [1, 2, 4],
+      searchPath: [1, 1],
+    });
+    expect(walkGreedily(served.index.root(HERE), new Set(labels(2, 4)))).toEqual({ labels: [], searchPath: [] });
+    expect(walkGreedily(served.index.root(ELSEWHERE), new Set(labels(1)))).toEqual({ labels: [], searchPath: [] });
     expect(served.index.drain()).toEqual({ upserted: [], removed: [] });
   });
 });

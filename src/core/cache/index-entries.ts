@@ -1,0 +1,44 @@
+import type { Label, NodeId } from "../text/ids.js";
+import type { ContextIndex, ServedNode } from "./context-index.js";
+
+/** A node of the context index with its search path, for display. */
+export interface IndexEntry {
+  readonly id: NodeId;
+  readonly searchPath: readonly number[];
+  readonly labels: readonly Label[];
+  readonly uses: number;
+  readonly live: number;
+  readonly lastUsed: number;
+  /** Milliseconds since the epoch; 0: not known. */
+  readonly usedAt: number;
+  /** Of its run's blocks; of an anchor's root, of the prompt before the blocks. Estimated. */
+  readonly tokens: number;
+  /** Of the whole prefix that ends with its run. */
+  readonly totalTokens: number;
+}
+
+/** Every node with its search path, parents before children, at most `limit`. */
+export function indexEntries(index: ContextIndex, limit: number): IndexEntry[] {
+  const entries: IndexEntry[] = [];
+  const pending: { node: ServedNode; before?: IndexEntry }[] = [...index.roots()].reverse().map((node) => ({ node }));
+  for (let step = pending.pop(); step !== undefined && entries.length < limit; step = pending.pop()) {
+    const { node, before } = step;
+    const { id, anchor, run, position, uses, live, lastUsed, usedAt } = node.row;
+    const tokens = anchor === null ? node.runTokens : node.row.tokens;
+    const entry = {
+      id,
+      searchPath: before === undefined ? [] : [...before.searchPath, position],
+      labels: [...(before?.labels ?? []), ...run],
+      uses,
+      live,
+      lastUsed,
+      usedAt,
+      tokens,
+      totalTokens: (before?.totalTokens ?? 0) + tokens,
+    };
+    entries.push(entry);
+    const children = [...node.children.values()].sort((a, b) => b.row.position - a.row.position);
+    for (const child of children) pending.push({ node: child, before: entry });
+  }
+  return entries;
+}

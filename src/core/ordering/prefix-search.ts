@@ -1,0 +1,148 @@
+/*
+ * prefix-search: read-only searches of the sequences served after one anchor (docs/internals/algorithms.md, "Prefix-exact ordering").
+ * Enters: the root of an anchor in the context index, the blocks that a request wants. Leaves: the served path that serves it best.
+ */
+
+import { followSequence, type ServedNode } from "../cache/context-index.js";
+import type { Label } from "../text/ids.js";
+
+/** A path of served blocks from an anchor. */
+export interface ServedPath {
+  readonly labels: readonly Label[];
+  /** Child positions from the anchor's root to the node where the path ends. */
+  readonly searchPath: readonly number[];
+}
+
+/** The longest sequence of wanted blocks that should be cached after an anchor. */
+export interface PrefixMatch extends ServedPath {
+  readonly tokens: number;
+}
+
+/** What requests can use of a served sequence. */
+export interface UsablePath {
+  readonly labels: readonly Label[];
+  /** The scope's request counter at the last use. */
+  readonly lastUsed: number;
+}
+
+interface WantedBlocks {
+  readonly size: number;
+  has(label: Label): boolean;
+  keys(): Iterable<Label>;
+}
+
+/** The blocks of a request, with the tokens that each saves: a map, or what can be queried like one. */
+export interface WantedTokens extends WantedBlocks {
+  get(label: Label): number | undefined;
+}
+
+const NO_PATH: ServedPath = { labels: [], searchPath: [] };
+const NO_MATCH: PrefixMatch = { ...NO_PATH, tokens: 0 };
+
+/** The blocks from the anchor to a node, with the first `taken` of its own run. */
+export function pathTo(node: ServedNode, taken: number): ServedPath {
+  const runs: (readonly Label[])[] = [node.row.run.slice(0, taken)];
+  const searchPath: number[] = [];
+  for (let step = node; step.parent !== null; step = step.parent) {
+    searchPath.push(step.row.position);
+    runs.push(step.parent.row.run);
+  }
+  return { labels: runs.reverse().flat(), searchPath: searchPath.reverse() };
+}
+
+/**
+ * The served path with the most tokens among those whose every block is wanted. Exact, not greedy: visits every path of wanted blocks, and
+ * only children that start with a wanted block. Ties go to the most recently used path, then to the older node.
+ *
+ * @param root of the sequences served after an anchor; undefined: none were
+ */
+export function searchPrefix(root: ServedNode | undefined, wanted: WantedTokens): PrefixMatch {
+  if (root === undefined) return NO_MATCH;
+  let best = { node: root, taken: 0, tokens: 0 };
+  const pending = [{ node: root, tokens: 0 }];
+  for (let step = pending.pop(); step !== undefined; step = pending.pop()) {
+    const { node } = step;
+    const { run } = node.row;
+    let { tokens } = step;
+    let taken = 0;
+    for (; taken < run.length; taken++) {
+      const weight = wanted.get(run[taken] as Label);
+      if (weight === undefined) break;
+      tokens += weight;
+    }
+    if (tokens > best.tokens || (tokens === best.tokens && taken > 0 && isFresher(node.row, best.node.row)))
+      best = { node, taken, tokens };
+    if (taken === run.length) eachWanted(node.children, wanted, (child) => pending.push({ node: child, tokens }));
+  }
+  return best.tokens === 0 ? NO_MATCH : { ...pathTo(best.node, best.taken), tokens: best.tokens };
+}
+
+/**
+ * What several requests can use of the served paths: each path as far as one of the requests wants every block on it, least recently used
+ * first. A path that is a prefix of another is left out unless it was used later. A search for any of these requests finds the same in the
+ * returned paths as in all served ones.
+ */
+export function usablePaths(root: ServedNode | undefined, requests: Iterable<WantedBlocks>): UsablePath[] {
+  if (root === undefined) return [];
+  const reached = new Map<ServedNode, number>();
+  for (const wanted of requests) {
+    const pending = [root];
+    for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
+      const { run } = node.row;
+      const unwanted = run.findIndex((label) => !wanted.has(label));
+      const taken = unwanted < 0 ? run.length : unwanted;
+      reached.set(node, Math.max(taken, reached.get(node) ?? 0));
+      if (taken === run.length) eachWanted(node.children, wanted, (child) => pending.push(child));
+    }
+  }
+  reached.delete(root);
+  const covered = new Set<ServedNode | null>();
+  for (const { parent, row } of reached.keys()) if (row.lastUsed === parent?.row.lastUsed) covered.add(parent);
+  return [...reached]
+    .filter(([node]) => !covered.has(node))
+    .sort(([a], [b]) => a.row.lastUsed - b.row.lastUsed || a.row.id - b.row.id)
+    .map(([node, taken]) => ({ labels: pathTo(node, taken).labels, lastUsed: node.row.lastUsed }));
+}
+
+/**
+ * A greedy walk: at each node follows the child that starts with the earliest of the `wanted` blocks (in the set's insertion order), while
+ * every block on the way is wanted.
+ */
+export function walkGreedily(root: ServedNode | undefined, wanted: ReadonlySet<Label>): ServedPath {
+  if (root === undefined) return NO_PATH;
+  const left = new Set(wanted);
+  let node = root;
+  for (;;) {
+    const { children }: ServedNode = node;
+    const first = children.size === 0 ? undefined : [...left].find((label) => children.has(label));
+    const child = first === undefined ? undefined : children.get(first);
+    if (child === undefined) return pathTo(node, node.row.run.length);
+    const unwanted = child.row.run.findIndex((label) => !left.delete(label));
+    if (unwanted >= 0) return pathTo(child, unwanted);
+    node = child;
+  }
+}
+
+const NOTHING_SERVED: ReadonlySet<Label> = new Set();
+
+/** The blocks that were served right after a sequence. */
+export function servedAfter(root: ServedNode | undefined, sequence: readonly Label[]): Pick<ReadonlySet<Label>, "has"> {
+  const { end, next } = followSequence(root, sequence);
+  return next === null ? (end?.children ?? NOTHING_SERVED) : new Set([next]);
+}
+
+function isFresher(a: ServedNode["row"], b: ServedNode["row"]): boolean {
+  return a.lastUsed > b.lastUsed || (a.lastUsed === b.lastUsed && a.id < b.id);
+}
+
+/** Calls `visit` with the children that start with a wanted block. No generator: every step of every search comes by here. */
+function eachWanted(children: ServedNode["children"], wanted: WantedBlocks, visit: (child: ServedNode) => void): void {
+  if (children.size <= wanted.size) {
+    for (const [first, child] of children) if (wanted.has(first)) visit(child);
+    return;
+  }
+  for (const label of wanted.keys()) {
+    const child = children.get(label);
+    if (child !== undefined) visit(child);
+  }
+}
