@@ -10,7 +10,8 @@ import { groupBy } from "../text/collections.js";
 import type { Digest, Label, MemoryId } from "../text/ids.js";
 import { canonicalText, comparedText } from "../text/memory-text.js";
 import { type ChatMessage, meaningOf, messageText } from "../text/message.js";
-import type { Conversation, RecalledHistory, Standing } from "./conversation.js";
+import type { Conversation, Standing } from "./conversation.js";
+import type { RecalledHistory } from "./history.js";
 import type { SupersededLabels } from "./injecting.js";
 
 const USER = "User: ";
@@ -72,11 +73,7 @@ const NEAR = 2;
  * recorded of a message that its client redacted is not to bring the old form back. Only messages of plain text are recognised. The first
  * exchange costs O(turns + messages), each further one O(turns).
  */
-export function withoutReplaced(
-  resolution: Resolution,
-  conversation: Conversation,
-  { turns, rest }: Pick<RecalledHistory, "turns" | "rest">,
-): Resolution {
+export function withoutReplaced(resolution: Resolution, { conversation, turns, rest }: RecalledHistory): Resolution {
   let history: HistoryPlaces | undefined;
   const isReplaced = (exchange: string) => {
     history ??= new HistoryPlaces(conversation, [...turns.flatMap(({ turn }) => turn.meant), ...rest.meant]);
@@ -274,18 +271,11 @@ function whoSays(
   return found;
 }
 
-/** What a prompt contains already. */
-interface GivenBlocks {
-  readonly given: ReadonlySet<Label>;
-  /** Superseded blocks, by the label that the prompt says replaces them. */
-  readonly replaced: ReadonlyMap<Label, Label>;
-}
-
 /**
  * A request's memories for a prompt that contains blocks already. A memory whose words are there, with a date or without, is that block:
  * its words are not given again.
  */
-export function asGiven(register: BlockRegister, resolution: Resolution, { given, replaced }: GivenBlocks): Resolution {
+export function asGiven(register: BlockRegister, resolution: Resolution, { given, replaced }: Standing): Resolution {
   if (given.size === 0) return resolution;
   const memories = resolution.memories.map((memory) => {
     const { label, memoryId } = memory;

@@ -1,6 +1,6 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { ContextIndex, KnownTurns, ResidencyModel, SectionTokens } from "../cache/context-index.js";
-import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
+import { messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import {
   hasLabels,
   type InjectedBlock,
@@ -12,16 +12,16 @@ import {
 } from "../prompt/section.js";
 import { keptIn, LruMap } from "../text/collections.js";
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
-import { type ChatMessage, fixedTokens, type TokenCounter } from "../text/message.js";
+import { fixedTokens, type TokenCounter } from "../text/message.js";
 import {
   type Conversation,
   type Dropping,
-  type RecalledHistory,
-  type RecalledTurn,
   type ReplayedTurn,
+  type SpokenTurn,
   standingInjections,
   type Turn,
 } from "./conversation.js";
+import { type RecalledHistory, type RecalledTurn, splitAtAnchor } from "./history.js";
 import { injectionTokens } from "./injecting.js";
 
 /** The part of a prompt that replays earlier turns. */
@@ -57,17 +57,12 @@ export interface PromptSection {
   readonly end: number;
   /** The turn that sent the prompt byte for byte up to here; null for none. */
   readonly sentBy: TurnId | null;
+  /** Of blocks with labels: the anchor of sections without, which have the same before their blocks. Default: the section's own. */
+  readonly sharedAnchor?: Digest | null;
 }
 
 /** How many of so many tokens of these instructions the engine holds by what others sent. */
 export type HeldHead = (head: Digest, tokens: number) => number;
-
-/** The scope's knowledge that replay reads; only `heads` changes, as a cache. */
-export interface ReplayKnowledge {
-  readonly index: ContextIndex;
-  readonly register: BlockRegister;
-  readonly heads: CountedHeads;
-}
 
 /**
  * Replays what later prompts keep of every turn's injection, in its original place (docs/internals/algorithms.md, "Conversations"); nothing
@@ -75,33 +70,32 @@ export interface ReplayKnowledge {
  * reveals changed instructions, forgotten memories and dropped annotations.
  */
 export function replayTurns(
-  { index, register, heads }: ReplayKnowledge,
-  conversation: Conversation,
-  head: DigestedMessages,
-  history: RecalledHistory,
+  scope: { readonly index: ContextIndex; readonly register: BlockRegister; readonly heads: CountedHeads },
+  { head, conversation, turns: recalledTurns }: RecalledHistory,
   own: Dropping,
   countTokens: TokenCounter,
   heldHead?: HeldHead,
 ): Replay {
+  const { index, register, heads } = scope;
   const prompt = new Prompt();
   prompt.push(head);
   const headDigest = prompt.digest;
   const headTokens = heads.tokensOf(headDigest, () => messagesTokens(head.messages, countTokens));
   const standing = standingInjections(
-    history.turns.map(({ turn }) => turn),
+    recalledTurns.map(({ turn }) => turn),
     own,
   );
   const turns: ReplayedTurn[] = [];
   let tokens = headTokens;
   let stableMessages = 0;
-  let knownTokens = history.turns.length === 0 ? 0 : headTokens;
+  let knownTokens = recalledTurns.length === 0 ? 0 : headTokens;
   // Another prompt with these instructions is held: the first of a conversation, a single one, or an epoch's.
   const othersTokens = heldHead?.(headDigest, headTokens) ?? 0;
   let cachedTokens = index.hasAnchor(headDigest) ? headTokens : othersTokens;
   let cachedEnd: NodeId | null = null;
   let cachedSections = 0;
   const sections: PromptSection[] = [];
-  for (const [at, recalled] of history.turns.entries()) {
+  for (const [at, recalled] of recalledTurns.entries()) {
     const { turn } = recalled;
     const injection = standing[at] as Injection;
     const replayed = replayTurn(conversation, recalled, injection, prompt, register, countTokens);
@@ -158,11 +152,6 @@ function sectionPrefixTokens(
   return blocks.reduce((sum, block) => sum + register.lineTokens(block), fixedTokens(SECTION_OPENING, countTokens));
 }
 
-export interface OwnSection extends PromptSection {
-  /** Of blocks with labels: the anchor of sections without, which have the same before their blocks. Null: the section's own. */
-  readonly sharedAnchor: Digest | null;
-}
-
 /**
  * A prompt's sections as residency models read them, its own last, and how much of the conversation the index holds. Earlier sections are
  * counted only if needed, because conversations can be long: for a model with {@link ResidencyModel.foresee}, and with restated turns,
@@ -170,14 +159,14 @@ export interface OwnSection extends PromptSection {
  */
 export function promptSections(
   replay: Replay,
-  own: OwnSection,
+  own: PromptSection,
   { foresee }: Pick<ResidencyModel, "foresee">,
   register: BlockRegister,
   countTokens: TokenCounter,
   hasRestated = false,
 ): { readonly sections: readonly SectionTokens[]; readonly known: KnownTurns } {
   const isAllKnown = foresee === undefined && !hasRestated;
-  const shared = own.sharedAnchor === null ? [] : [{ ...own, anchor: own.sharedAnchor, blocks: [], end: own.before }];
+  const shared = own.sharedAnchor == null ? [] : [{ ...own, anchor: own.sharedAnchor, blocks: [], end: own.before }];
   const read = [...(isAllKnown ? [] : replay.sections), ...shared, own];
   return {
     sections: read.map((section) => sectionTokens(section, register, countTokens)),
@@ -238,18 +227,6 @@ function replayTurn(
   return replayed;
 }
 
-/** Splits a turn's plain messages at the place of its section. */
-export function splitAtAnchor(
-  { messages, digests }: DigestedMessages,
-  placement: SectionPlacement,
-): { readonly answer: DigestedMessages; readonly question: DigestedMessages } {
-  const split = messages.length - (placement === "in-question" ? 1 : 0);
-  return {
-    answer: { messages: messages.slice(0, split), digests: digests.slice(0, split) },
-    question: { messages: messages.slice(split), digests: digests.slice(split) },
-  };
-}
-
 /** Messages that a turn adds after its anchor. */
 function messagesAfterAnchor(placement: SectionPlacement, section: string): number {
   return !isOwnMessage(placement) || section !== "" ? 1 : 0;
@@ -273,59 +250,39 @@ export class CountedHeads {
   }
 }
 
-/** A turn in the form of a new prompt: the same memories, but in another placement or with messages of the same meaning and other bytes. */
-export interface RestatedTurn {
-  readonly turn: Turn;
-  /** The messages as sent now. */
-  readonly given: readonly ChatMessage[];
-}
-
-/** The path of turns that a prompt continues byte for byte. */
-export interface ExactPath {
-  /** The last turn of the path; null for none. */
-  readonly parent: TurnId | null;
-  /** The new turns of the path, first to last. */
-  readonly restated: readonly RestatedTurn[];
-}
-
 /**
- * The path of turns whose stored bytes are a prefix of this prompt. From the first turn that the client sent in another form, the turns are
- * restated: stored again as children of the same parents. The original turns stay unmodified, so that earlier prompts can be repeated byte
- * for byte, and so can this one. Turns that were restated in the same form before are reused.
+ * The path of turns whose stored bytes are a prefix of this prompt: the last of them, and the new ones among them, first to last. From the
+ * first turn that the client sent in another form, the turns are restated: stored again as children of the same parents, with the same
+ * memories in another placement, or messages of the same meaning and other bytes. The original turns stay unmodified, so that earlier
+ * prompts can be repeated byte for byte, and so can this one. Turns that were restated in the same form before are reused.
  */
 export function exactPath(
-  conversation: Conversation,
-  recalled: readonly RecalledTurn[],
-  replay: Pick<Replay, "head" | "turns">,
+  { conversation, turns }: RecalledHistory,
+  replay: Replay,
   newTurnId: () => TurnId,
-): ExactPath {
-  const restated: RestatedTurn[] = [];
-  let parent: TurnId | null = null;
-  let epoch: TurnId | null = null;
-  for (const [at, { turn, messages, digests, placement, isRestated }] of recalled.entries()) {
+): { readonly parent: TurnId | null; readonly restated: readonly SpokenTurn[] } {
+  const restated: SpokenTurn[] = [];
+  let last: Turn | null = null;
+  for (const [at, { turn, messages, digests, placement, isRestated }] of turns.entries()) {
     const replayed = replay.turns[at];
     if (replayed === undefined) throw new Error("a recalled turn was not replayed");
+    const parent: TurnId | null = last?.id ?? null;
     if (!isRestated && turn.parent === parent) {
-      parent = turn.id;
-      epoch = turn.epoch;
-      continue;
-    }
-    const again: Turn | undefined = conversation
-      .childrenOf(parent)
-      .find(
-        (other) =>
-          other.prompt === replayed.after &&
-          other.anchor === replayed.anchor &&
-          injectsSame(other, { ...turn, placement }),
-      );
-    if (again !== undefined) {
-      parent = again.id;
-      epoch = again.epoch;
+      last = turn;
       continue;
     }
     const { after: prompt, anchor } = replayed;
+    const again: Turn | undefined = conversation
+      .childrenOf(parent)
+      .find(
+        (other) => other.prompt === prompt && other.anchor === anchor && injectsSame(other, { ...turn, placement }),
+      );
+    if (again !== undefined) {
+      last = again;
+      continue;
+    }
     const id = newTurnId();
-    const own: Turn = {
+    last = {
       ...turn,
       id,
       parent,
@@ -336,13 +293,11 @@ export function exactPath(
       anchor,
       promptTokens: 0,
       computedTokens: 0,
-      epoch: epoch ?? id,
+      epoch: last?.epoch ?? id,
     };
-    epoch = own.epoch;
-    restated.push({ turn: own, given: messages });
-    parent = own.id;
+    restated.push({ turn: last, given: messages });
   }
-  return { parent, restated };
+  return { parent: last?.id ?? null, restated };
 }
 
 /** Whether two turns inject the same in the same placement, and later prompts keep the same of it. */
