@@ -16,11 +16,12 @@ import {
 import {
   type EpochReason,
   endOfEpoch,
+  type HistoryTerms,
   newestWithin,
   type PromptTokens,
   type WindowTerms,
 } from "../conversation/epoch.js";
-import { placementOf, type RecalledHistory, recallHistory, splitAtAnchor } from "../conversation/history.js";
+import { type RecalledHistory, recallHistory, splitAtAnchor } from "../conversation/history.js";
 import {
   injectionTokens,
   planInjection,
@@ -32,7 +33,7 @@ import { asGiven, withoutRepeats, withoutReplaced } from "../conversation/repeat
 import { type PromptSection, type Replay, replayTurns } from "../conversation/replay.js";
 import { withoutSpanReferences, withSpanReferences } from "../conversation/spans.js";
 import { promptCost, smooth } from "../cost/engine-model.js";
-import { type DigestedMessages, messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
+import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { hasLabels, type Injection, renderSection, SECTION_OPENING, type SectionPlacement } from "../prompt/section.js";
 import type { Digest } from "../text/ids.js";
 import { type ChatMessage, fixedTokens, instructionsAtHead, meaningOf } from "../text/message.js";
@@ -40,7 +41,7 @@ import { type ComposeInput, PromptTooLongError } from "./compose-input.js";
 import { type EpochHead, epochHead, type HeadShare } from "./epoch-head.js";
 import type { PlanEpoch } from "./plan.js";
 import type { ScopeState } from "./scope-state.js";
-import { type Selection, selectBlocks } from "./selection.js";
+import { type Selection, selectBlocks, tokensIn } from "./selection.js";
 
 /** A turn's memories as they appear in its prompt. */
 export interface DraftedSection extends PromptSection {
@@ -81,9 +82,12 @@ interface DraftRequest {
   readonly input: ComposeInput;
   /** Its memories as blocks. */
   readonly resolution: Resolution;
+  readonly terms: HistoryTerms;
   /** Maximum tokens of its prompt; infinite: no limit. */
   readonly most: number;
 }
+
+const ONLY_ITS_MESSAGES: HistoryTerms = { added: 0, ratio: 1, isByCost: false, mayCut: false, window: null };
 
 /** What a draft is to be: which messages it has, and where its memories go. */
 interface DraftForm {
@@ -123,7 +127,8 @@ const SHORT = 0.5;
 export function draftPrompt(state: ScopeState, input: ComposeInput): PromptDraft {
   const { maxPromptTokens, acceptedTokens } = input;
   const most = Math.min(maxPromptTokens ?? Number.POSITIVE_INFINITY, acceptedTokens ?? Number.POSITIVE_INFINITY);
-  const draft = firstWithin(candidates({ state, input, resolution: resolveMemories(state, input), most }));
+  const terms = input.historyTerms ?? ONLY_ITS_MESSAGES;
+  const draft = firstWithin(candidates({ state, input, resolution: resolveMemories(state, input), terms, most }));
   if (maxPromptTokens != null && draft.totalTokens > maxPromptTokens)
     throw new PromptTooLongError(draft.totalTokens, maxPromptTokens);
   return draft;
@@ -158,7 +163,7 @@ function firstWithin(all: Iterable<Candidate>): PromptDraft {
 /** The drafts that may be a request's prompt, the preferred one first. */
 function* candidates(request: DraftRequest): Generator<Candidate> {
   const { input, most } = request;
-  const { window = null, mayCut = false, added = 0 } = input.historyTerms ?? {};
+  const { window, mayCut, added } = request.terms;
   if (window?.kind === "begins") return yield* ofNewEpoch(request, window.reason);
   if (window?.kind === "continued") return yield* ofWindow(request, window);
   const whole: DraftForm = { ...UNCUT, messages: input.messages, added };
@@ -182,13 +187,13 @@ function* ofWindow(
   { messages, prompts, leftOut, added }: WindowTerms & { readonly kind: "continued" },
 ): Generator<Candidate> {
   const { input, most } = request;
-  const { ratio = 1, isByCost = false } = input.historyTerms ?? {};
+  const { ratio, isByCost } = request.terms;
   const next = draftOf(request, { ...UNCUT, messages, added, prompts: prompts.length + 1, leftOut });
   // After messages that memprefix left out, the window is the longer one.
   const exact =
     leftOut > 0
       ? Number.POSITIVE_INFINITY
-      : messagesTokens(input.messages, input.countTokens) + retrievedTokens(next.selection.resolution);
+      : messagesTokens(input.messages, input.countTokens) + tokensIn(next.selection.resolution.blocks);
   const share = isByCost ? (input.shareTokens ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
   const bounds = { ratio, max: most, share, engine: isByCost ? input.engine : null };
   const endAfter = (earlier: readonly PromptTokens[]) => endOfEpoch(earlier, promptTokens(next), exact, bounds);
@@ -206,17 +211,13 @@ function promptTokens({ totalTokens: total, computedTokens: computed }: PromptDr
   return { total, computed };
 }
 
-function retrievedTokens({ blocks }: Resolution): number {
-  return blocks.reduce((sum, { tokens }) => sum + tokens, 0);
-}
-
 /**
  * The first prompt of an epoch: the request's messages or, where they are too long, the newest of them. A client's window is cut only where
  * it does not fit; of a whole history so much is left out that the epoch has room to grow.
  */
 function* ofNewEpoch(request: DraftRequest, began: EpochReason): Generator<Candidate> {
   const { input, most } = request;
-  const { mayCut = false, ratio = 1, window = null, added = 0 } = input.historyTerms ?? {};
+  const { mayCut, ratio, window, added } = request.terms;
   const all: DraftForm = { ...UNCUT, messages: input.messages, continues: false, added, began, prompts: 1 };
   if (!mayCut) {
     yield { draft: draftAlone(request, all), limit: most };
@@ -232,7 +233,7 @@ function* ofNewEpoch(request: DraftRequest, began: EpochReason): Generator<Candi
   const longest = draftGrowing(request, near, ratio);
   const isWhole = window === null || (window.kind === "continued" && window.leftOut > 0);
   if (near === all) yield { draft: longest, limit: most * (isWhole ? ROOMY : 1) };
-  const around = longest.replay.headTokens + retrievedTokens(longest.selection.resolution);
+  const around = longest.replay.headTokens + tokensIn(longest.selection.resolution.blocks);
   const short = newestOf(request, all, most * SHORT - around);
   yield { draft: short === all ? longest : draftGrowing(request, short, ratio), limit: most };
   yield* withFewerMemories(request, short);
@@ -305,8 +306,9 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
   const { register } = state;
   const { countTokens, annotations } = input;
   const { room } = form;
-  const { head, history, placement, answer, question, choice, replayed } = readHistory(request, form);
-  const { replay, standing, superseded, resolution } = replayed;
+  const { head, history, choice, replay, standing, superseded, resolution } = readHistory(request, form);
+  const { placement } = history;
+  const { answer, question } = splitAtAnchor(history.rest, placement);
   const { prompt } = replay;
   prompt.push(answer);
 
@@ -379,44 +381,33 @@ function hitTokens({ turns, cachedTokens, tokens, headTokens }: Replay, beforeSe
 }
 
 /** What a prompt continues, what it keeps of that, and the request's memories as they are for it. */
-function readHistory(request: DraftRequest, form: DraftForm) {
+function readHistory(request: DraftRequest, { messages, continues, inFront, room }: DraftForm) {
   const { state, input } = request;
-  const recalled = recallHistory(input, form.messages, form.continues);
-  const retrieved = withoutReplaced(request.resolution, recalled);
-  const head = form.inFront === null ? null : epochHead(state, input, recalled, retrieved, form.inFront);
-  const history = head?.history ?? recalled;
-  const placement = placementOf(history, input.inResult === true);
-  const { answer, question } = splitAtAnchor(history.rest, placement);
   const { register } = state;
+  const recalled = recallHistory(input, messages, continues);
+  const retrieved = withoutReplaced(request.resolution, recalled);
+  const head = inFront === null ? null : epochHead(state, input, recalled, retrieved, inFront);
+  const history = head?.history ?? recalled;
   const replayWithout = (dropped: Dropping) => {
     const replay = replayTurns(state, history, dropped, input.countTokens, input.heldHead);
     const standing = standingOf(replay.turns.map(({ injection }) => injection));
     const superseded = supersededIn(register, standing);
     const given = withCorrections(register, asGiven(register, retrieved, standing), standing, superseded);
-    const resolution = withoutRepeats(register, given, standing, superseded, form.messages, input.dedupe);
+    const resolution = withoutRepeats(register, given, standing, superseded, messages, input.dedupe);
     return { replay, standing, superseded, resolution };
   };
   const all = replayWithout(DROPS_NOTHING);
-  const chosen = chosenRetention(request, history, { ...all, answer, question, placement }, head !== null);
-  const choice = form.room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0, keptTurns: 0 };
-  const replayed = choice.freshStart ? replayWithout(choice) : all;
-  return { head, history, placement, answer, question, choice, replayed };
-}
-
-/** A new turn before its retention is chosen: what it continues, its memories, its messages, and the place of its section. */
-interface NewTurn {
-  readonly replay: Replay;
-  readonly resolution: Resolution;
-  readonly answer: DigestedMessages;
-  readonly question: DigestedMessages;
-  readonly placement: SectionPlacement;
+  const chosen = chosenRetention(request, history, all.replay, all.resolution, head !== null);
+  const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0, keptTurns: 0 };
+  return { head, history, choice, ...(choice.freshStart ? replayWithout(choice) : all) };
 }
 
 /** The retention of a turn. Never a fresh start from the head of an epoch that begins with it. */
 function chosenRetention(
   { state, input }: DraftRequest,
-  { conversation, turns }: RecalledHistory,
-  { replay, resolution, answer, question, placement }: NewTurn,
+  { conversation, turns, rest, placement }: RecalledHistory,
+  replay: Replay,
+  { blocks: requested }: Resolution,
   hasHead: boolean,
 ): RetentionChoice {
   const { retention } = input;
@@ -428,9 +419,8 @@ function chosenRetention(
     replay,
     seen: conversation.seenOn(turns.map((recalled) => recalled.turn)),
     isRestated: turns.some(({ isRestated }) => isRestated),
-    requested: resolution.blocks,
-    answer,
-    question,
+    requested,
+    ...splitAtAnchor(rest, placement),
     placement,
     annotations,
     engine,

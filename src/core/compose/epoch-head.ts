@@ -10,7 +10,7 @@ import type { ConversationId, Digest, TurnId } from "../text/ids.js";
 import { fixedTokens } from "../text/message.js";
 import type { ComposeInput } from "./compose-input.js";
 import type { ScopeState } from "./scope-state.js";
-import { type Selection, selectBlocks } from "./selection.js";
+import { type Selection, selectBlocks, tokensIn } from "./selection.js";
 
 /**
  * The memories of an epoch's first prompt, in front of the messages that it begins with, where the next epoch finds them cached: after the
@@ -79,12 +79,11 @@ export function epochHead(
 }
 
 function withBudget(input: ComposeInput, { blocks }: Resolution, share: number): ComposeInput {
-  const retrieved = blocks.reduce((sum, { tokens }) => sum + tokens, 0);
   const most = input.memoryBudgetTokens ?? Number.POSITIVE_INFINITY;
   return {
     ...input,
     policy: input.policy.name === "prefix-exact" ? carryOver : input.policy,
-    memoryBudgetTokens: Math.min(most, Math.floor((1 + share) * retrieved)),
+    memoryBudgetTokens: Math.min(most, Math.floor((1 + share) * tokensIn(blocks))),
   };
 }
 

@@ -1,7 +1,7 @@
 import { heldTokens } from "../cache/context-index.js";
 import type { UsablePath } from "../cache/prefix-forest.js";
 import { DROPS_NOTHING } from "../conversation/conversation.js";
-import { placementOf, recallHistory, splitAtAnchor } from "../conversation/history.js";
+import { recallHistory, splitAtAnchor } from "../conversation/history.js";
 import { promptSections, replayTurns } from "../conversation/replay.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
 import type { Digest, Label } from "../text/ids.js";
@@ -27,7 +27,7 @@ export function promptHead(state: ScopeState, input: ComposeInput): PromptHead |
   const { residency, countTokens } = input;
   const { index, register } = state;
   const history = recallHistory(input);
-  if (history.rest.messages.at(-1)?.role !== "user") return null;
+  if (history.placement !== "in-question") return null;
   residency.expire(index, input.now);
   const replay = replayTurns(state, history, DROPS_NOTHING, countTokens, input.heldHead);
   if (input.retention === "auto" && replay.turns.some(({ section }) => section !== "")) return null;
@@ -76,11 +76,10 @@ export function batchKnowledge(
 
 /** Digest of the bytes before a prompt's memories; null where the prompt continues earlier turns, after which no other one comes. */
 function firstAnchor(input: ComposeInput): Digest | null {
-  const history = recallHistory(input);
-  if (history.turns.length > 0 || history.rest.messages.length === 0) return null;
-  const placement = placementOf(history, input.inResult === true);
+  const { head, turns, rest, placement } = recallHistory(input);
+  if (turns.length > 0 || rest.messages.length === 0) return null;
   const prompt = new Prompt();
-  prompt.push(history.head);
-  prompt.push(splitAtAnchor(history.rest, placement).answer);
+  prompt.push(head);
+  prompt.push(splitAtAnchor(rest, placement).answer);
   return prompt.anchorFor(placement, true, input.annotations === "paper");
 }

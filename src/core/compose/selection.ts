@@ -61,7 +61,7 @@ export function selectBlocks(
   { anchor, isInConversation, standing, superseded, before, after, room }: BlockPlace,
 ): Selection {
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
-  const freshTokens = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
+  const freshTokens = tokensIn(fresh);
   const wanted = mostRelevant(fresh, superseded, input.depth?.blocks ?? fresh.length);
   // Below the engine's minimum: blocks stand by relevance.
   const isNeverCached = before + freshTokens + after < input.engine.minimumPrefixTokens;
@@ -89,6 +89,11 @@ export function selectBlocks(
     request,
     ordering,
   };
+}
+
+/** Tokens of the blocks' lines. */
+export function tokensIn(blocks: readonly StoredBlock[]): number {
+  return blocks.reduce((sum, { tokens }) => sum + tokens, 0);
 }
 
 /**
@@ -136,6 +141,7 @@ function carryAllowance(
     tokensOf: (label) => {
       const block = register.get(label);
       if (block === undefined || block.supersededBy !== null || given.has(label) || leftOut.has(label)) return null;
+      // Its client may have redacted it since.
       if (conversation !== null && isExchange(block.text)) return null;
       return register.isOfRuns(label) ? null : block.tokens;
     },

@@ -59,6 +59,8 @@ export interface RecalledHistory {
   readonly turns: readonly RecalledTurn[];
   /** Plain messages after those turns: the new ones, and everything after an edit or a truncation. The last one is the new turn's. */
   readonly rest: MeantMessages;
+  /** Where the new turn's section goes. */
+  readonly placement: SectionPlacement;
   /** Number of messages whose injected section was removed. */
   readonly stripped: number;
   /** Whether the conversation has turns that this history does not continue: it was edited, regenerated or truncated. */
@@ -121,11 +123,13 @@ export function recallHistory(
     const placement = placementNow(turn, plain, to, isAsSent, inResult);
     return { turn, messages: sent, digests: own, placement, isRestated: isRewritten || placement !== turn.placement };
   });
+  const rest = { messages: plain.slice(from), digests: digests.slice(from), meant: meant.slice(from) };
   return {
     head: { messages: instructions, digests: instructions.map(messageDigest) },
     conversation,
     turns,
-    rest: { messages: plain.slice(from), digests: digests.slice(from), meant: meant.slice(from) },
+    rest,
+    placement: newPlacement(turns, plain, inResult),
     stripped,
     diverged: continued.childrenOf(path.at(-1)?.id ?? null).length > 0,
     messages,
@@ -163,6 +167,17 @@ function placementNow(
   if (!isOwnMessage(placement) || isEmptyInjection(injection) || given.length === 0) return placement;
   if (inResult) return "in-tool-result";
   return isAsSent ? placement : ownMessageBehind(plain, end);
+}
+
+/** Where the section of the turn that ends with the last message goes, after turns that these messages begin with. */
+function newPlacement(
+  turns: readonly RecalledTurn[],
+  plain: readonly ChatMessage[],
+  inResult: boolean,
+): SectionPlacement {
+  if (plain.at(-1)?.role === "user") return "in-question";
+  const earlier = turns.findLast(({ placement }) => placement !== "in-question")?.placement;
+  return inResult || earlier === "in-tool-result" ? "in-tool-result" : ownMessageBehind(plain);
 }
 
 /** A matching turn on a path. */
@@ -214,14 +229,6 @@ function continuesByMeaning({ given, meant }: Turn, history: MeantMessages, at: 
 /** Whether it continues with the same bytes. */
 function continuesByBytes({ given }: Turn, { digests }: MeantMessages, at: number): boolean {
   return given.every((digest, i) => digests[at + i] === digest);
-}
-
-/** The placement of the section of the turn that a history ends with. */
-export function placementOf({ turns, rest }: RecalledHistory, inResult: boolean): SectionPlacement {
-  if (rest.messages.at(-1)?.role === "user") return "in-question";
-  const earlier = turns.findLast(({ placement }) => placement !== "in-question")?.placement;
-  if (inResult || earlier === "in-tool-result") return "in-tool-result";
-  return ownMessageBehind([...turns.flatMap(({ messages }) => messages), ...rest.messages]);
 }
 
 /** Splits a turn's plain messages at the place of its section. */
