@@ -38,7 +38,7 @@ import { hasLabels, type Injection, renderSection, SECTION_OPENING, type Section
 import type { Digest } from "../text/ids.js";
 import { type ChatMessage, fixedTokens, instructionsAtHead, meaningOf } from "../text/message.js";
 import { type ComposeInput, PromptTooLongError } from "./compose-input.js";
-import { type EpochHead, epochHead, type HeadShare } from "./epoch-head.js";
+import { type EpochHead, epochHead } from "./epoch-head.js";
 import type { PlanEpoch } from "./plan.js";
 import type { ScopeState } from "./scope-state.js";
 import { type Selection, selectBlocks, tokensIn } from "./selection.js";
@@ -103,8 +103,8 @@ interface DraftForm {
   readonly behind: Digest | null;
   /** Maximum tokens of a fresh start, not counting the section's tags and annotations; null: no limit. */
   readonly room: number | null;
-  /** Puts the memories in front of the messages, with others for the epochs to come; null: the newest turn has them. */
-  readonly inFront: HeadShare | null;
+  /** Puts the memories in front of the messages, with others in this share: see {@link epochHead}. Null: the newest turn has them. */
+  readonly inFront: number | "own" | null;
 }
 
 /** A draft, and the tokens up to which it is the prompt. */
@@ -305,7 +305,7 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
   const { state, input } = request;
   const { register } = state;
   const { countTokens, annotations } = input;
-  const { room } = form;
+  const { room, began, prompts, leftOut, behind, added } = form;
   const { head, history, choice, replay, standing, superseded, resolution } = readHistory(request, form);
   const { placement } = history;
   const { answer, question } = splitAtAnchor(history.rest, placement);
@@ -353,7 +353,6 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
   const totalTokens = before + injectionTokens(injection, placement, register, countTokens) + questionTokens;
   const { blocks } = injection;
   const carriedTokens = head === null ? 0 : register.tokensOf(head.selection.ordering.carried);
-  const { began, prompts, leftOut, behind, added } = form;
   return {
     prompt,
     totalTokens,

@@ -26,19 +26,18 @@ export interface EpochHead {
   readonly tokens: number;
 }
 
-/** Tokens of others' blocks in a head, as a share of the retrieved ones; `own`: as the request's budget allows. */
-export type HeadShare = number | "own";
-
 /**
  * An epoch's memories in front of its first prompt's messages; null where they stand there anyway, and where nothing keeps them, as they are
- * not found again then. Policies of memprefix's own carry other blocks there within the share.
+ * not found again then. Policies of memprefix's own carry other blocks there.
+ *
+ * @param share maximum tokens of the carried blocks, as a share of the retrieved ones; `own`: as the request's budget allows
  */
 export function epochHead(
   state: ScopeState,
   input: ComposeInput,
   history: RecalledHistory,
   retrieved: Resolution,
-  share: HeadShare,
+  share: number | "own",
 ): EpochHead | null {
   const { countTokens, conversation, retention, dedupe } = input;
   const { head, rest, messages } = history;

@@ -146,7 +146,13 @@ export const DEDUPE_NAMES = ["exact", "contained", "spans"] as const;
 export type DedupeName = (typeof DEDUPE_NAMES)[number];
 export const DEFAULT_DEDUPE: DedupeName = "contained";
 
-/** The request's memories without those that the prompt says already, or says with another of them. */
+/**
+ * The request's memories without those that the prompt says already, or says with another of them: blocks whose sentences, all of them in a
+ * row, another block of the prompt or its question has, and exchanges that stand in its messages. Of equal texts the one that stands in the
+ * prompt stays, else the one with the lowest label; of others the one that says more. A block that the prompt has already stays as it is, and
+ * so does one that supersedes a block of it. A memory whose block is left out is under the label that stands for it, or in `said`. The same
+ * whatever the order of the memories.
+ */
 export function withoutRepeats(
   register: BlockRegister,
   resolution: Resolution,
@@ -156,53 +162,23 @@ export function withoutRepeats(
   dedupe: DedupeName = DEFAULT_DEDUPE,
 ): Resolution {
   if (dedupe === "exact") return resolution;
-  const asked = messages.at(-1);
   const outdated = new Set([...standing.replaced.keys(), ...[...superseded.values()].flat()]);
-  return withoutContained(register, resolution, {
-    standing: outdated.size === 0 ? [...standing.given] : [...standing.given].filter((label) => !outdated.has(label)),
-    due: superseded,
-    question: asked?.role === "user" ? messageText(asked) : null,
-    exchanges: () => new Set(exchangesIn(messages).map(canonicalText)),
-  });
-}
-
-/** What a prompt says besides the requested blocks. */
-export interface PromptTexts {
-  /** Blocks that it has already and that are current. */
-  readonly standing: readonly Label[];
-  /** Blocks that are to be given in any case, because they supersede one that it has. */
-  readonly due: Pick<ReadonlySet<Label>, "has">;
-  /** The user's question; null: a tool's result. */
-  readonly question: string | null;
-  /** Exchanges of its messages, as they are written back. */
-  readonly exchanges?: () => ReadonlySet<string>;
-}
-
-/**
- * Leaves out the blocks whose sentences, all of them in a row, another block of the prompt or its question has, and exchanges that stand in
- * its messages. Of equal texts the one that stands in the prompt stays, else the one with the lowest label; of others the one that says
- * more. A block that the prompt has already stays as it is. A memory whose block is left out is under the label that stands for it, or in
- * `said`. The same whatever the order of the memories.
- */
-export function withoutContained(
-  register: BlockRegister,
-  resolution: Resolution,
-  { standing, due, question, exchanges }: PromptTexts,
-): Resolution {
-  const given = new Set(standing);
-  const fresh = resolution.blocks.filter(({ label }) => !given.has(label) && !due.has(label));
+  const given =
+    outdated.size === 0 ? standing.given : new Set([...standing.given].filter((label) => !outdated.has(label)));
+  const fresh = resolution.blocks.filter(({ label }) => !given.has(label) && !superseded.has(label));
   if (fresh.length === 0) return resolution;
   const wanted = new Set(fresh.map(({ label }) => register.comparedOf(label).whole));
-  const inPrompt = whoSays(wanted, standing, register);
+  const inPrompt = whoSays(wanted, given, register);
   const requested = whoSays(
     wanted,
     resolution.blocks.map(({ label }) => label),
     register,
   );
-  const asked = new Set(question === null ? [] : comparedText(question).runs);
+  const question = messages.at(-1);
+  const asked = new Set(question?.role === "user" ? comparedText(messageText(question)).runs : []);
   let history: ReadonlySet<string> | undefined;
   const isInHistory = (text: string) => {
-    history ??= exchanges?.() ?? new Set();
+    history ??= new Set(exchangesIn(messages).map(canonicalText));
     return history.has(text);
   };
   const insteadOf = new Map<Label, Label | null>();
@@ -255,7 +231,7 @@ function withMemories(
 /** Of the blocks that say each wanted text, the one that says most; of several the one with the lowest label. */
 function whoSays(
   wanted: ReadonlySet<string>,
-  labels: readonly Label[],
+  labels: Iterable<Label>,
   register: BlockRegister,
 ): ReadonlyMap<string, Label> {
   const found = new Map<string, Label>();
