@@ -11,7 +11,6 @@ import type { SpokenTurn, Turn } from "../conversation/conversation.js";
 import type { RecalledHistory } from "../conversation/history.js";
 import { exactPath, promptSections } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";
-import type { Ordering } from "../ordering/ordering.js";
 import { type Injection, NOTHING_REPLACED, renderAnnotation } from "../prompt/section.js";
 import { groupBy } from "../text/collections.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
@@ -21,6 +20,7 @@ import { draftPrompt } from "./draft.js";
 import { plannedMiss } from "./miss.js";
 import type { PlacedMemory, Placement, Plan } from "./plan.js";
 import type { ScopeState } from "./scope-state.js";
+import type { Selection } from "./selection.js";
 
 /** Something that the caller should know; the prompt is usable all the same. Contains no memory text. */
 export interface Warning {
@@ -146,14 +146,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     behind,
   };
   turns.add(turn);
-  const memories = placeMemories(
-    register,
-    resolution,
-    ordering,
-    cachedBlocks,
-    draft.head?.injection ?? injection,
-    heldBack,
-  );
+  const memories = placeMemories(register, selection, draft.head?.injection ?? injection, cachedBlocks);
   const { head: headBefore = null, ageMs = null } = input.earlier ?? {};
   const isContinued = before !== null && parent === before.id;
   const wholeBlocks = input.wholeBlocks ?? ((tokens) => tokens);
@@ -224,11 +217,9 @@ function movedBlocks(memories: readonly PlacedMemory[], firstNew: number): Reado
 
 function placeMemories(
   register: BlockRegister,
-  resolution: Resolution,
-  ordering: Ordering,
-  cachedBlocks: number,
+  { resolution, ordering, heldBack }: Selection,
   injection: Injection,
-  heldBack: ReadonlySet<Label>,
+  cachedBlocks: number,
 ): PlacedMemory[] {
   const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
   const replaces = new Map<Label, readonly Label[]>();

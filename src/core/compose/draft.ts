@@ -9,6 +9,7 @@ import { chooseRetention } from "../conversation/auto-retention.js";
 import {
   DROPS_NOTHING,
   type Dropping,
+  type PromptSection,
   type RetentionChoice,
   retained,
   standingOf,
@@ -30,7 +31,7 @@ import {
   withCorrections,
 } from "../conversation/injecting.js";
 import { asGiven, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
-import { type PromptSection, type Replay, replayTurns } from "../conversation/replay.js";
+import { type Replay, replayTurns } from "../conversation/replay.js";
 import { withoutSpanReferences, withSpanReferences } from "../conversation/spans.js";
 import { promptCost, smooth } from "../cost/engine-model.js";
 import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
@@ -318,7 +319,7 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
     ? replay.tokens + tokensBeforeSection(answer.messages, placement, true, countTokens)
     : beforeText;
   const questionTokens = messagesTokens(question.messages, countTokens);
-  const isLabelled = sectionsHaveLabels(replay.sections, annotations);
+  const isLabelled = sectionsHaveLabels(replay.turns, annotations);
   const selection =
     head?.selection ??
     selectBlocks(state, resolution, input, {

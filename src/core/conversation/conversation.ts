@@ -6,6 +6,7 @@
 import { WITHDRAWN } from "../blocks/context-block.js";
 import {
   type Annotation,
+  type InjectedBlock,
   type Injection,
   isEmptyInjection,
   labelsIn,
@@ -243,15 +244,28 @@ export interface SpokenTurn {
   readonly given: readonly ChatMessage[];
 }
 
+/** A section of a prompt, identified by the digest of everything before it. */
+export interface PromptSection {
+  /** Rolling digest of the prompt before the section's message. */
+  readonly anchor: Digest;
+  readonly blocks: readonly InjectedBlock[];
+  /** Tokens before it … */
+  readonly before: number;
+  /** … and to the end of its turn. */
+  readonly end: number;
+  /** The turn that sent the prompt byte for byte up to here; null for none. */
+  readonly sentBy: TurnId | null;
+  /** Of blocks with labels: the anchor of sections without, which have the same before their blocks. Default: the section's own. */
+  readonly sharedAnchor?: Digest | null;
+}
+
 /** What a turn added when it was replayed; the same after the same prefix, because the text of a label never changes. */
-export interface ReplayedTurn {
+export interface ReplayedTurn extends PromptSection {
   /** Rolling digest of the prompt before the turn. */
-  readonly before: Digest;
+  readonly prefix: Digest;
   /** The kept part of the turn's injection. */
   readonly injection: Injection;
   readonly section: string;
-  /** Rolling digest of the prompt before the section's message. */
-  readonly anchor: Digest;
   /** Rolling digest of the prompt after the turn. */
   readonly after: Digest;
   /** Estimated. */

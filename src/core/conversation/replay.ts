@@ -16,6 +16,7 @@ import { fixedTokens, type TokenCounter } from "../text/message.js";
 import {
   type Conversation,
   type Dropping,
+  type PromptSection,
   type ReplayedTurn,
   type SpokenTurn,
   standingInjections,
@@ -31,6 +32,7 @@ export interface Replay {
   readonly headTokens: number;
   /** Of them, those that the engine holds by what others sent. */
   readonly othersTokens: number;
+  /** With the section of each, which may be empty. */
   readonly turns: readonly ReplayedTurn[];
   readonly tokens: number;
   /** Tokens of the prefix that earlier prompts share, evicted or not. */
@@ -43,22 +45,6 @@ export interface Replay {
   readonly cachedEnd: NodeId | null;
   /** How many sections that prefix contains. */
   readonly cachedSections: number;
-  /** All replayed sections, first to last. */
-  readonly sections: readonly PromptSection[];
-}
-
-/** A section of a prompt, identified by the digest of everything before it. */
-export interface PromptSection {
-  readonly anchor: Digest;
-  readonly blocks: readonly InjectedBlock[];
-  /** Tokens before it … */
-  readonly before: number;
-  /** … and to the end of its turn. */
-  readonly end: number;
-  /** The turn that sent the prompt byte for byte up to here; null for none. */
-  readonly sentBy: TurnId | null;
-  /** Of blocks with labels: the anchor of sections without, which have the same before their blocks. Default: the section's own. */
-  readonly sharedAnchor?: Digest | null;
 }
 
 /** How many of so many tokens of these instructions the engine holds by what others sent. */
@@ -94,34 +80,29 @@ export function replayTurns(
   let cachedTokens = index.hasAnchor(headDigest) ? headTokens : othersTokens;
   let cachedEnd: NodeId | null = null;
   let cachedSections = 0;
-  const sections: PromptSection[] = [];
   for (const [at, recalled] of recalledTurns.entries()) {
     const { turn } = recalled;
     const injection = standing[at] as Injection;
-    const replayed = replayTurn(conversation, recalled, injection, prompt, register, countTokens);
+    const replayed = replayTurn(conversation, recalled, injection, prompt, tokens, register, countTokens);
     turns.push(replayed);
-    const { anchor, after } = replayed;
+    const { anchor, before, end, sentBy } = replayed;
     const labels = injection.blocks.map(({ label }) => label);
-    tokens += replayed.tokens.answer;
     if (anchor === turn.anchor) {
       stableMessages = prompt.messages.length - messagesAfterAnchor(recalled.placement, replayed.section);
-      knownTokens = tokens;
+      knownTokens = before;
     }
-    const end = tokens + replayed.tokens.section + replayed.tokens.question;
-    const sentBy = after === turn.prompt ? turn.id : null;
-    sections.push({ anchor, blocks: injection.blocks, before: tokens, end, sentBy });
     if (index.hasAnchor(anchor)) {
       const held = index.heldBlocks(anchor, labels);
-      if (after === turn.prompt && held === labels.length) {
+      if (sentBy !== null && held === labels.length) {
         cachedTokens = end;
         cachedEnd = index.endOf(anchor, labels);
-        cachedSections = sections.length;
+        cachedSections = turns.length;
       } else {
-        cachedTokens = tokens + sectionPrefixTokens(injection.blocks.slice(0, held), register, countTokens);
+        cachedTokens = before + sectionPrefixTokens(injection.blocks.slice(0, held), register, countTokens);
       }
     }
     tokens = end;
-    if (after === turn.prompt) {
+    if (sentBy !== null) {
       stableMessages = prompt.messages.length;
       knownTokens = end;
     }
@@ -138,7 +119,6 @@ export function replayTurns(
     cachedTokens,
     cachedEnd,
     cachedSections,
-    sections,
   };
 }
 
@@ -167,7 +147,7 @@ export function promptSections(
 ): { readonly sections: readonly SectionTokens[]; readonly known: KnownTurns } {
   const isAllKnown = foresee === undefined && !hasRestated;
   const shared = own.sharedAnchor == null ? [] : [{ ...own, anchor: own.sharedAnchor, blocks: [], end: own.before }];
-  const read = [...(isAllKnown ? [] : replay.sections), ...shared, own];
+  const read = [...(isAllKnown ? [] : replay.turns), ...shared, own];
   return {
     sections: read.map((section) => sectionTokens(section, register, countTokens)),
     known: { sections: replay.cachedSections, end: replay.cachedEnd, tokens: replay.cachedTokens },
@@ -197,18 +177,20 @@ function sectionTokens(
   };
 }
 
+/** @param tokensBefore tokens of the prompt before the turn */
 function replayTurn(
   conversation: Conversation,
   recalled: RecalledTurn,
   injection: Injection,
   prompt: Prompt,
+  tokensBefore: number,
   register: BlockRegister,
   countTokens: TokenCounter,
 ): ReplayedTurn {
   const { turn, messages, placement, isRestated } = recalled;
-  const before = prompt.digest;
+  const prefix = prompt.digest;
   const known = isRestated ? undefined : conversation.replayOf(turn.id);
-  if (known?.before === before && isSame(known.injection, injection)) {
+  if (known?.prefix === prefix && isSame(known.injection, injection)) {
     prompt.pushAgain(messages, placement, known.section, known.after);
     return known;
   }
@@ -217,12 +199,17 @@ function replayTurn(
   prompt.push(answer);
   const anchor = prompt.anchorFor(placement, section !== "", hasLabels(injection));
   prompt.pushTurn(question, placement, section);
+  const after = prompt.digest;
   const tokens = {
     answer: tokensBeforeSection(answer.messages, placement, section !== "", countTokens),
     section: injectionTokens(injection, placement, register, countTokens),
     question: messagesTokens(question.messages, countTokens),
   };
-  const replayed = { before, injection, section, anchor, after: prompt.digest, tokens };
+  const before = tokensBefore + tokens.answer;
+  const end = before + tokens.section + tokens.question;
+  const sentBy = after === turn.prompt ? turn.id : null;
+  const { blocks } = injection;
+  const replayed = { prefix, injection, section, after, tokens, anchor, blocks, before, end, sentBy };
   if (!isRestated) conversation.rememberReplay(turn.id, replayed);
   return replayed;
 }
