@@ -48,7 +48,14 @@ export {
   type PromptTokens,
   type WindowTerms,
 } from "./conversation/epoch.js";
-export * from "./conversation/history.js";
+export {
+  type HistoryInput,
+  possibleSections,
+  type RecalledHistory,
+  type RecalledTurn,
+  recallHistory,
+  standingMemories,
+} from "./conversation/history.js";
 export * from "./conversation/injecting.js";
 export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName, exchangeText, lastAsked } from "./conversation/repeats.js";
 export { withSpanReferences } from "./conversation/spans.js";

@@ -200,9 +200,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     head: history.head.messages,
     given: rest.messages,
     restated,
-    sections: (section.kept === section.text ? [section.text] : [section.text, section.kept])
-      .filter((sent) => sent !== "")
-      .map(digestOf),
+    sections: [...new Set([section.text, section.kept])].filter((sent) => sent !== "").map(digestOf),
     leaf,
     headTokens: replay.headTokens,
     knownTokens: Math.max(replay.knownTokens, expectedCachedTokens),

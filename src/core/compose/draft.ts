@@ -172,6 +172,7 @@ function* candidates(request: DraftRequest): Generator<Candidate> {
   yield* mayCut ? ofNewEpoch(request, "limit") : withFewerMemories(request, whole);
 }
 
+/** The form of a draft that continues its conversation, with all its messages and memories. */
 const UNCUT = {
   continues: true,
   began: null,
@@ -213,34 +214,34 @@ function promptTokens({ totalTokens: total, computedTokens: computed }: PromptDr
 }
 
 /**
- * The first prompt of an epoch: the request's messages or, where they are too long, the newest of them. A client's window is cut only where
- * it does not fit; of a whole history so much is left out that the epoch has room to grow.
+ * The first prompt of an epoch: the request's messages or, if they are too long, the newest of them. A client's window is cut only if it does
+ * not fit; a whole history is cut so far that the epoch has room to grow.
  */
 function* ofNewEpoch(request: DraftRequest, began: EpochReason): Generator<Candidate> {
   const { input, most } = request;
   const { mayCut, ratio, window, added } = request.terms;
   const all: DraftForm = { ...UNCUT, messages: input.messages, continues: false, added, began, prompts: 1 };
   if (!mayCut) {
-    yield { draft: draftAlone(request, all), limit: most };
+    yield { draft: draftExact(request, all), limit: most };
     return yield* withFewerMemories(request, all);
   }
   // What is longer than its share is gone before the next prompt, which then continues nothing.
   if (began === "share" && window?.kind === "continued" && window.leftOut === 0) {
-    const draft = draftAlone(request, all);
+    const draft = draftExact(request, all);
     if (draft.totalTokens > (input.shareTokens ?? most)) yield { draft, limit: most };
   }
   // What is too long in any case is not drafted whole.
   const near = newestOf(request, all, most);
-  const longest = draftGrowing(request, near, ratio);
+  const longest = draftHeaded(request, near, ratio);
   const isWhole = window === null || (window.kind === "continued" && window.leftOut > 0);
   if (near === all) yield { draft: longest, limit: most * (isWhole ? ROOMY : 1) };
   const around = longest.replay.headTokens + tokensIn(longest.selection.resolution.blocks);
   const short = newestOf(request, all, most * SHORT - around);
-  yield { draft: short === all ? longest : draftGrowing(request, short, ratio), limit: most };
+  yield { draft: short === all ? longest : draftHeaded(request, short, ratio), limit: most };
   yield* withFewerMemories(request, short);
 }
 
-/** Drafts that begin afresh with fewer and fewer memories; the last one may still be too long, with none. */
+/** Drafts that begin afresh with fewer and fewer memories. The last one has none, and may still be too long. */
 function* withFewerMemories(request: DraftRequest, form: DraftForm): Generator<Candidate> {
   const { most } = request;
   // The tokens of annotations and tags depend on the blocks: reduce the blocks' room by the excess and try again.
@@ -252,7 +253,7 @@ function* withFewerMemories(request: DraftRequest, form: DraftForm): Generator<C
   }
 }
 
-/** The same with the newest of the messages, at most so many tokens of them. */
+/** Keeps the newest messages that come to at most so many tokens. Returns the form itself if all do. */
 function newestOf({ input }: DraftRequest, form: DraftForm, tokens: number): DraftForm {
   const { countTokens, dedupe } = input;
   const areReferences = dedupe === "spans";
@@ -274,20 +275,20 @@ function newestOf({ input }: DraftRequest, form: DraftForm, tokens: number): Dra
 }
 
 /**
- * With its memories in front, and of others, for the epochs to come, as much as the ratio lets the prompts grow; none where the limit leaves
- * no room to grow.
+ * Drafts an epoch's first prompt with its memories in front. Other memories are carried there for the epochs to come, as many as the ratio
+ * lets the prompts grow; none if the limit leaves no room to grow.
  */
-function draftGrowing(request: DraftRequest, form: DraftForm, ratio: number): PromptDraft {
+function draftHeaded(request: DraftRequest, form: DraftForm, ratio: number): PromptDraft {
   const draft = draftOf(request, { ...form, inFront: ratio - 1 });
   const isLong = draft.totalTokens > request.most * SHORT && (draft.head?.selection.ordering.carried.size ?? 0) > 0;
   return isLong ? draftOf(request, { ...form, inFront: 0 }) : draft;
 }
 
 /**
- * A window's own messages, which no later prompt continues: with its memories in front of them where others may be carried, or else where
- * that costs less. With few memories the frame of a second section costs more than what is found cached.
+ * Drafts a window's own messages, which no later prompt continues. The memories are in front if others may be carried there, or if that costs
+ * less: with few memories, the frame of a second section costs more than the cache hit saves.
  */
-function draftAlone(request: DraftRequest, form: DraftForm): PromptDraft {
+function draftExact(request: DraftRequest, form: DraftForm): PromptDraft {
   const { engine, memoryBudgetTokens, memoryBudgetRatio } = request.input;
   const inFront = draftOf(request, { ...form, inFront: "own" });
   if (memoryBudgetTokens !== null || memoryBudgetRatio !== null) return inFront;
