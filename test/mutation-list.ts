@@ -132,7 +132,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "complete: no block is given twice in a conversation",
-    file: "src/core/compose/draft.ts",
+    file: "src/core/compose/selection.ts",
     from: "resolution.blocks.filter(({ label }) => !standing.given.has(label))",
     to: "resolution.blocks.slice()",
     by: ["test/core/compose", "test/core/conversation/conversation.test.ts"],
@@ -167,14 +167,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "bounded: memory_budget_tokens counts what was retrieved",
-    file: "src/core/compose/draft.ts",
+    file: "src/core/compose/selection.ts",
     from: "budget === null ? null : budget - retrieved;",
     to: "budget === null ? null : budget;",
     by: ["test/http/routes/compose-single.test.ts", "test/service/compose/policies-reload.test.ts"],
   },
   {
     promise: "bounded: a prompt's limit counts every block",
-    file: "src/core/compose/draft.ts",
+    file: "src/core/compose/selection.ts",
     from: "left -= block.tokens;",
     to: "",
     by: ["test/core/compose/selection.test.ts"],

@@ -26,22 +26,16 @@ export * from "./cache/predicted-cache.js";
 export * from "./cache/residency.js";
 export { type BlockChain, type KvEvent, ResidentBlocks } from "./cache/resident-blocks.js";
 export * from "./compose/compose.js";
+export { type ComposeInput, PromptTooLongError } from "./compose/compose-input.js";
 export * from "./compose/depth.js";
-export {
-  type ComposeInput,
-  type Past,
-  PromptTooLongError,
-  possibleSections,
-  recallPast,
-  type Selection,
-  standingMemories,
-} from "./compose/draft.js";
+export { draftPrompt } from "./compose/draft.js";
 export { MISS_CAUSES, type Miss, type MissCause, reportedMiss } from "./compose/miss.js";
 export * from "./compose/plan.js";
 export * from "./compose/policies.js";
 export { type BatchKnowledge, batchKnowledge, type PromptHead, promptHead } from "./compose/prompt-head.js";
 export * from "./compose/scope-json.js";
 export * from "./compose/scope-state.js";
+export type { Selection } from "./compose/selection.js";
 export * from "./conversation/conversation.js";
 export {
   DEFAULT_HISTORY,
@@ -54,9 +48,16 @@ export {
   type PromptTokens,
   type WindowTerms,
 } from "./conversation/epoch.js";
+export {
+  type HistoryInput,
+  possibleSections,
+  type RecalledHistory,
+  type RecalledTurn,
+  recallHistory,
+  standingMemories,
+} from "./conversation/history.js";
 export * from "./conversation/injecting.js";
 export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName, exchangeText, lastAsked } from "./conversation/repeats.js";
-export type { RestatedTurn } from "./conversation/replay.js";
 export { withSpanReferences } from "./conversation/spans.js";
 export * from "./conversation/turn-json.js";
 export { type ContinuedWindow, findWindow, type Window, withCut } from "./conversation/window.js";

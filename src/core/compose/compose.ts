@@ -1,5 +1,5 @@
 /*
- * compose: one request becomes one prompt. Past (the recognised history) → selection (ordered blocks) → draft (the complete prompt) →
+ * compose: one request becomes one prompt. History (what it continues) → selection (ordered blocks) → draft (the complete prompt) →
  * composition (the prompt served into the scope's state).
  * Enters: a {@link ScopeState} and a {@link ComposeInput}. Leaves: messages, a plan, warnings, and the rows to store.
  */
@@ -7,28 +7,20 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { Resolution } from "../blocks/context-block.js";
 import { serve } from "../cache/residency.js";
-import type { RecalledHistory, Turn } from "../conversation/conversation.js";
-import { exactPath, promptSections, type RestatedTurn } from "../conversation/replay.js";
+import type { SpokenTurn, Turn } from "../conversation/conversation.js";
+import type { RecalledHistory } from "../conversation/history.js";
+import { exactPath, promptSections } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";
-import type { Ordering } from "../ordering/ordering.js";
 import { type Injection, NOTHING_REPLACED, renderAnnotation } from "../prompt/section.js";
 import { groupBy } from "../text/collections.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
-import {
-  type ComposeInput,
-  computedTokens,
-  type DraftedEpoch,
-  draftOf,
-  draftWithin,
-  type EpochHead,
-  type PromptDraft,
-  PromptTooLongError,
-} from "./draft.js";
-import { draftContinued, draftEpoch } from "./epoch-draft.js";
+import type { ComposeInput } from "./compose-input.js";
+import { draftPrompt } from "./draft.js";
 import { plannedMiss } from "./miss.js";
-import type { PlacedMemory, Placement, Plan, PlanEpoch } from "./plan.js";
+import type { PlacedMemory, Placement, Plan } from "./plan.js";
 import type { ScopeState } from "./scope-state.js";
+import type { Selection } from "./selection.js";
 
 /** Something that the caller should know; the prompt is usable all the same. Contains no memory text. */
 export interface Warning {
@@ -74,7 +66,7 @@ export interface Composition {
   /** The plain messages that this turn adds to its parent's. */
   readonly given: readonly ChatMessage[];
   /** Earlier turns that the client sent back in another form, first to last; ancestors of `turn`. */
-  readonly restated: readonly RestatedTurn[];
+  readonly restated: readonly SpokenTurn[];
   /** Digests of the sections that this turn sent and that later turns replay, to recognise them in messages that a client sends back. */
   readonly sections: readonly Digest[];
   /** Node of the context index where the served sequence ends. */
@@ -95,23 +87,14 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const firstNew = register.nextLabel;
   const before = conversation?.turns.newest ?? null;
   const draft = draftPrompt(state, input);
-  const { prompt, totalTokens, past, replay, choice, selection, section, epoch } = draft;
-  const { turns, history } = past;
+  const { prompt, totalTokens, computedTokens, history, replay, choice, selection, section, epoch, behind } = draft;
+  const { conversation: turns, rest } = history;
   const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
-  const { placement, injection, anchor, sharedAnchor } = section;
-  const { rest } = history;
+  const { placement, injection, anchor } = section;
   const { retention, freshStart, keptTurns } = choice;
-  const ownSection = {
-    anchor,
-    sharedAnchor,
-    blocks: injection.blocks,
-    before: section.tokensBefore,
-    end: totalTokens,
-    sentBy: null,
-  };
   const { sections, known } = promptSections(
     replay,
-    ownSection,
+    section,
     input.cache.residency,
     register,
     countTokens,
@@ -122,7 +105,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     state.tick();
     return state.newTurnId();
   };
-  const { parent, restated } = exactPath(turns, history.turns, replay, newTurnId);
+  const { parent, restated } = exactPath(history, replay, newTurnId);
   for (const { turn: again } of restated) turns.add(again);
   const clock = state.tick();
   const served = serve(index, input.cache.residency, sections, known, clock, input.now);
@@ -158,24 +141,17 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     prompt: prompt.digest,
     anchor,
     promptTokens: totalTokens,
-    computedTokens: computedTokens(draft),
+    computedTokens,
     epoch: turns.epochOf(turnId, parent),
-    behind: epoch?.behind ?? null,
+    behind,
   };
   turns.add(turn);
-  const memories = placeMemories(
-    register,
-    resolution,
-    ordering,
-    cachedBlocks,
-    draft.head?.injection ?? injection,
-    heldBack,
-  );
+  const memories = placeMemories(register, selection, draft.head?.injection ?? injection, cachedBlocks);
   const { head: headBefore = null, ageMs = null } = input.earlier ?? {};
   const isContinued = before !== null && parent === before.id;
   const { wholeBlocks, residency } = input.cache;
   const miss = plannedMiss({
-    before: wholeBlocks(isContinued ? replay.tokens : section.tokensBefore),
+    before: wholeBlocks(isContinued ? replay.tokens : section.before),
     known: wholeBlocks(Math.max(replay.knownTokens, headBefore === replay.head ? replay.headTokens : 0)),
     cached: expectedCachedTokens,
     moved: conversation === null ? register.tokensOf(movedBlocks(memories, firstNew)) : 0,
@@ -210,7 +186,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
       freshStart: freshStart || isCut,
       ...(isCut ? { freshStartReason: "memory_forgotten" as const } : {}),
       ...(draft.added === 0 ? {} : { addedMessages: draft.added }),
-      ...(epoch === null ? {} : { epoch: planEpoch(epoch, draft.head, register) }),
+      ...(epoch === null ? {} : { epoch }),
       ...(depth === undefined
         ? {}
         : { depth: { retrieved: fresh.length, given: fresh.length - heldBack.size, ...depth.choice } }),
@@ -218,41 +194,17 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     warnings: [
       ...resolutionWarnings(resolution),
       ...historyWarnings(history),
-      ...(draft.isCramped ? leftOutWarnings(resolution, heldBack) : heldBackWarnings(resolution, heldBack)),
+      ...heldBackWarnings(resolution, heldBack, draft.isCramped),
     ],
     turn,
-    head: past.head.messages,
+    head: history.head.messages,
     given: rest.messages,
     restated,
-    sections: (section.kept === section.text ? [section.text] : [section.text, section.kept])
-      .filter((sent) => sent !== "")
-      .map(digestOf),
+    sections: [...new Set([section.text, section.kept])].filter((sent) => sent !== "").map(digestOf),
     leaf,
     headTokens: replay.headTokens,
     knownTokens: Math.max(replay.knownTokens, expectedCachedTokens),
   };
-}
-
-/**
- * Drafts a request's prompt with the messages that its history's terms and its limit choose. Serves nothing. Throws
- * {@link PromptTooLongError}.
- */
-export function draftPrompt(state: ScopeState, input: ComposeInput): PromptDraft {
-  const { maxPromptTokens, acceptedTokens } = input;
-  const most = Math.min(maxPromptTokens ?? Number.POSITIVE_INFINITY, acceptedTokens ?? Number.POSITIVE_INFINITY);
-  const draft = draftWithHistory(state, input, most);
-  if (maxPromptTokens != null && draft.totalTokens > maxPromptTokens)
-    throw new PromptTooLongError(draft.totalTokens, maxPromptTokens);
-  return draft;
-}
-
-function draftWithHistory(state: ScopeState, input: ComposeInput, most: number): PromptDraft {
-  const { window = null, mayCut = false } = input.historyTerms ?? {};
-  if (window?.kind === "begins") return draftEpoch(state, input, most, window.reason);
-  if (window?.kind === "continued") return draftContinued(state, input, most, window);
-  const draft = draftOf(state, input);
-  if (draft.totalTokens <= most) return draft;
-  return mayCut ? draftEpoch(state, input, most, "limit") : draftWithin(state, input, most, true);
 }
 
 /** Blocks that earlier prompts had and that are not expected to hit here. */
@@ -261,23 +213,11 @@ function movedBlocks(memories: readonly PlacedMemory[], firstNew: number): Reado
   return new Set(moved.map(({ label }) => label));
 }
 
-function planEpoch(
-  { began, prompts, leftOut }: DraftedEpoch,
-  head: EpochHead | null,
-  register: BlockRegister,
-): PlanEpoch {
-  const [headTokens, carriedTokens] =
-    head === null ? [0, 0] : [head.tokens, register.tokensOf(head.selection.ordering.carried)];
-  return { began, prompts, leftOut, headTokens, carriedTokens };
-}
-
 function placeMemories(
   register: BlockRegister,
-  resolution: Resolution,
-  ordering: Ordering,
-  cachedBlocks: number,
+  { resolution, ordering, heldBack }: Selection,
   injection: Injection,
-  heldBack: ReadonlySet<Label>,
+  cachedBlocks: number,
 ): PlacedMemory[] {
   const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
   const replaces = new Map<Label, readonly Label[]>();
@@ -346,26 +286,12 @@ function historyWarnings(history: RecalledHistory): Warning[] {
   return warnings;
 }
 
-/** Warnings about memories held back because the engine was confident without them. */
-function heldBackWarnings(resolution: Resolution, heldBack: ReadonlySet<Label>): Warning[] {
-  return about(
-    "memory_held_back",
-    "was retrieved but not sent: the engine was confident without it",
-    idsOf(resolution, heldBack),
-  );
-}
-
-/** Warnings about memories that do not fit into the engine's context. */
-function leftOutWarnings(resolution: Resolution, leftOut: ReadonlySet<Label>): Warning[] {
-  return about(
-    "memory_left_out",
-    "was retrieved but not sent: it does not fit into the engine's context",
-    idsOf(resolution, leftOut),
-  );
-}
-
-function idsOf({ memories }: Resolution, labels: ReadonlySet<Label>): readonly MemoryId[] {
-  return memories.filter(({ label }) => labels.has(label)).map(({ memoryId }) => memoryId);
+/** Warnings about memories that are not sent: they do not fit, or the engine was confident without them. */
+function heldBackWarnings({ memories }: Resolution, heldBack: ReadonlySet<Label>, isCramped: boolean): Warning[] {
+  const ids = memories.filter(({ label }) => heldBack.has(label)).map(({ memoryId }) => memoryId);
+  return isCramped
+    ? about("memory_left_out", "was retrieved but not sent: it does not fit into the engine's context", ids)
+    : about("memory_held_back", "was retrieved but not sent: the engine was confident without it", ids);
 }
 
 function about(code: Warning["code"], message: string, memoryIds: readonly MemoryId[]): Warning[] {

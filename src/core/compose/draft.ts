@@ -1,455 +1,326 @@
-import type { EndedMemory, RenderedMemory, Resolution, StoredBlock } from "../blocks/context-block.js";
-import type { CacheLookup } from "../cache/engine-cache.js";
-import { chooseRetention, type RetainableTurn } from "../conversation/auto-retention.js";
+/*
+ * Draft: the prompt of a request before it is served. Candidates are drafted in the order in which they are preferred; the first that is
+ * within its limit is the prompt.
+ * Enters: a scope's state and a {@link ComposeInput}. Leaves: a complete prompt, and what it was made of.
+ */
+
+import type { Resolution } from "../blocks/context-block.js";
+import { chooseRetention } from "../conversation/auto-retention.js";
 import {
-  Conversation,
   DROPS_NOTHING,
   type Dropping,
-  type RecalledHistory,
+  type PromptSection,
   type RetentionChoice,
-  type RetentionName,
-  recallHistory,
   retained,
-  type Standing,
-  standingInjections,
   standingOf,
 } from "../conversation/conversation.js";
-import type { EpochReason, HistoryTerms } from "../conversation/epoch.js";
 import {
-  type Annotations,
+  type EpochReason,
+  endOfEpoch,
+  type HistoryTerms,
+  newestWithin,
+  type PromptTokens,
+  type WindowTerms,
+} from "../conversation/epoch.js";
+import { type RecalledHistory, recallHistory, splitAtAnchor } from "../conversation/history.js";
+import {
   injectionTokens,
   planInjection,
-  type SupersededLabels,
   sectionsHaveLabels,
   supersededIn,
   withCorrections,
 } from "../conversation/injecting.js";
-import { asGiven, type DedupeName, isExchange, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
-import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
-import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";
-import { bankAllowance } from "../ordering/carry-over.js";
-import { type CarryAllowance, type Ordering, type OrderingRequest, orderAfter } from "../ordering/ordering.js";
-import { type DigestedMessages, messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
-import {
-  hasLabels,
-  type Injection,
-  ownMessageBehind,
-  renderSection,
-  SECTION_OPENING,
-  type SectionPlacement,
-  stripSection,
-} from "../prompt/section.js";
-import type { ScopePolicy } from "../published/published-knowledge.js";
-import { type ConversationId, type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
-import {
-  type ChatMessage,
-  fixedTokens,
-  instructionsAtHead,
-  messageDigest,
-  type TokenCounter,
-} from "../text/message.js";
-import type { Depth } from "./depth.js";
+import { asGiven, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
+import { type Replay, replayTurns } from "../conversation/replay.js";
+import { withoutSpanReferences, withSpanReferences } from "../conversation/spans.js";
+import { promptCost, smooth } from "../cost/engine-model.js";
+import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
+import { hasLabels, type Injection, renderSection, SECTION_OPENING, type SectionPlacement } from "../prompt/section.js";
+import type { Digest } from "../text/ids.js";
+import { type ChatMessage, fixedTokens, instructionsAtHead, meaningOf } from "../text/message.js";
+import { type ComposeInput, PromptTooLongError } from "./compose-input.js";
+import { type EpochHead, epochHead } from "./epoch-head.js";
+import type { PlanEpoch } from "./plan.js";
 import type { ScopeState } from "./scope-state.js";
-
-/** The part of a request that says what it continues. */
-export interface PastInput {
-  /** The conversation with its stored turns; null for the `single` layout. */
-  readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
-  /**
-   * Instructions, history and, last, the new question or tool result. Plain: without injected sections, or with sections that `isOurs`
-   * recognises.
-   */
-  readonly messages: readonly ChatMessage[];
-  /** Whether memories go into tool results. Default: as in the conversation's earlier turns, else in a message of their own. */
-  readonly inResult?: boolean | undefined;
-  /** Whether memprefix sent a section with this digest to this scope. */
-  readonly isOurs: (section: Digest) => boolean;
-  /** What {@link recallPast} gave for this very input; null: not asked yet. Not used once `messages` are others. */
-  readonly recalled?: Past | null | undefined;
-}
-
-/** Everything before a new turn: the instructions, the turns recognised in the history, and the client's new messages. */
-export interface Past {
-  /** The instructions at the head of the prompt. */
-  readonly head: DigestedMessages;
-  readonly turns: Conversation;
-  readonly history: RecalledHistory;
-  /** The request's messages. */
-  readonly messages: readonly ChatMessage[];
-}
-
-/** Digests of everything in some messages that `isOurs` may be asked about: whatever has a section's form. */
-export function possibleSections(messages: readonly ChatMessage[]): readonly Digest[] {
-  const found = new Set<Digest>();
-  for (const message of messages) {
-    stripSection(message, (section) => {
-      found.add(digestOf(section));
-      // What is not ours is looked at in every way that a section can stand in a message.
-      return false;
-    });
-  }
-  return [...found];
-}
-
-/**
- * Recognises the conversation that a request continues. Pure: does not change `conversation`.
- *
- * @param continues false: the request begins afresh, whatever it could continue
- */
-export function recallPast(input: PastInput, continues = true): Past {
-  const { conversation, messages, isOurs, inResult = false, recalled = null } = input;
-  if (continues && recalled?.messages === messages) return recalled;
-  const head = messages.slice(0, instructionsAtHead(messages));
-  const turns = conversation?.turns ?? new Conversation([]);
-  const continued = continues ? turns : new Conversation([]);
-  const history = recallHistory(continued, messages.slice(head.length), isOurs, inResult);
-  return { head: { messages: head, digests: head.map(messageDigest) }, turns, history, messages };
-}
-
-/**
- * The memories of a source whose current text earlier turns of a conversation gave, the newest last: what the conversation takes for true
- * of what searches found. Pure.
- */
-export function standingMemories({ register }: Pick<ScopeState, "register">, input: PastInput): readonly MemoryId[] {
-  const turns = recallPast(input).history.turns.map(({ turn }) => turn);
-  const { given, replaced } = standingOf(standingInjections(turns, DROPS_NOTHING));
-  const labels = [...given].filter((label) => !replaced.has(label)).sort((a, b) => a - b);
-  return [...new Set(labels.flatMap((label) => register.foundWith(label)))];
-}
-
-/** The part of a request that decides which blocks its turn injects. */
-export interface SelectionInput {
-  readonly policy: ScopePolicy;
-  /** Maximum tokens of this turn's blocks, carried ones included; null: the retrieved blocks only. Used by policies that carry. */
-  readonly memoryBudgetTokens: number | null;
-  /** The same for all of the scope's prompts with a ratio, as a multiple of the retrieved tokens; see {@link bankAllowance}. Null: none. */
-  readonly memoryBudgetRatio: number | null;
-  /** The cost model of the engine that the prompt goes to. */
-  readonly engine: EngineModel;
-  /** How many of the retrieved blocks to inject. Default: all. */
-  readonly depth?: Depth | undefined;
-  /** Whether blocks that were not retrieved may be carried: not where the request is about some of the memories alone. Default: yes. */
-  readonly mayCarry?: boolean | undefined;
-  /** Where there is one, no exchange is carried: its client may have redacted it since. */
-  readonly conversation: PastInput["conversation"];
-}
-
-/** The blocks that a turn injects, in order, and those that it holds back. */
-export interface Selection {
-  /** The retrieved memories as blocks. */
-  readonly resolution: Resolution;
-  /** Distinct retrieved blocks that no earlier turn of this prompt injected, by relevance … */
-  readonly fresh: readonly StoredBlock[];
-  /** … the tokens of their lines … */
-  readonly freshTokens: number;
-  /** … how many of them must be injected, because the prompt contains a text that they supersede … */
-  readonly due: number;
-  /** … and those that this turn holds back. */
-  readonly heldBack: ReadonlySet<Label>;
-  readonly request: OrderingRequest;
-  readonly ordering: Ordering;
-}
-
-/** Where the blocks go. */
-export interface BlockPlace {
-  /** Digest of the prompt before them. */
-  readonly anchor: Digest;
-  /** Whether more than instructions is before them, or later prompts begin with them: see {@link LEAST_HIT}. */
-  readonly isInConversation: boolean;
-  /** What earlier turns of this prompt injected. */
-  readonly standing: Standing;
-  /** What of that is superseded. */
-  readonly superseded: SupersededLabels;
-  /** Tokens before and after the blocks. */
-  readonly before: number;
-  readonly after: number;
-  /** Maximum tokens of the blocks; null: no limit. */
-  readonly room: number | null;
-}
-
-/**
- * Tokens that must be cached, or half of the blocks, to move blocks in a conversation. Only a branch of it shares what stands after its turns,
- * and the ranking of what was moved, some 14 tokens, is computed and stands in every later prompt. Figures: docs/papers.md, "Sessions of
- * several turns".
- */
-const LEAST_HIT = 40;
-
-/** Chooses and orders the blocks that a turn injects, to reuse most of the cache. Pure: serves nothing. */
-export function selectBlocks(
-  state: ScopeState,
-  resolution: Resolution,
-  input: SelectionInput,
-  { anchor, isInConversation, standing, superseded, before, after, room }: BlockPlace,
-): Selection {
-  const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
-  const freshTokens = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
-  const wanted = mostRelevant(fresh, superseded, input.depth?.blocks ?? fresh.length);
-  // Below the engine's minimum: blocks stand by relevance.
-  const isNeverCached = before + freshTokens + after < input.engine.minimumPrefixTokens;
-  const request: OrderingRequest = {
-    anchor,
-    retrieved: room === null ? wanted : fitting(wanted, room),
-    // Computed for all fresh blocks, so that deeper probes stay within the budget.
-    carrying:
-      room === null && input.mayCarry !== false
-        ? carryAllowance(state, resolution, standing, input, { before, retrieved: freshTokens, after })
-        : null,
-    ...(isInConversation ? { leastHit: Math.min(LEAST_HIT, freshTokens / 2) } : {}),
-    ...(isNeverCached ? { leastHit: Number.POSITIVE_INFINITY } : {}),
-  };
-  const extended = input.depth?.after ?? null;
-  const { policy } = input;
-  const ordering = extended === null ? policy.order(request, state) : orderAfter(extended, policy, request, state);
-  const placed = new Set(ordering.labels);
-  return {
-    resolution,
-    fresh,
-    freshTokens,
-    due: fresh.filter(({ label }) => superseded.has(label)).length,
-    heldBack: new Set(fresh.map(({ label }) => label).filter((label) => !placed.has(label))),
-    request,
-    ordering,
-  };
-}
-
-/**
- * The most relevant blocks. Blocks that supersede a text in the prompt always count among them, else the outdated text would count as
- * current.
- */
-function mostRelevant(fresh: readonly StoredBlock[], due: SupersededLabels, count: number): readonly StoredBlock[] {
-  if (count >= fresh.length) return fresh;
-  const others = fresh.filter(({ label }) => !due.has(label));
-  const left = new Set(others.slice(Math.max(0, count - (fresh.length - others.length))).map(({ label }) => label));
-  return fresh.filter(({ label }) => !left.has(label));
-}
-
-/** Greedily the most relevant blocks that fit into so many tokens; a block that does not fit is skipped. */
-function fitting(blocks: readonly StoredBlock[], tokens: number): readonly StoredBlock[] {
-  let left = tokens;
-  return blocks.filter((block) => {
-    if (block.tokens > left) return false;
-    left -= block.tokens;
-    return true;
-  });
-}
-
-/** The budget for carried blocks in this turn; null for none. */
-function carryAllowance(
-  { register, bankedTokens }: ScopeState,
-  resolution: Resolution,
-  { given }: Standing,
-  { memoryBudgetTokens: budget, memoryBudgetRatio: ratio, engine, conversation }: SelectionInput,
-  around: AroundBlocks,
-): CarryAllowance | null {
-  const { retrieved } = around;
-  if (retrieved === 0 || (budget === null && ratio === null)) return null;
-  const own = budget === null ? null : budget - retrieved;
-  const banked = ratio === null ? null : bankAllowance(bankedTokens, ratio, retrieved);
-  const tokens = Math.min(own ?? Number.POSITIVE_INFINITY, banked?.tokens ?? Number.POSITIVE_INFINITY);
-  if (tokens <= 0) return null;
-  const leftOut = new Set(resolution.leftOut);
-  return {
-    tokens,
-    ownTokens: own,
-    bankedTokens: banked?.banked ?? null,
-    knownTokens: register.currentTokens,
-    spared: sparedBy(engine, around),
-    tokensOf: (label) => {
-      const block = register.get(label);
-      if (block === undefined || block.supersededBy !== null || given.has(label) || leftOut.has(label)) return null;
-      if (conversation !== null && isExchange(block.text)) return null;
-      return register.isOfRuns(label) ? null : block.tokens;
-    },
-  };
-}
-
-/** One checked request with its memories. */
-export interface ComposeInput extends PastInput, SelectionInput {
-  /** In relevance order, best first. */
-  readonly memories: readonly RenderedMemory[];
-  /** Texts of known memories as they are now, which the request does not ask for. Default: none. */
-  readonly changed?: readonly RenderedMemory[] | undefined;
-  /** Those of which their source says that they no longer hold. Default: none. */
-  readonly ended?: readonly EndedMemory[] | undefined;
-  /** Whether the conversation lost its end since its newest prompt, because a memory was forgotten. Default: no. */
-  readonly isCut?: boolean | undefined;
-  /** What the engine has cached for it. */
-  readonly cache: CacheLookup;
-  /** Milliseconds since the epoch. */
-  readonly now: number;
-  readonly annotations: Annotations;
-  /** What later prompts of the conversation keep of this one's injection. */
-  readonly retention: RetentionName;
-  readonly countTokens: TokenCounter;
-  /**
-   * Maximum tokens of the prompt, by the token counter: a longer one becomes a fresh start with the blocks that fit. Throws
-   * {@link PromptTooLongError} if the messages alone are longer. Default: no limit.
-   */
-  readonly maxPromptTokens?: number | null | undefined;
-  /** Tokens that the engine was found to accept: the same, but messages that come to more are composed without memories. */
-  readonly acceptedTokens?: number | null | undefined;
-  /** The instructions of the user's prompt before, and milliseconds since it; null: not known. */
-  readonly earlier?: { readonly head: Digest | null; readonly ageMs: number | null } | undefined;
-  /** Which texts are given once. Default: {@link DEFAULT_DEDUPE}. */
-  readonly dedupe?: DedupeName | undefined;
-  /** Which messages of the conversation the prompt has. Default: `messages`. */
-  readonly historyTerms?: HistoryTerms | undefined;
-}
-
-/** A prompt's messages come to more tokens than it may have, without any memory. */
-export class PromptTooLongError extends Error {
-  override readonly name = "PromptTooLongError";
-  constructor(
-    readonly tokens: number,
-    readonly maxTokens: number,
-  ) {
-    super(`the messages come to ${tokens} tokens without any memory, more than ${maxTokens}`);
-  }
-}
+import { type Selection, selectBlocks, tokensIn } from "./selection.js";
 
 /** A turn's memories as they appear in its prompt. */
-export interface DraftedSection {
+export interface DraftedSection extends PromptSection {
   readonly placement: SectionPlacement;
   readonly injection: Injection;
   /** As this prompt contains it, and as later prompts replay it. */
   readonly text: string;
   readonly kept: string;
-  /** Digest of the prompt before the blocks; another one where these have labels. */
-  readonly anchor: Digest;
-  /** See `OwnSection`. */
-  readonly sharedAnchor: Digest | null;
-  /** Tokens of the prompt before the section. */
-  readonly tokensBefore: number;
-}
-
-/** A prompt's place in its epoch. */
-export interface DraftedEpoch {
-  /** Why the epoch began with this prompt; null: it continues one. */
-  readonly began: EpochReason | null;
-  /** How many prompts the epoch has, this one included. */
-  readonly prompts: number;
-  /** How many messages memprefix left out of this prompt, … */
-  readonly leftOut: number;
-  /** … and, where it did so with this prompt, the meaning of the last one of them. */
-  readonly behind: Digest | null;
-}
-
-/**
- * The memories of an epoch's first prompt, in front of the messages that it begins with, where the next epoch finds them cached: after the
- * same instructions, in the order that reuses most of the fronts before it, as memories of single prompts are.
- */
-export interface EpochHead {
-  /** Of the turn that puts them there: with the first message if a user said it, else in a message of their own. */
-  readonly injection: Injection;
-  readonly selection: Selection;
-  /** How many of its blocks should be cached. */
-  readonly cachedBlocks: number;
-  readonly tokens: number;
 }
 
 /** A complete prompt, not served yet. */
 export interface PromptDraft {
   readonly prompt: Prompt;
   readonly totalTokens: number;
-  readonly past: Past;
-  /** The past as this prompt replays it. */
+  /** Those of them that the engine has to compute. */
+  readonly computedTokens: number;
+  readonly history: RecalledHistory;
+  /** The history as this prompt replays it. */
   readonly replay: Replay;
   readonly choice: RetentionChoice;
   readonly selection: Selection;
   readonly section: DraftedSection;
-  /** Whether memories are held back because of `maxPromptTokens`. */
+  /** Whether memories are held back because of a limit. */
   readonly isCramped: boolean;
   /** The memories in front of the messages; null for none. */
   readonly head: EpochHead | null;
   /** Null: its history was not cut. */
-  readonly epoch: DraftedEpoch | null;
+  readonly epoch: PlanEpoch | null;
+  /** The meaning of the last message that memprefix left out with this prompt; null: none was. */
+  readonly behind: Digest | null;
   /** Messages that it has and the client did not send. */
   readonly added: number;
 }
 
+/** A request, as all drafts of its prompt read it. */
+interface DraftRequest {
+  readonly state: ScopeState;
+  readonly input: ComposeInput;
+  /** Its memories as blocks. */
+  readonly resolution: Resolution;
+  readonly terms: HistoryTerms;
+  /** Maximum tokens of its prompt; infinite: no limit. */
+  readonly most: number;
+}
+
+const ONLY_ITS_MESSAGES: HistoryTerms = { added: 0, ratio: 1, isByCost: false, mayCut: false, window: null };
+
+/** What a draft is to be: which messages it has, and where its memories go. */
+interface DraftForm {
+  readonly messages: readonly ChatMessage[];
+  /** Whether it continues the turns that its messages repeat; false: it begins afresh. */
+  readonly continues: boolean;
+  /** Messages that it has and the client did not send. */
+  readonly added: number;
+  /** As {@link PlanEpoch}; 0 prompts: its history is not cut. */
+  readonly began: EpochReason | null;
+  readonly prompts: number;
+  readonly leftOut: number;
+  readonly behind: Digest | null;
+  /** Maximum tokens of a fresh start, not counting the section's tags and annotations; null: no limit. */
+  readonly room: number | null;
+  /** Puts the memories in front of the messages, with others in this share: see {@link epochHead}. Null: the newest turn has them. */
+  readonly inFront: number | "own" | null;
+}
+
+/** A draft, and the tokens up to which it is the prompt. */
+interface Candidate {
+  readonly draft: PromptDraft;
+  readonly limit: number;
+}
+
+/** An epoch whose first prompt has less than this share of its window's tokens says little of what another one would cost. */
+const LIKE_A_WINDOW = 0.75;
+
+/** An epoch that begins with a whole history may have this share of the limit; one that begins with a part of it gets that share. */
+const ROOMY = 0.75;
+const SHORT = 0.5;
+
 /**
- * A request read against its scope's state: what it continues, and its memories as blocks. Evicts and withdraws what no longer holds. Assigns
- * labels to the memories, so that drafts of one request at different depths render the same blocks to the same bytes.
- *
- * @param continues false: the prompt begins afresh, whatever it could continue
+ * Drafts a request's prompt with the messages that its history's terms and its limit choose. Serves nothing. Throws
+ * {@link PromptTooLongError}. Expects at least one message that is not an instruction.
  */
-export function readRequest({ register, index }: ScopeState, input: ComposeInput, continues = true): ReadRequest {
-  const past = recallPast(input, continues);
-  if (past.history.rest.messages.length === 0) throw new Error("compose needs a message that is no instruction");
+export function draftPrompt(state: ScopeState, input: ComposeInput): PromptDraft {
+  const { maxPromptTokens, acceptedTokens } = input;
+  const most = Math.min(maxPromptTokens ?? Number.POSITIVE_INFINITY, acceptedTokens ?? Number.POSITIVE_INFINITY);
+  const terms = input.historyTerms ?? ONLY_ITS_MESSAGES;
+  const draft = firstWithin(candidates({ state, input, resolution: resolveMemories(state, input), terms, most }));
+  if (maxPromptTokens != null && draft.totalTokens > maxPromptTokens)
+    throw new PromptTooLongError(draft.totalTokens, maxPromptTokens);
+  return draft;
+}
+
+/**
+ * A request's memories as blocks. Evicts and withdraws what no longer holds. Assigns labels, so that drafts of one request at different
+ * depths render the same blocks to the same bytes.
+ */
+function resolveMemories({ register, index }: ScopeState, input: ComposeInput): Resolution {
+  if (instructionsAtHead(input.messages) === input.messages.length)
+    throw new Error("compose needs a message that is no instruction");
   input.cache.residency.expire(index, input.now);
   register.expire(input.now);
   register.resolve(input.changed ?? []);
-  const retrieved = withoutReplaced(register.resolve(input.memories), past.turns, past.history);
+  const resolution = register.resolve(input.memories);
   register.withdraw(input.ended ?? []);
-  return { past, retrieved, room: null, head: null };
+  return resolution;
 }
 
-/** What a prompt is drafted from. */
-export interface ReadRequest {
-  readonly past: Past;
-  /** Its memories, with those that the prompt says already. */
-  readonly retrieved: Resolution;
-  /** Maximum tokens of a fresh start, not counting the section's tags and annotations; null: no limit. */
-  readonly room: number | null;
-  /** The memories that are in front of the past's messages already; null: the newest turn injects them. */
-  readonly head: EpochHead | null;
-}
-
-/** A draft of at most so many tokens; with more only where no memory is left to hold back. */
-export function draftWithin(state: ScopeState, input: ComposeInput, most: number, continues: boolean): PromptDraft {
-  let draft: PromptDraft;
-  // The tokens of annotations and tags depend on the blocks: reduce the blocks' room by the excess and try again.
-  for (let room = most; ; room -= draft.totalTokens - most) {
-    draft = draftOf(state, input, { ...readRequest(state, input, continues), room });
-    if (draft.totalTokens <= most || draft.selection.ordering.labels.length === 0) return draft;
+/** The first candidate within its limit; the last one if none is. */
+function firstWithin(all: Iterable<Candidate>): PromptDraft {
+  let last: PromptDraft | null = null;
+  for (const { draft, limit } of all) {
+    if (draft.totalTokens <= limit) return draft;
+    last = draft;
   }
+  if (last === null) throw new Error("a request has a draft");
+  return last;
+}
+
+/** The drafts that may be a request's prompt, the preferred one first. */
+function* candidates(request: DraftRequest): Generator<Candidate> {
+  const { input, most } = request;
+  const { window, mayCut, added } = request.terms;
+  if (window?.kind === "begins") return yield* ofNewEpoch(request, window.reason);
+  if (window?.kind === "continued") return yield* ofWindow(request, window);
+  const whole: DraftForm = { ...UNCUT, messages: input.messages, added };
+  yield { draft: draftOf(request, whole), limit: most };
+  yield* mayCut ? ofNewEpoch(request, "limit") : withFewerMemories(request, whole);
+}
+
+/** The form of a draft that continues its conversation, with all its messages and memories. */
+const UNCUT = {
+  continues: true,
+  began: null,
+  prompts: 0,
+  leftOut: 0,
+  behind: null,
+  room: null,
+  inFront: null,
+} as const;
+
+/** The next prompt of a window's epoch, or the first of another. */
+function* ofWindow(
+  request: DraftRequest,
+  { messages, prompts, leftOut, added }: WindowTerms & { readonly kind: "continued" },
+): Generator<Candidate> {
+  const { input, most } = request;
+  const { ratio, isByCost } = request.terms;
+  const next = draftOf(request, { ...UNCUT, messages, added, prompts: prompts.length + 1, leftOut });
+  // After messages that memprefix left out, the window is the longer one.
+  const exact =
+    leftOut > 0
+      ? Number.POSITIVE_INFINITY
+      : messagesTokens(input.messages, input.countTokens) + tokensIn(next.selection.resolution.blocks);
+  const share = isByCost ? input.cache.shareTokens : Number.POSITIVE_INFINITY;
+  const bounds = { ratio, max: most, share, engine: isByCost ? input.engine : null };
+  const endAfter = (earlier: readonly PromptTokens[]) => endOfEpoch(earlier, promptTokens(next), exact, bounds);
+  const ends = endAfter(prompts);
+  if (ends === null) return yield { draft: next, limit: next.totalTokens };
+  if (ends !== "cost") return yield* ofNewEpoch(request, ends);
+  // What the epoch began with says less of what another would than its draft does.
+  const first = firstWithin(ofNewEpoch(request, ends));
+  const others = (prompts[0]?.total ?? 0) < LIKE_A_WINDOW * exact ? [] : prompts.slice(1);
+  const draft = endAfter([promptTokens(first), ...others]) === null ? next : first;
+  yield { draft, limit: draft.totalTokens };
+}
+
+function promptTokens({ totalTokens: total, computedTokens: computed }: PromptDraft): PromptTokens {
+  return { total, computed };
 }
 
 /**
- * Builds a prompt without serving it: replays what earlier turns injected, injects blocks that are not in the prompt yet, in the order that
- * reuses most of the cache, and refers to the rest. Expects at least one message that is not an instruction.
+ * The first prompt of an epoch: the request's messages or, if they are too long, the newest of them. A client's window is cut only if it does
+ * not fit; a whole history is cut so far that the epoch has room to grow.
  */
-export function draftOf(
-  state: ScopeState,
-  input: ComposeInput,
-  { past, retrieved, room, head }: ReadRequest = readRequest(state, input),
-): PromptDraft {
-  const { register } = state;
-  const { countTokens } = input;
-  const { turns, history } = past;
-  const { rest } = history;
-  const placement = placementFor(rest.messages.at(-1) as ChatMessage, history, input.inResult === true);
-  const { answer, question } = splitAtAnchor(rest, placement);
+function* ofNewEpoch(request: DraftRequest, began: EpochReason): Generator<Candidate> {
+  const { input, most } = request;
+  const { mayCut, ratio, window, added } = request.terms;
+  const all: DraftForm = { ...UNCUT, messages: input.messages, continues: false, added, began, prompts: 1 };
+  if (!mayCut) {
+    yield { draft: draftExact(request, all), limit: most };
+    return yield* withFewerMemories(request, all);
+  }
+  // What is longer than its share is gone before the next prompt, which then continues nothing.
+  if (began === "share" && window?.kind === "continued" && window.leftOut === 0) {
+    const draft = draftExact(request, all);
+    if (draft.totalTokens > input.cache.shareTokens) yield { draft, limit: most };
+  }
+  // What is too long in any case is not drafted whole.
+  const near = newestOf(request, all, most);
+  const longest = draftHeaded(request, near, ratio);
+  const isWhole = window === null || (window.kind === "continued" && window.leftOut > 0);
+  if (near === all) yield { draft: longest, limit: most * (isWhole ? ROOMY : 1) };
+  const around = longest.replay.headTokens + tokensIn(longest.selection.resolution.blocks);
+  const short = newestOf(request, all, most * SHORT - around);
+  yield { draft: short === all ? longest : draftHeaded(request, short, ratio), limit: most };
+  yield* withFewerMemories(request, short);
+}
 
-  const replayed = (own: Dropping) => replayTurns(state, turns, past.head, history, own, countTokens, input.cache);
-  const going = replayed(DROPS_NOTHING);
-  const asGivenIn = ({ turns: replayedTurns }: Replay) => {
-    const standing = standingOf(replayedTurns.map(({ injection }) => injection));
-    const superseded = supersededIn(register, standing);
-    const given = withCorrections(register, asGiven(register, retrieved, standing), standing, superseded);
-    return {
-      standing,
-      superseded,
-      resolution: withoutRepeats(register, given, standing, superseded, input.messages, input.dedupe),
-    };
+/** Drafts that begin afresh with fewer and fewer memories. The last one has none, and may still be too long. */
+function* withFewerMemories(request: DraftRequest, form: DraftForm): Generator<Candidate> {
+  const { most } = request;
+  // The tokens of annotations and tags depend on the blocks: reduce the blocks' room by the excess and try again.
+  for (let room = most; ; ) {
+    const draft = draftOf(request, { ...form, room });
+    yield { draft, limit: most };
+    if (draft.selection.ordering.labels.length === 0) return;
+    room -= draft.totalTokens - most;
+  }
+}
+
+/** Keeps the newest messages that come to at most so many tokens. Returns the form itself if all do. */
+function newestOf({ input }: DraftRequest, form: DraftForm, tokens: number): DraftForm {
+  const { countTokens, dedupe } = input;
+  const areReferences = dedupe === "spans";
+  // What is left out may be what references refer to.
+  const messages = areReferences ? withoutSpanReferences(form.messages) : form.messages;
+  const first = instructionsAtHead(messages);
+  const said = messages.slice(first);
+  const kept = newestWithin(said, tokens, countTokens);
+  const leftOut = said.length - kept.length;
+  if (leftOut === 0) return form;
+  const newest = [...messages.slice(0, first), ...kept];
+  return {
+    ...form,
+    messages: areReferences ? withSpanReferences(newest) : newest,
+    added: Math.max(0, form.added - leftOut),
+    leftOut,
+    behind: meaningOf(form.messages[first + leftOut - 1] as ChatMessage),
   };
-  const continued = asGivenIn(going);
-  const turn = { resolution: continued.resolution, answer, question, placement };
-  const chosen = chosenRetention(state, input, past, going, turn, head !== null);
-  const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0, keptTurns: 0 };
-  const replay = choice.freshStart ? replayed(choice) : going;
-  const { standing, superseded, resolution } = replay === going ? continued : asGivenIn(replay);
+}
+
+/**
+ * Drafts an epoch's first prompt with its memories in front. Other memories are carried there for the epochs to come, as many as the ratio
+ * lets the prompts grow; none if the limit leaves no room to grow.
+ */
+function draftHeaded(request: DraftRequest, form: DraftForm, ratio: number): PromptDraft {
+  const draft = draftOf(request, { ...form, inFront: ratio - 1 });
+  const isLong = draft.totalTokens > request.most * SHORT && (draft.head?.selection.ordering.carried.size ?? 0) > 0;
+  return isLong ? draftOf(request, { ...form, inFront: 0 }) : draft;
+}
+
+/**
+ * Drafts a window's own messages, which no later prompt continues. The memories are in front if others may be carried there, or if that costs
+ * less: with few memories, the frame of a second section costs more than the cache hit saves.
+ */
+function draftExact(request: DraftRequest, form: DraftForm): PromptDraft {
+  const { engine, memoryBudgetTokens, memoryBudgetRatio } = request.input;
+  const inFront = draftOf(request, { ...form, inFront: "own" });
+  if (memoryBudgetTokens !== null || memoryBudgetRatio !== null) return inFront;
+  const inQuestion = draftOf(request, form);
+  const law = smooth(engine);
+  const costOf = ({ totalTokens: total, computedTokens: computed }: PromptDraft) =>
+    promptCost(law, total, total - computed);
+  return costOf(inFront) <= costOf(inQuestion) ? inFront : inQuestion;
+}
+
+/**
+ * Drafts a prompt: replays what earlier turns injected, injects blocks that are not in the prompt yet, in the order that reuses most of the
+ * cache, and refers to the rest.
+ */
+function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
+  const { state, input } = request;
+  const { register } = state;
+  const { countTokens, annotations } = input;
+  const { room, began, prompts, leftOut, behind, added } = form;
+  const { head, history, choice, replay, standing, superseded, resolution } = readHistory(request, form);
+  const { placement } = history;
+  const { answer, question } = splitAtAnchor(history.rest, placement);
   const { prompt } = replay;
   prompt.push(answer);
 
+  const isOpen = placement === "in-tool-result";
   const beforeText = replay.tokens + tokensBeforeSection(answer.messages, placement, false, countTokens);
-  const beforeSection =
-    placement === "in-tool-result"
-      ? replay.tokens + tokensBeforeSection(answer.messages, placement, true, countTokens)
-      : beforeText;
-  const before = (hasSection: boolean) => (hasSection ? beforeSection : beforeText);
-  const isLabelled = sectionsHaveLabels(replay.sections, input.annotations);
+  const beforeSection = isOpen
+    ? replay.tokens + tokensBeforeSection(answer.messages, placement, true, countTokens)
+    : beforeText;
   const questionTokens = messagesTokens(question.messages, countTokens);
+  const isLabelled = sectionsHaveLabels(replay.turns, annotations);
   const selection =
     head?.selection ??
     selectBlocks(state, resolution, input, {
@@ -457,9 +328,9 @@ export function draftOf(
       isInConversation: input.conversation !== null || replay.turns.length > 0 || answer.messages.length > 0,
       standing,
       superseded,
-      before: before(true) + fixedTokens(SECTION_OPENING, countTokens),
+      before: beforeSection + fixedTokens(SECTION_OPENING, countTokens),
       after: questionTokens,
-      room: room === null ? null : room - before(true) - questionTokens,
+      room: room === null ? null : room - beforeSection - questionTokens,
     });
   const { ordering, heldBack } = selection;
   const injection = planInjection({
@@ -470,86 +341,94 @@ export function draftOf(
     placed: head === null ? ordering.labels : [],
     carried: ordering.carried,
     placement,
-    wanted: input.annotations,
+    wanted: annotations,
     hasLabels: isLabelled,
   });
   const text = renderSection(injection, register.textOf);
-  const kept =
-    choice.retention === "keep" ? text : renderSection(retained(injection, choice.retention), register.textOf);
+  const { retention } = choice;
+  const kept = retention === "keep" ? text : renderSection(retained(injection, retention), register.textOf);
   const ownHasLabels = hasLabels(injection);
   const anchor = prompt.anchorFor(placement, text !== "", ownHasLabels);
   const sharedAnchor = ownHasLabels ? prompt.anchorFor(placement) : null;
-  const tokensBefore = before(text !== "");
+  const before = text === "" ? beforeText : beforeSection;
   prompt.pushTurn(question, placement, text);
+  const totalTokens = before + injectionTokens(injection, placement, register, countTokens) + questionTokens;
+  const { blocks } = injection;
+  const carriedTokens = head === null ? 0 : register.tokensOf(head.selection.ordering.carried);
   return {
     prompt,
-    totalTokens: tokensBefore + injectionTokens(injection, placement, register, countTokens) + questionTokens,
-    past,
+    totalTokens,
+    computedTokens: totalTokens - hitTokens(replay, before),
+    history,
     replay,
     choice,
     selection,
-    section: { placement, injection, text, kept, anchor, sharedAnchor, tokensBefore },
+    section: { placement, injection, text, kept, anchor, sharedAnchor, blocks, before, end: totalTokens, sentBy: null },
     isCramped: room !== null,
     head,
-    epoch: null,
-    added: input.historyTerms?.added ?? 0,
+    epoch: prompts === 0 ? null : { began, prompts, leftOut, headTokens: head?.tokens ?? 0, carriedTokens },
+    behind,
+    added,
   };
 }
 
 /**
- * Tokens that the engine has to compute for a prompt. The prompt of a new epoch hits where its head does, another up to its newest turn, and
- * the answer after that, which the engine computed itself.
+ * Leading tokens of a prompt that the engine has. The prompt of a new epoch hits where its head does, another up to its newest turn, and the
+ * answer after that, which the engine computed itself.
  */
-export function computedTokens({ totalTokens, replay, section }: PromptDraft): number {
-  const isWhole = replay.turns.length > 0 && replay.cachedTokens === replay.tokens;
-  return totalTokens - (isWhole ? section.tokensBefore : Math.max(replay.cachedTokens, replay.headTokens));
+function hitTokens({ turns, cachedTokens, tokens, headTokens }: Replay, beforeSection: number): number {
+  const isWhole = turns.length > 0 && cachedTokens === tokens;
+  return isWhole ? beforeSection : Math.max(cachedTokens, headTokens);
+}
+
+/** What a prompt continues, what it keeps of that, and the request's memories as they are for it. */
+function readHistory(request: DraftRequest, { messages, continues, inFront, room }: DraftForm) {
+  const { state, input } = request;
+  const { register } = state;
+  const recalled = recallHistory(input, messages, continues);
+  const retrieved = withoutReplaced(request.resolution, recalled);
+  const head = inFront === null ? null : epochHead(state, input, recalled, retrieved, inFront);
+  const history = head?.history ?? recalled;
+  const replayWithout = (dropped: Dropping) => {
+    const replay = replayTurns(state, history, dropped, input.countTokens, input.cache);
+    const standing = standingOf(replay.turns.map(({ injection }) => injection));
+    const superseded = supersededIn(register, standing);
+    const given = withCorrections(register, asGiven(register, retrieved, standing), standing, superseded);
+    const resolution = withoutRepeats(register, given, standing, superseded, messages, input.dedupe);
+    return { replay, standing, superseded, resolution };
+  };
+  const all = replayWithout(DROPS_NOTHING);
+  const chosen = chosenRetention(request, history, all.replay, all.resolution, head !== null);
+  const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0, keptTurns: 0 };
+  return { head, history, choice, ...(choice.freshStart ? replayWithout(choice) : all) };
 }
 
 /** The retention of a turn. Never a fresh start from the head of an epoch that begins with it. */
 function chosenRetention(
-  { register }: ScopeState,
-  input: ComposeInput,
-  { turns, history }: Past,
+  { state, input }: DraftRequest,
+  { conversation, turns, rest, placement }: RecalledHistory,
   replay: Replay,
-  turn: Pick<RetainableTurn, "answer" | "question" | "placement"> & { readonly resolution: Resolution },
+  { blocks: requested }: Resolution,
   hasHead: boolean,
 ): RetentionChoice {
   const { retention } = input;
   if (retention !== "auto") return { retention, ...DROPS_NOTHING };
   if (hasHead) return { retention: "keep", ...DROPS_NOTHING };
-  const seen = turns.seenOn(history.turns.map((recalled) => recalled.turn));
-  const isRestated = history.turns.some((recalled) => recalled.isRestated);
-  const { resolution, answer, question, placement } = turn;
   // By name: a copy of the whole input took as long as a fiftieth of a compose.
   const { annotations, engine, countTokens } = input;
   const { shareTokens, residentTokens } = input.cache;
-  return chooseRetention(
-    {
-      replay,
-      seen,
-      isRestated,
-      requested: resolution.blocks,
-      answer,
-      question,
-      placement,
-      annotations,
-      engine,
-      shareTokens,
-      residentTokens,
-      countTokens,
-    },
-    register,
-  );
-}
-
-/** The placement of the section of a turn that ends with this message. */
-export function placementFor(
-  { role }: ChatMessage,
-  { turns, rest }: RecalledHistory,
-  inResult: boolean,
-): SectionPlacement {
-  if (role === "user") return "in-question";
-  const earlier = turns.findLast(({ placement }) => placement !== "in-question")?.placement;
-  if (inResult || earlier === "in-tool-result") return "in-tool-result";
-  return ownMessageBehind([...turns.flatMap(({ messages }) => messages), ...rest.messages]);
+  const turn = {
+    replay,
+    seen: conversation.seenOn(turns.map((recalled) => recalled.turn)),
+    isRestated: turns.some(({ isRestated }) => isRestated),
+    requested,
+    ...splitAtAnchor(rest, placement),
+    placement,
+    annotations,
+    engine,
+    shareTokens,
+    residentTokens,
+    countTokens,
+  };
+  return chooseRetention(turn, state.register);
 }

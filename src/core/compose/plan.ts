@@ -1,5 +1,5 @@
 import type { CacheReport } from "../cache/cache-report.js";
-import type { RetentionChoice, Turn } from "../conversation/conversation.js";
+import type { RetentionChoice, SpokenTurn, Turn } from "../conversation/conversation.js";
 import type { EpochReason } from "../conversation/epoch.js";
 import type { Label, MemoryId, RequestId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
@@ -68,12 +68,6 @@ export interface Plan extends Pick<RetentionChoice, "retention" | "freshStart"> 
   readonly epoch?: PlanEpoch;
   /** How many of the retrieved blocks the prompt contains; absent if all of them and no depth was asked for. */
   readonly depth?: PlanDepth;
-}
-
-/** A turn with the plain messages that it added. */
-export interface SpokenTurn {
-  readonly turn: Turn;
-  readonly given: readonly ChatMessage[];
 }
 
 /** An earlier prompt, as far as it can be rebuilt from stored rows. */

@@ -1,11 +1,12 @@
 import { heldTokens } from "../cache/residency.js";
 import { DROPS_NOTHING } from "../conversation/conversation.js";
-import { promptSections, replayTurns, splitAtAnchor } from "../conversation/replay.js";
+import { recallHistory, splitAtAnchor } from "../conversation/history.js";
+import { promptSections, replayTurns } from "../conversation/replay.js";
 import { type UsablePath, usablePaths } from "../ordering/prefix-search.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
 import type { Digest, Label } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
-import { type ComposeInput, type PastInput, placementFor, recallPast } from "./draft.js";
+import type { ComposeInput } from "./compose-input.js";
 import type { ScopeState } from "./scope-state.js";
 
 /** The part of a prompt that is known before its memories are. */
@@ -22,29 +23,26 @@ export interface PromptHead {
  * The prefix that a prompt will have whatever memories are found. Null if unknown: for a section after a tool's result, and for `auto` where
  * it may start afresh, as memories of earlier turns stand in the prompt. Serves nothing: the next compose is not affected.
  */
-export function promptHead(
-  state: ScopeState,
-  input: PastInput & Pick<ComposeInput, "cache" | "retention" | "now" | "countTokens">,
-): PromptHead | null {
+export function promptHead(state: ScopeState, input: ComposeInput): PromptHead | null {
   const { cache, countTokens } = input;
   const { residency } = cache;
   const { index, register } = state;
-  const { head, turns, history } = recallPast(input);
-  if (history.rest.messages.at(-1)?.role !== "user") return null;
+  const history = recallHistory(input);
+  if (history.placement !== "in-question") return null;
   residency.expire(index, input.now);
-  const replay = replayTurns(state, turns, head, history, DROPS_NOTHING, countTokens, cache);
+  const replay = replayTurns(state, history, DROPS_NOTHING, countTokens, cache);
   if (input.retention === "auto" && replay.turns.some(({ section }) => section !== "")) return null;
   const { answer } = splitAtAnchor(history.rest, "in-question");
   const { prompt } = replay;
   prompt.push(answer);
   const tokens = replay.tokens + messagesTokens(answer.messages, countTokens);
   const anchor = prompt.anchorFor("in-question");
-  const own = { anchor, sharedAnchor: null, blocks: [], before: tokens, end: tokens, sentBy: null };
+  const own = { anchor, blocks: [], before: tokens, end: tokens, sentBy: null };
   const { sections, known } = promptSections(replay, own, residency, register, countTokens);
   const { cachedTokens } = heldTokens(index, residency, sections, known);
   return {
     messages: prompt.messages,
-    instructions: head.messages.length,
+    instructions: history.head.messages.length,
     coldTokens: Math.max(0, tokens - Math.max(cachedTokens, replay.othersTokens)),
   };
 }
@@ -66,7 +64,7 @@ export interface BatchKnowledge {
  */
 export function batchKnowledge(
   { index, recent }: ScopeState,
-  input: PastInput & Pick<ComposeInput, "cache" | "now" | "annotations">,
+  input: ComposeInput,
   wanted: readonly ReadonlySet<Label>[],
 ): BatchKnowledge {
   input.cache.residency.expire(index, input.now);
@@ -78,13 +76,11 @@ export function batchKnowledge(
 }
 
 /** Digest of the bytes before a prompt's memories; null where the prompt continues earlier turns, after which no other one comes. */
-function firstAnchor(input: PastInput & Pick<ComposeInput, "annotations">): Digest | null {
-  const { head, history } = recallPast(input);
-  const last = history.rest.messages.at(-1);
-  if (history.turns.length > 0 || last === undefined) return null;
-  const placement = placementFor(last, history, input.inResult === true);
+function firstAnchor(input: ComposeInput): Digest | null {
+  const { head, turns, rest, placement } = recallHistory(input);
+  if (turns.length > 0 || rest.messages.length === 0) return null;
   const prompt = new Prompt();
   prompt.push(head);
-  prompt.push(splitAtAnchor(history.rest, placement).answer);
+  prompt.push(splitAtAnchor(rest, placement).answer);
   return prompt.anchorFor(placement, true, input.annotations === "paper");
 }

@@ -1,26 +1,21 @@
 /*
- * conversation: append-only prompts. Turns form a tree; a client's plain history is recognised as a path of it, and what its turns injected
- * is replayed byte for byte.
- * Enters: plain messages, stored turns. Leaves: the replayed prefix, which of its blocks are current, what a new turn injects, and what
- * later prompts keep of it (retention).
+ * conversation: append-only prompts. Turns form a tree; what they injected is replayed byte for byte.
+ * Enters: stored turns. Leaves: which of a prompt's blocks are current, and what later prompts keep of what a turn injects (retention).
  */
 
 import { WITHDRAWN } from "../blocks/context-block.js";
-import type { DigestedMessages } from "../prompt/prompt.js";
 import {
   type Annotation,
+  type InjectedBlock,
   type Injection,
   isEmptyInjection,
-  isOwnMessage,
   labelsIn,
   NOTHING_INJECTED,
-  ownMessageBehind,
   type SectionPlacement,
-  stripSection,
 } from "../prompt/section.js";
-import { append, keptIn } from "../text/collections.js";
-import { type ConversationId, type Digest, digestOf, type Label, type TurnId } from "../text/ids.js";
-import { type ChatMessage, meaningDigest, messageDigest } from "../text/message.js";
+import { keptIn } from "../text/collections.js";
+import type { ConversationId, Digest, Label, TurnId } from "../text/ids.js";
+import type { ChatMessage } from "../text/message.js";
 
 /** How often the turns of a conversation retrieved the same blocks again: predicts how many blocks of a later retrieval will be new. */
 export class SeenRetrievals {
@@ -168,149 +163,6 @@ export class Conversation {
   }
 }
 
-/** A turn that a history continues. */
-export interface RecalledTurn {
-  readonly turn: Turn;
-  /** The client's messages of this turn as sent now. */
-  readonly messages: readonly ChatMessage[];
-  readonly digests: readonly Digest[];
-  /** Where its section goes now. */
-  readonly placement: SectionPlacement;
-  /** Whether its bytes in this prompt differ from those sent before, with the same meaning. */
-  readonly isRestated: boolean;
-}
-
-/** Plain messages with digests of their bytes and of their meanings. */
-export interface MeantMessages extends DigestedMessages {
-  readonly meant: readonly Digest[];
-}
-
-/** A client's history, matched against the conversation's stored turns. */
-export interface RecalledHistory {
-  /** The turns that this history continues, first to last; their injections are replayed. */
-  readonly turns: readonly RecalledTurn[];
-  /** Plain messages after those turns: the new ones, and everything after an edit or a truncation. The last one is the new turn's. */
-  readonly rest: MeantMessages;
-  /** Number of messages whose injected section was removed. */
-  readonly stripped: number;
-  /** Whether the conversation has turns that this history does not continue: it was edited, regenerated or truncated. */
-  readonly diverged: boolean;
-}
-
-/**
- * Matches a plain history against a conversation's turns, by the meaning of its messages. Sections that clients send back are removed
- * first. Among several matching branches the one that covers most of the history wins. The last message never matches: it is new.
- *
- * @param inResult whether memories go into tool results: sections that earlier turns put into messages of their own move there
- */
-export function recallHistory(
-  conversation: Conversation,
-  messages: readonly ChatMessage[],
-  isOurs: (section: Digest) => boolean,
-  inResult: boolean,
-): RecalledHistory {
-  let stripped = 0;
-  const bared = messages.flatMap((message): ChatMessage[] => {
-    const bare = stripSection(message, (section) => isOurs(digestOf(section)));
-    if (bare !== message) stripped++;
-    return bare === null ? [] : [bare];
-  });
-  // A prompt needs a last message, even if it is only a section of memprefix's sent back.
-  const plain = bared.length > 0 ? bared : messages.slice(-1);
-  const digests = plain.map(messageDigest);
-  const meant = plain.map((message, at) => meaningDigest(message, digests[at] as Digest));
-  const path = followedPath(conversation, { messages: plain, digests, meant });
-  const at = path.reduce((sum, { given }) => sum + given.length, 0);
-  let from = 0;
-  let isAsSent = true;
-  const turns = path.map((turn): RecalledTurn => {
-    const to = from + turn.given.length;
-    const own = digests.slice(from, to);
-    const messages = plain.slice(from, to);
-    from = to;
-    const isRewritten = own.some((digest, n) => digest !== turn.given[n]);
-    isAsSent &&= !isRewritten;
-    const placement = placementNow(turn, plain, to, isAsSent, inResult);
-    return { turn, messages, digests: own, placement, isRestated: isRewritten || placement !== turn.placement };
-  });
-  return {
-    turns,
-    rest: { messages: plain.slice(at), digests: digests.slice(at), meant: meant.slice(at) },
-    stripped,
-    diverged: conversation.childrenOf(path.at(-1)?.id ?? null).length > 0,
-  };
-}
-
-/**
- * Where a turn's section goes now. A message of its own moves into the tool result if the engine does not accept such messages. Once the
- * client changed the form of a message of the history, the section takes the form of the client's messages.
- *
- * @param end number of the client's plain messages up to the turn's end
- */
-function placementNow(
-  { placement, injection, given }: Turn,
-  plain: readonly ChatMessage[],
-  end: number,
-  isAsSent: boolean,
-  inResult: boolean,
-): SectionPlacement {
-  // The head of an epoch is after no message of its own.
-  if (!isOwnMessage(placement) || isEmptyInjection(injection) || given.length === 0) return placement;
-  if (inResult) return "in-tool-result";
-  return isAsSent ? placement : ownMessageBehind(plain, end);
-}
-
-/** A matching turn on a path. */
-interface PathStep {
-  readonly turn: Turn;
-  readonly after: PathStep | null;
-  /** Messages that the path covers up to its end. */
-  readonly covered: number;
-}
-
-/**
- * The longest path of turns from the conversation's start that a history follows. Ties are broken at the first turn that differs: the
- * longer turn, then the one with the same bytes, then the newer.
- */
-function followedPath(conversation: Conversation, history: MeantMessages): Turn[] {
-  let best: PathStep | null = null;
-  const open: PathStep[] = stepsAfter(conversation, null, history);
-  for (let step = open.pop(); step !== undefined; step = open.pop()) {
-    if (step.covered > (best?.covered ?? 0)) best = step;
-    append(open, stepsAfter(conversation, step, history));
-  }
-  const path: Turn[] = [];
-  for (let step: PathStep | null = best; step !== null; step = step.after) path.push(step.turn);
-  return path.reverse();
-}
-
-/** The turns with which a history continues from here, the preferred one last. */
-function stepsAfter(conversation: Conversation, after: PathStep | null, history: MeantMessages): PathStep[] {
-  const at = after?.covered ?? 0;
-  const steps: PathStep[] = [];
-  for (const turn of conversation.childrenOf(after?.turn.id ?? null))
-    if (continuesByMeaning(turn, history, at)) steps.push({ turn, after, covered: at + turn.given.length });
-  // Usually there is only one.
-  if (steps.length > 1) {
-    const exact = new Set(steps.filter(({ turn }) => continuesByBytes(turn, history, at)));
-    steps.sort((a, b) => a.covered - b.covered || Number(exact.has(a)) - Number(exact.has(b)) || a.turn.id - b.turn.id);
-  }
-  return steps;
-}
-
-/** Whether the history continues at `at` with a turn's messages, by meaning, and has messages after them. */
-function continuesByMeaning({ given, meant }: Turn, history: MeantMessages, at: number): boolean {
-  if (at + given.length >= history.digests.length) return false;
-  for (let i = 0; i < given.length; i++)
-    if (history.digests[at + i] !== given[i] && history.meant[at + i] !== meant[i]) return false;
-  return true;
-}
-
-/** Whether it continues with the same bytes. */
-function continuesByBytes({ given }: Turn, { digests }: MeantMessages, at: number): boolean {
-  return given.every((digest, i) => digests[at + i] === digest);
-}
-
 /** What the replayed part of a prompt says about its blocks. */
 export interface Standing {
   /** Labels whose text is in the prompt. */
@@ -355,7 +207,7 @@ export function standingOf(injections: Iterable<Injection>): Standing {
  * The part of a conversation that one composed prompt added. Turns form a tree: a regenerated or edited question is another child of the
  * same parent, so returning to an earlier branch reproduces its bytes. A single prompt is a turn without conversation and parent.
  */
-export interface Turn {
+export interface Turn extends RetentionChoice {
   readonly id: TurnId;
   readonly conversationId: ConversationId | null;
   readonly parent: TurnId | null;
@@ -368,12 +220,6 @@ export interface Turn {
   readonly meant: readonly Digest[];
   readonly placement: SectionPlacement;
   readonly injection: Injection;
-  /** What later prompts keep of the injection. */
-  readonly retention: FixedRetention;
-  /** Whether what earlier turns injected is dropped from this prompt and those that continue it. */
-  readonly freshStart: boolean;
-  /** The sections of so many turns, the first of its path, stay all the same. */
-  readonly keptTurns: number;
   /** Distinct retrieved blocks; empty for a single prompt, which nothing continues. */
   readonly requested: readonly Label[];
   /** Digest of the instructions (system messages) at the head of the prompt. */
@@ -392,27 +238,44 @@ export interface Turn {
   readonly behind: Digest | null;
 }
 
+/** A turn with the plain messages that it added. */
+export interface SpokenTurn {
+  readonly turn: Turn;
+  readonly given: readonly ChatMessage[];
+}
+
+/** A section of a prompt, identified by the digest of everything before it. */
+export interface PromptSection {
+  /** Rolling digest of the prompt before the section's message. */
+  readonly anchor: Digest;
+  readonly blocks: readonly InjectedBlock[];
+  /** Tokens before it … */
+  readonly before: number;
+  /** … and to the end of its turn. */
+  readonly end: number;
+  /** The turn that sent the prompt byte for byte up to here; null for none. */
+  readonly sentBy: TurnId | null;
+  /** Of blocks with labels: the anchor of sections without, which have the same before their blocks. Default: the section's own. */
+  readonly sharedAnchor?: Digest | null;
+}
+
 /** What a turn added when it was replayed; the same after the same prefix, because the text of a label never changes. */
-export interface ReplayedTurn {
+export interface ReplayedTurn extends PromptSection {
   /** Rolling digest of the prompt before the turn. */
-  readonly before: Digest;
+  readonly prefix: Digest;
   /** The kept part of the turn's injection. */
   readonly injection: Injection;
   readonly section: string;
-  /** Rolling digest of the prompt before the section's message. */
-  readonly anchor: Digest;
   /** Rolling digest of the prompt after the turn. */
   readonly after: Digest;
-  readonly tokens: TurnTokens;
-}
-
-/** Tokens of a turn's parts, estimated. */
-export interface TurnTokens {
-  /** Plain messages before the question: the answer to the previous turn. A tool's result also counts here. */
-  readonly answer: number;
-  readonly section: number;
-  /** The question's own text; 0 if the turn ends with a tool's result. */
-  readonly question: number;
+  /** Estimated. */
+  readonly tokens: {
+    /** Plain messages before the question: the answer to the previous turn. A tool's result also counts here. */
+    readonly answer: number;
+    readonly section: number;
+    /** The question's own text; 0 if the turn ends with a tool's result. */
+    readonly question: number;
+  };
 }
 
 /**
@@ -458,18 +321,13 @@ export function retained({ blocks, annotations }: Injection, retention: FixedRet
 
 const CORRECTING: ReadonlySet<Annotation["kind"]> = new Set(["restored", "withdrawn", "outdated"]);
 
-/** The part of a turn that retention depends on. */
-interface RetainingTurn extends RetentionChoice {
-  readonly injection: Injection;
-}
-
 /** What a prompt drops of what its earlier turns injected. */
 export type Dropping = Pick<RetentionChoice, "freshStart" | "keptTurns">;
 
 export const DROPS_NOTHING: Dropping = { freshStart: false, keptTurns: 0 };
 
 /** The kept injections of a prompt's earlier turns, one per turn; empty for those that this or an earlier fresh start dropped. */
-export function standingInjections(turns: readonly RetainingTurn[], own: Dropping): Injection[] {
+export function standingInjections(turns: readonly Turn[], own: Dropping): Injection[] {
   const kept: Injection[] = [];
   const drop = ({ freshStart, keptTurns }: Dropping) => {
     if (freshStart) kept.fill(NOTHING_INJECTED, keptTurns);

@@ -10,7 +10,8 @@ import { groupBy } from "../text/collections.js";
 import type { Digest, Label, MemoryId } from "../text/ids.js";
 import { canonicalText, comparedText } from "../text/memory-text.js";
 import { type ChatMessage, meaningOf, messageText } from "../text/message.js";
-import type { Conversation, RecalledHistory, Standing } from "./conversation.js";
+import type { Conversation, Standing } from "./conversation.js";
+import type { RecalledHistory } from "./history.js";
 import type { SupersededLabels } from "./injecting.js";
 
 const USER = "User: ";
@@ -72,11 +73,7 @@ const NEAR = 2;
  * recorded of a message that its client redacted is not to bring the old form back. Only messages of plain text are recognised. The first
  * exchange costs O(turns + messages), each further one O(turns).
  */
-export function withoutReplaced(
-  resolution: Resolution,
-  conversation: Conversation,
-  { turns, rest }: Pick<RecalledHistory, "turns" | "rest">,
-): Resolution {
+export function withoutReplaced(resolution: Resolution, { conversation, turns, rest }: RecalledHistory): Resolution {
   let history: HistoryPlaces | undefined;
   const isReplaced = (exchange: string) => {
     history ??= new HistoryPlaces(conversation, [...turns.flatMap(({ turn }) => turn.meant), ...rest.meant]);
@@ -149,7 +146,13 @@ export const DEDUPE_NAMES = ["exact", "contained", "spans"] as const;
 export type DedupeName = (typeof DEDUPE_NAMES)[number];
 export const DEFAULT_DEDUPE: DedupeName = "contained";
 
-/** The request's memories without those that the prompt says already, or says with another of them. */
+/**
+ * The request's memories without those that the prompt says already, or says with another of them: blocks whose sentences, all of them in a
+ * row, another block of the prompt or its question has, and exchanges that stand in its messages. Of equal texts the one that stands in the
+ * prompt stays, else the one with the lowest label; of others the one that says more. A block that the prompt has already stays as it is, and
+ * so does one that supersedes a block of it. A memory whose block is left out is under the label that stands for it, or in `said`. The same
+ * whatever the order of the memories.
+ */
 export function withoutRepeats(
   register: BlockRegister,
   resolution: Resolution,
@@ -159,53 +162,23 @@ export function withoutRepeats(
   dedupe: DedupeName = DEFAULT_DEDUPE,
 ): Resolution {
   if (dedupe === "exact") return resolution;
-  const asked = messages.at(-1);
   const outdated = new Set([...standing.replaced.keys(), ...[...superseded.values()].flat()]);
-  return withoutContained(register, resolution, {
-    standing: outdated.size === 0 ? [...standing.given] : [...standing.given].filter((label) => !outdated.has(label)),
-    due: superseded,
-    question: asked?.role === "user" ? messageText(asked) : null,
-    exchanges: () => new Set(exchangesIn(messages).map(canonicalText)),
-  });
-}
-
-/** What a prompt says besides the requested blocks. */
-export interface PromptTexts {
-  /** Blocks that it has already and that are current. */
-  readonly standing: readonly Label[];
-  /** Blocks that are to be given in any case, because they supersede one that it has. */
-  readonly due: Pick<ReadonlySet<Label>, "has">;
-  /** The user's question; null: a tool's result. */
-  readonly question: string | null;
-  /** Exchanges of its messages, as they are written back. */
-  readonly exchanges?: () => ReadonlySet<string>;
-}
-
-/**
- * Leaves out the blocks whose sentences, all of them in a row, another block of the prompt or its question has, and exchanges that stand in
- * its messages. Of equal texts the one that stands in the prompt stays, else the one with the lowest label; of others the one that says
- * more. A block that the prompt has already stays as it is. A memory whose block is left out is under the label that stands for it, or in
- * `said`. The same whatever the order of the memories.
- */
-export function withoutContained(
-  register: BlockRegister,
-  resolution: Resolution,
-  { standing, due, question, exchanges }: PromptTexts,
-): Resolution {
-  const given = new Set(standing);
-  const fresh = resolution.blocks.filter(({ label }) => !given.has(label) && !due.has(label));
+  const given =
+    outdated.size === 0 ? standing.given : new Set([...standing.given].filter((label) => !outdated.has(label)));
+  const fresh = resolution.blocks.filter(({ label }) => !given.has(label) && !superseded.has(label));
   if (fresh.length === 0) return resolution;
   const wanted = new Set(fresh.map(({ label }) => register.comparedOf(label).whole));
-  const inPrompt = whoSays(wanted, standing, register);
+  const inPrompt = whoSays(wanted, given, register);
   const requested = whoSays(
     wanted,
     resolution.blocks.map(({ label }) => label),
     register,
   );
-  const asked = new Set(question === null ? [] : comparedText(question).runs);
+  const question = messages.at(-1);
+  const asked = new Set(question?.role === "user" ? comparedText(messageText(question)).runs : []);
   let history: ReadonlySet<string> | undefined;
   const isInHistory = (text: string) => {
-    history ??= exchanges?.() ?? new Set();
+    history ??= new Set(exchangesIn(messages).map(canonicalText));
     return history.has(text);
   };
   const insteadOf = new Map<Label, Label | null>();
@@ -258,7 +231,7 @@ function withMemories(
 /** Of the blocks that say each wanted text, the one that says most; of several the one with the lowest label. */
 function whoSays(
   wanted: ReadonlySet<string>,
-  labels: readonly Label[],
+  labels: Iterable<Label>,
   register: BlockRegister,
 ): ReadonlyMap<string, Label> {
   const found = new Map<string, Label>();
@@ -274,18 +247,11 @@ function whoSays(
   return found;
 }
 
-/** What a prompt contains already. */
-interface GivenBlocks {
-  readonly given: ReadonlySet<Label>;
-  /** Superseded blocks, by the label that the prompt says replaces them. */
-  readonly replaced: ReadonlyMap<Label, Label>;
-}
-
 /**
  * A request's memories for a prompt that contains blocks already. A memory whose words are there, with a date or without, is that block:
  * its words are not given again.
  */
-export function asGiven(register: BlockRegister, resolution: Resolution, { given, replaced }: GivenBlocks): Resolution {
+export function asGiven(register: BlockRegister, resolution: Resolution, { given, replaced }: Standing): Resolution {
   if (given.size === 0) return resolution;
   const memories = resolution.memories.map((memory) => {
     const { label, memoryId } = memory;

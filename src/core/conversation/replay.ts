@@ -2,7 +2,7 @@ import type { BlockRegister } from "../blocks/block-register.js";
 import type { ContextIndex } from "../cache/context-index.js";
 import type { CacheLookup } from "../cache/engine-cache.js";
 import type { KnownTurns, ResidencyModel, SectionTokens } from "../cache/residency.js";
-import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
+import { messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import {
   hasLabels,
   type InjectedBlock,
@@ -14,16 +14,17 @@ import {
 } from "../prompt/section.js";
 import { keptIn, LruMap } from "../text/collections.js";
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
-import { type ChatMessage, fixedTokens, type TokenCounter } from "../text/message.js";
+import { fixedTokens, type TokenCounter } from "../text/message.js";
 import {
   type Conversation,
   type Dropping,
-  type RecalledHistory,
-  type RecalledTurn,
+  type PromptSection,
   type ReplayedTurn,
+  type SpokenTurn,
   standingInjections,
   type Turn,
 } from "./conversation.js";
+import { type RecalledHistory, type RecalledTurn, splitAtAnchor } from "./history.js";
 import { injectionTokens } from "./injecting.js";
 
 /** The part of a prompt that replays earlier turns. */
@@ -33,6 +34,7 @@ export interface Replay {
   readonly headTokens: number;
   /** Of them, those that the engine holds by what others sent. */
   readonly othersTokens: number;
+  /** With the section of each, which may be empty. */
   readonly turns: readonly ReplayedTurn[];
   readonly tokens: number;
   /** Tokens of the prefix that earlier prompts share, evicted or not. */
@@ -45,27 +47,6 @@ export interface Replay {
   readonly cachedEnd: NodeId | null;
   /** How many sections that prefix contains. */
   readonly cachedSections: number;
-  /** All replayed sections, first to last. */
-  readonly sections: readonly PromptSection[];
-}
-
-/** A section of a prompt, identified by the digest of everything before it. */
-export interface PromptSection {
-  readonly anchor: Digest;
-  readonly blocks: readonly InjectedBlock[];
-  /** Tokens before it … */
-  readonly before: number;
-  /** … and to the end of its turn. */
-  readonly end: number;
-  /** The turn that sent the prompt byte for byte up to here; null for none. */
-  readonly sentBy: TurnId | null;
-}
-
-/** The scope's knowledge that replay reads; only `heads` changes, as a cache. */
-export interface ReplayKnowledge {
-  readonly index: ContextIndex;
-  readonly register: BlockRegister;
-  readonly heads: CountedHeads;
 }
 
 /**
@@ -74,59 +55,53 @@ export interface ReplayKnowledge {
  * reveals changed instructions, forgotten memories and dropped annotations.
  */
 export function replayTurns(
-  { index, register, heads }: ReplayKnowledge,
-  conversation: Conversation,
-  head: DigestedMessages,
-  history: RecalledHistory,
+  scope: { readonly index: ContextIndex; readonly register: BlockRegister; readonly heads: CountedHeads },
+  { head, conversation, turns: recalledTurns }: RecalledHistory,
   own: Dropping,
   countTokens: TokenCounter,
   cache: Pick<CacheLookup, "heldHead">,
 ): Replay {
+  const { index, register, heads } = scope;
   const prompt = new Prompt();
   prompt.push(head);
   const headDigest = prompt.digest;
   const headTokens = heads.tokensOf(headDigest, () => messagesTokens(head.messages, countTokens));
   const standing = standingInjections(
-    history.turns.map(({ turn }) => turn),
+    recalledTurns.map(({ turn }) => turn),
     own,
   );
   const turns: ReplayedTurn[] = [];
   let tokens = headTokens;
   let stableMessages = 0;
-  let knownTokens = history.turns.length === 0 ? 0 : headTokens;
+  let knownTokens = recalledTurns.length === 0 ? 0 : headTokens;
   // Another prompt with these instructions is held: the first of a conversation, a single one, or an epoch's.
   const othersTokens = cache.heldHead(headDigest, headTokens);
   let cachedTokens = index.hasAnchor(headDigest) ? headTokens : othersTokens;
   let cachedEnd: NodeId | null = null;
   let cachedSections = 0;
-  const sections: PromptSection[] = [];
-  for (const [at, recalled] of history.turns.entries()) {
+  for (const [at, recalled] of recalledTurns.entries()) {
     const { turn } = recalled;
     const injection = standing[at] as Injection;
-    const replayed = replayTurn(conversation, recalled, injection, prompt, register, countTokens);
+    const replayed = replayTurn(conversation, recalled, injection, prompt, tokens, register, countTokens);
     turns.push(replayed);
-    const { anchor, after } = replayed;
+    const { anchor, before, end, sentBy } = replayed;
     const labels = injection.blocks.map(({ label }) => label);
-    tokens += replayed.tokens.answer;
     if (anchor === turn.anchor) {
       stableMessages = prompt.messages.length - messagesAfterAnchor(recalled.placement, replayed.section);
-      knownTokens = tokens;
+      knownTokens = before;
     }
-    const end = tokens + replayed.tokens.section + replayed.tokens.question;
-    const sentBy = after === turn.prompt ? turn.id : null;
-    sections.push({ anchor, blocks: injection.blocks, before: tokens, end, sentBy });
     if (index.hasAnchor(anchor)) {
       const held = index.heldBlocks(anchor, labels);
-      if (after === turn.prompt && held === labels.length) {
+      if (sentBy !== null && held === labels.length) {
         cachedTokens = end;
         cachedEnd = index.endOf(anchor, labels);
-        cachedSections = sections.length;
+        cachedSections = turns.length;
       } else {
-        cachedTokens = tokens + sectionPrefixTokens(injection.blocks.slice(0, held), register, countTokens);
+        cachedTokens = before + sectionPrefixTokens(injection.blocks.slice(0, held), register, countTokens);
       }
     }
     tokens = end;
-    if (after === turn.prompt) {
+    if (sentBy !== null) {
       stableMessages = prompt.messages.length;
       knownTokens = end;
     }
@@ -143,7 +118,6 @@ export function replayTurns(
     cachedTokens,
     cachedEnd,
     cachedSections,
-    sections,
   };
 }
 
@@ -157,11 +131,6 @@ function sectionPrefixTokens(
   return blocks.reduce((sum, block) => sum + register.lineTokens(block), fixedTokens(SECTION_OPENING, countTokens));
 }
 
-export interface OwnSection extends PromptSection {
-  /** Of blocks with labels: the anchor of sections without, which have the same before their blocks. Null: the section's own. */
-  readonly sharedAnchor: Digest | null;
-}
-
 /**
  * A prompt's sections as residency models read them, its own last, and how much of the conversation the index holds. Earlier sections are
  * counted only if needed, because conversations can be long: for a model with {@link ResidencyModel.foresee}, and with restated turns,
@@ -169,15 +138,15 @@ export interface OwnSection extends PromptSection {
  */
 export function promptSections(
   replay: Replay,
-  own: OwnSection,
+  own: PromptSection,
   { foresee }: Pick<ResidencyModel, "foresee">,
   register: BlockRegister,
   countTokens: TokenCounter,
   hasRestated = false,
 ): { readonly sections: readonly SectionTokens[]; readonly known: KnownTurns } {
   const isAllKnown = foresee === undefined && !hasRestated;
-  const shared = own.sharedAnchor === null ? [] : [{ ...own, anchor: own.sharedAnchor, blocks: [], end: own.before }];
-  const read = [...(isAllKnown ? [] : replay.sections), ...shared, own];
+  const shared = own.sharedAnchor == null ? [] : [{ ...own, anchor: own.sharedAnchor, blocks: [], end: own.before }];
+  const read = [...(isAllKnown ? [] : replay.turns), ...shared, own];
   return {
     sections: read.map((section) => sectionTokens(section, register, countTokens)),
     known: { sections: replay.cachedSections, end: replay.cachedEnd, tokens: replay.cachedTokens },
@@ -207,18 +176,20 @@ function sectionTokens(
   };
 }
 
+/** @param tokensBefore tokens of the prompt before the turn */
 function replayTurn(
   conversation: Conversation,
   recalled: RecalledTurn,
   injection: Injection,
   prompt: Prompt,
+  tokensBefore: number,
   register: BlockRegister,
   countTokens: TokenCounter,
 ): ReplayedTurn {
   const { turn, messages, placement, isRestated } = recalled;
-  const before = prompt.digest;
+  const prefix = prompt.digest;
   const known = isRestated ? undefined : conversation.replayOf(turn.id);
-  if (known?.before === before && isSame(known.injection, injection)) {
+  if (known?.prefix === prefix && isSame(known.injection, injection)) {
     prompt.pushAgain(messages, placement, known.section, known.after);
     return known;
   }
@@ -227,26 +198,19 @@ function replayTurn(
   prompt.push(answer);
   const anchor = prompt.anchorFor(placement, section !== "", hasLabels(injection));
   prompt.pushTurn(question, placement, section);
+  const after = prompt.digest;
   const tokens = {
     answer: tokensBeforeSection(answer.messages, placement, section !== "", countTokens),
     section: injectionTokens(injection, placement, register, countTokens),
     question: messagesTokens(question.messages, countTokens),
   };
-  const replayed = { before, injection, section, anchor, after: prompt.digest, tokens };
+  const before = tokensBefore + tokens.answer;
+  const end = before + tokens.section + tokens.question;
+  const sentBy = after === turn.prompt ? turn.id : null;
+  const { blocks } = injection;
+  const replayed = { prefix, injection, section, after, tokens, anchor, blocks, before, end, sentBy };
   if (!isRestated) conversation.rememberReplay(turn.id, replayed);
   return replayed;
-}
-
-/** Splits a turn's plain messages at the place of its section. */
-export function splitAtAnchor(
-  { messages, digests }: DigestedMessages,
-  placement: SectionPlacement,
-): { readonly answer: DigestedMessages; readonly question: DigestedMessages } {
-  const split = messages.length - (placement === "in-question" ? 1 : 0);
-  return {
-    answer: { messages: messages.slice(0, split), digests: digests.slice(0, split) },
-    question: { messages: messages.slice(split), digests: digests.slice(split) },
-  };
 }
 
 /** Messages that a turn adds after its anchor. */
@@ -272,59 +236,39 @@ export class CountedHeads {
   }
 }
 
-/** A turn in the form of a new prompt: the same memories, but in another placement or with messages of the same meaning and other bytes. */
-export interface RestatedTurn {
-  readonly turn: Turn;
-  /** The messages as sent now. */
-  readonly given: readonly ChatMessage[];
-}
-
-/** The path of turns that a prompt continues byte for byte. */
-export interface ExactPath {
-  /** The last turn of the path; null for none. */
-  readonly parent: TurnId | null;
-  /** The new turns of the path, first to last. */
-  readonly restated: readonly RestatedTurn[];
-}
-
 /**
- * The path of turns whose stored bytes are a prefix of this prompt. From the first turn that the client sent in another form, the turns are
- * restated: stored again as children of the same parents. The original turns stay unmodified, so that earlier prompts can be repeated byte
- * for byte, and so can this one. Turns that were restated in the same form before are reused.
+ * The path of turns whose stored bytes are a prefix of this prompt: the last of them, and the new ones among them, first to last. From the
+ * first turn that the client sent in another form, the turns are restated: stored again as children of the same parents, with the same
+ * memories in another placement, or messages of the same meaning and other bytes. The original turns stay unmodified, so that earlier
+ * prompts can be repeated byte for byte, and so can this one. Turns that were restated in the same form before are reused.
  */
 export function exactPath(
-  conversation: Conversation,
-  recalled: readonly RecalledTurn[],
-  replay: Pick<Replay, "head" | "turns">,
+  { conversation, turns }: RecalledHistory,
+  replay: Replay,
   newTurnId: () => TurnId,
-): ExactPath {
-  const restated: RestatedTurn[] = [];
-  let parent: TurnId | null = null;
-  let epoch: TurnId | null = null;
-  for (const [at, { turn, messages, digests, placement, isRestated }] of recalled.entries()) {
+): { readonly parent: TurnId | null; readonly restated: readonly SpokenTurn[] } {
+  const restated: SpokenTurn[] = [];
+  let last: Turn | null = null;
+  for (const [at, { turn, messages, digests, placement, isRestated }] of turns.entries()) {
     const replayed = replay.turns[at];
     if (replayed === undefined) throw new Error("a recalled turn was not replayed");
+    const parent: TurnId | null = last?.id ?? null;
     if (!isRestated && turn.parent === parent) {
-      parent = turn.id;
-      epoch = turn.epoch;
-      continue;
-    }
-    const again: Turn | undefined = conversation
-      .childrenOf(parent)
-      .find(
-        (other) =>
-          other.prompt === replayed.after &&
-          other.anchor === replayed.anchor &&
-          injectsSame(other, { ...turn, placement }),
-      );
-    if (again !== undefined) {
-      parent = again.id;
-      epoch = again.epoch;
+      last = turn;
       continue;
     }
     const { after: prompt, anchor } = replayed;
+    const again: Turn | undefined = conversation
+      .childrenOf(parent)
+      .find(
+        (other) => other.prompt === prompt && other.anchor === anchor && injectsSame(other, { ...turn, placement }),
+      );
+    if (again !== undefined) {
+      last = again;
+      continue;
+    }
     const id = newTurnId();
-    const own: Turn = {
+    last = {
       ...turn,
       id,
       parent,
@@ -335,13 +279,11 @@ export function exactPath(
       anchor,
       promptTokens: 0,
       computedTokens: 0,
-      epoch: epoch ?? id,
+      epoch: last?.epoch ?? id,
     };
-    epoch = own.epoch;
-    restated.push({ turn: own, given: messages });
-    parent = own.id;
+    restated.push({ turn: last, given: messages });
   }
-  return { parent, restated };
+  return { parent: last?.id ?? null, restated };
 }
 
 /** Whether two turns inject the same in the same placement, and later prompts keep the same of it. */

@@ -313,8 +313,8 @@ export class PromptPlanner {
     const settled = settleLookup(lookup, state.register, topKOf(request, this.parts.defaults), now);
     const { input } = this.#input(working, request, stored, now, { ...settled, front, depth });
     const drafted = this.limits.within(request, () => draftPrompt(state, input));
-    const { prompt, past, choice, replay, selection, section } = drafted;
-    const composed = { messages: prompt.messages, head: past.head.messages.length, injection: section.injection };
+    const { prompt, history, choice, replay, selection, section } = drafted;
+    const composed = { messages: prompt.messages, head: history.head.messages.length, injection: section.injection };
     const { stableMessages } = replay;
     const emitted = this.#emitAhead(working, request, composed, { retention: choice.retention, stableMessages });
     const { ordering, fresh, due } = selection;

@@ -7,9 +7,9 @@ import {
   type HistoryTerms,
   instructionsAtHead,
   meaningOf,
-  type Past,
   possibleSections,
-  recallPast,
+  type RecalledHistory,
+  recallHistory,
   type Warning,
   type Window,
   type WindowTerms,
@@ -146,7 +146,7 @@ export interface StoredPast {
   readonly history: StoredHistory | null;
   readonly isOurs: (section: Digest) => boolean;
   /** The past as the request's own messages say it; null where that was not needed here. */
-  readonly recalled: Past | null;
+  readonly recalled: RecalledHistory | null;
 }
 
 /** A request, as far as its past depends on it. */
@@ -174,8 +174,8 @@ export async function readPast(
   if (id === null) return { conversation: null, history: null, isOurs, recalled: null };
   const conversation = { ...(await working.conversation(id)), id };
   const { newest } = conversation.turns;
-  const recalled = recallPast({ conversation, messages, isOurs, inResult });
-  const isCut = newest !== undefined && recalled.history.turns.at(-1)?.turn !== newest;
+  const recalled = recallHistory({ conversation, messages, isOurs, inResult });
+  const isCut = newest !== undefined && recalled.turns.at(-1)?.turn !== newest;
   const history = name === "stored" || isCut ? await store.findHistory(scopeId, id) : null;
   // A client may have said it in a section's form.
   if (history !== null) await learn(history.messages);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { endlessLookup } from "../../../src/core/cache/engine-cache.js";
 import { type Composition, compose } from "../../../src/core/compose/compose.js";
-import type { ComposeInput } from "../../../src/core/compose/draft.js";
+import type { ComposeInput } from "../../../src/core/compose/compose-input.js";
 import { ORDERING_POLICIES } from "../../../src/core/compose/policies.js";
 import { EMPTY_SCOPE, ScopeState } from "../../../src/core/compose/scope-state.js";
 import { Conversation } from "../../../src/core/conversation/conversation.js";

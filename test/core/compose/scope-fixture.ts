@@ -3,9 +3,10 @@ import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js"
 import { type CacheReport, type Correction, takeReport } from "../../../src/core/cache/cache-report.js";
 import { endlessLookup } from "../../../src/core/cache/engine-cache.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/cache/residency.js";
-import { type Composition, compose, draftPrompt } from "../../../src/core/compose/compose.js";
+import { type Composition, compose } from "../../../src/core/compose/compose.js";
+import type { ComposeInput } from "../../../src/core/compose/compose-input.js";
 import type { Depth } from "../../../src/core/compose/depth.js";
-import type { ComposeInput, PromptDraft } from "../../../src/core/compose/draft.js";
+import { draftPrompt, type PromptDraft } from "../../../src/core/compose/draft.js";
 import {
   DEFAULT_SCOPE_BOUNDS,
   EMPTY_SCOPE,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type BlockPlace, type SelectionInput, selectBlocks } from "../../../src/core/compose/draft.js";
+import type { ComposeInput } from "../../../src/core/compose/compose-input.js";
+import { type BlockPlace, selectBlocks } from "../../../src/core/compose/selection.js";
 import { type OrderingRequest, sorted } from "../../../src/core/ordering/ordering.js";
 import { memories, UserScope } from "./scope-fixture.js";
 
@@ -9,7 +10,7 @@ function requestedWith(room: (tokens: readonly number[]) => number | null): Orde
   const input = { policy: sorted, memoryBudgetTokens: null, memoryBudgetRatio: null, engine: state } as unknown;
   const place = { anchor: "", standing: { given: new Set() }, superseded: new Map(), before: 0, after: 0 };
   const at = { ...place, room: room(resolution.blocks.map(({ tokens }) => tokens)) } as unknown as BlockPlace;
-  return selectBlocks(state, resolution, input as SelectionInput, at).request;
+  return selectBlocks(state, resolution, input as ComposeInput, at).request;
 }
 
 describe("the blocks of a turn", () => {

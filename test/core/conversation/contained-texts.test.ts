@@ -1,8 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BlockRegister } from "../../../src/core/blocks/block-register.js";
-import { exchangeText, withoutContained } from "../../../src/core/conversation/repeats.js";
-import type { Label, MemoryId } from "../../../src/core/text/ids.js";
+import type { Resolution } from "../../../src/core/blocks/context-block.js";
+import { NOTHING_STANDING } from "../../../src/core/conversation/conversation.js";
+import { exchangeText, withoutRepeats } from "../../../src/core/conversation/repeats.js";
+import type { MemoryId } from "../../../src/core/text/ids.js";
+import type { ChatMessage } from "../../../src/core/text/message.js";
 import { Chat, countTokens, memory, UserScope, user } from "../compose/scope-fixture.js";
 import { textsIn } from "../prompt/prompt-promises.js";
 
@@ -10,7 +13,11 @@ const tea = memory("tea", "Ana likes tea.");
 const teaAgain = memory("again", "- ana likes  tea");
 const both = memory("both", "Ana likes tea. She lives in Porto.");
 const isTea = memory("ask", "Ana likes tea?");
-const NOTHING = { standing: [], due: new Set<Label>(), question: null };
+
+/** Memories of a prompt that has nothing but these messages. */
+function alone(register: BlockRegister, resolution: Resolution, messages: readonly ChatMessage[] = []): Resolution {
+  return withoutRepeats(register, resolution, NOTHING_STANDING, new Map(), messages);
+}
 
 /** The texts of one single prompt, and which label each memory is under. */
 function given(retrieved: (typeof tea)[], { question = "Who?", dedupe = "contained" as "contained" | "exact" } = {}) {
@@ -180,7 +187,7 @@ describe("whatever two texts say", () => {
           const register = new BlockRegister({ blocks: [], versions: [], forgotten: [] }, 1, countTokens);
           const retrieved = (isAsked ? [a] : [a, b]).map((said, n) => ({ id: `m-${n}` as MemoryId, text: said }));
           const resolution = register.resolve(retrieved);
-          const kept = withoutContained(register, resolution, { ...NOTHING, question: isAsked ? b : null });
+          const kept = alone(register, resolution, isAsked ? [user(b)] : []);
           const there = [...kept.blocks.map((block) => block.text), ...(isAsked ? [b] : [])].map(wordsOf);
           for (const { text: said, id } of retrieved) {
             expect(
@@ -207,7 +214,7 @@ describe("whatever two texts say", () => {
         const all = texts.map((said, n) => ({ id: `m-${n}` as MemoryId, text: said }));
         const register = new BlockRegister({ blocks: [], versions: [], forgotten: [] }, 1, countTokens);
         const labelsOf = (retrieved: typeof all) => {
-          const { memories } = withoutContained(register, register.resolve(retrieved), NOTHING);
+          const { memories } = alone(register, register.resolve(retrieved));
           return Object.fromEntries(memories.map(({ memoryId, label }) => [memoryId, label]).sort());
         };
         const shuffled = all.map((one) => ({ one, at: random.next().value })).sort((x, y) => x.at - y.at);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { PromptTooLongError } from "../../../src/core/compose/draft.js";
+import { PromptTooLongError } from "../../../src/core/compose/compose-input.js";
 import { RETENTION_NAMES } from "../../../src/core/conversation/conversation.js";
 import { type ChatMessage, messageText } from "../../../src/core/text/message.js";
 import {

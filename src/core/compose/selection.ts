@@ -1,0 +1,149 @@
+/*
+ * Selection: which blocks a turn injects, and in which order.
+ */
+
+import type { Resolution, StoredBlock } from "../blocks/context-block.js";
+import type { Standing } from "../conversation/conversation.js";
+import type { SupersededLabels } from "../conversation/injecting.js";
+import { isExchange } from "../conversation/repeats.js";
+import { type AroundBlocks, sparedBy } from "../cost/engine-model.js";
+import { bankAllowance } from "../ordering/carry-over.js";
+import { type CarryAllowance, type Ordering, type OrderingRequest, orderAfter } from "../ordering/ordering.js";
+import type { Digest, Label } from "../text/ids.js";
+import type { ComposeInput } from "./compose-input.js";
+import type { ScopeState } from "./scope-state.js";
+
+/** The blocks that a turn injects, in order, and those that it holds back. */
+export interface Selection {
+  /** The retrieved memories as blocks. */
+  readonly resolution: Resolution;
+  /** Distinct retrieved blocks that no earlier turn of this prompt injected, by relevance … */
+  readonly fresh: readonly StoredBlock[];
+  /** … the tokens of their lines … */
+  readonly freshTokens: number;
+  /** … how many of them must be injected, because the prompt contains a text that they supersede … */
+  readonly due: number;
+  /** … and those that this turn holds back. */
+  readonly heldBack: ReadonlySet<Label>;
+  readonly request: OrderingRequest;
+  readonly ordering: Ordering;
+}
+
+/** Where the blocks go. */
+export interface BlockPlace {
+  /** Digest of the prompt before them. */
+  readonly anchor: Digest;
+  /** Whether more than instructions is before them, or later prompts begin with them: see {@link LEAST_HIT}. */
+  readonly isInConversation: boolean;
+  /** What earlier turns of this prompt injected. */
+  readonly standing: Standing;
+  /** What of that is superseded. */
+  readonly superseded: SupersededLabels;
+  /** Tokens before and after the blocks. */
+  readonly before: number;
+  readonly after: number;
+  /** Maximum tokens of the blocks; null: no limit. */
+  readonly room: number | null;
+}
+
+/**
+ * Tokens that must be cached, or half of the blocks, to move blocks in a conversation. Only a branch of it shares what stands after its turns,
+ * and the ranking of what was moved, some 14 tokens, is computed and stands in every later prompt. Figures: docs/papers.md, "Sessions of
+ * several turns".
+ */
+const LEAST_HIT = 40;
+
+/** Chooses and orders the blocks that a turn injects, to reuse most of the cache. Pure: serves nothing. */
+export function selectBlocks(
+  state: ScopeState,
+  resolution: Resolution,
+  input: ComposeInput,
+  { anchor, isInConversation, standing, superseded, before, after, room }: BlockPlace,
+): Selection {
+  const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
+  const freshTokens = tokensIn(fresh);
+  const wanted = mostRelevant(fresh, superseded, input.depth?.blocks ?? fresh.length);
+  // Below the engine's minimum: blocks stand by relevance.
+  const isNeverCached = before + freshTokens + after < input.engine.minimumPrefixTokens;
+  const request: OrderingRequest = {
+    anchor,
+    retrieved: room === null ? wanted : fitting(wanted, room),
+    // Computed for all fresh blocks, so that deeper probes stay within the budget.
+    carrying:
+      room === null && input.mayCarry !== false
+        ? carryAllowance(state, resolution, standing, input, { before, retrieved: freshTokens, after })
+        : null,
+    ...(isInConversation ? { leastHit: Math.min(LEAST_HIT, freshTokens / 2) } : {}),
+    ...(isNeverCached ? { leastHit: Number.POSITIVE_INFINITY } : {}),
+  };
+  const extended = input.depth?.after ?? null;
+  const { policy } = input;
+  const ordering = extended === null ? policy.order(request, state) : orderAfter(extended, policy, request, state);
+  const placed = new Set(ordering.labels);
+  return {
+    resolution,
+    fresh,
+    freshTokens,
+    due: fresh.filter(({ label }) => superseded.has(label)).length,
+    heldBack: new Set(fresh.map(({ label }) => label).filter((label) => !placed.has(label))),
+    request,
+    ordering,
+  };
+}
+
+/** Tokens of the blocks' lines. */
+export function tokensIn(blocks: readonly StoredBlock[]): number {
+  return blocks.reduce((sum, { tokens }) => sum + tokens, 0);
+}
+
+/**
+ * The most relevant blocks. Blocks that supersede a text in the prompt always count among them, else the outdated text would count as
+ * current.
+ */
+function mostRelevant(fresh: readonly StoredBlock[], due: SupersededLabels, count: number): readonly StoredBlock[] {
+  if (count >= fresh.length) return fresh;
+  const others = fresh.filter(({ label }) => !due.has(label));
+  const left = new Set(others.slice(Math.max(0, count - (fresh.length - others.length))).map(({ label }) => label));
+  return fresh.filter(({ label }) => !left.has(label));
+}
+
+/** Greedily the most relevant blocks that fit into so many tokens; a block that does not fit is skipped. */
+function fitting(blocks: readonly StoredBlock[], tokens: number): readonly StoredBlock[] {
+  let left = tokens;
+  return blocks.filter((block) => {
+    if (block.tokens > left) return false;
+    left -= block.tokens;
+    return true;
+  });
+}
+
+/** The budget for carried blocks in this turn; null for none. */
+function carryAllowance(
+  { register, bankedTokens }: ScopeState,
+  resolution: Resolution,
+  { given }: Standing,
+  { memoryBudgetTokens: budget, memoryBudgetRatio: ratio, engine, conversation }: ComposeInput,
+  around: AroundBlocks,
+): CarryAllowance | null {
+  const { retrieved } = around;
+  if (retrieved === 0 || (budget === null && ratio === null)) return null;
+  const own = budget === null ? null : budget - retrieved;
+  const banked = ratio === null ? null : bankAllowance(bankedTokens, ratio, retrieved);
+  const tokens = Math.min(own ?? Number.POSITIVE_INFINITY, banked?.tokens ?? Number.POSITIVE_INFINITY);
+  if (tokens <= 0) return null;
+  const leftOut = new Set(resolution.leftOut);
+  return {
+    tokens,
+    ownTokens: own,
+    bankedTokens: banked?.banked ?? null,
+    knownTokens: register.currentTokens,
+    spared: sparedBy(engine, around),
+    tokensOf: (label) => {
+      const block = register.get(label);
+      if (block === undefined || block.supersededBy !== null || given.has(label) || leftOut.has(label)) return null;
+      // Its client may have redacted it since.
+      if (conversation !== null && isExchange(block.text)) return null;
+      return register.isOfRuns(label) ? null : block.tokens;
+    },
+  };
+}
