@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach } from "vitest";
 
 /** A memory as Mem0's REST server has it. */
@@ -28,6 +29,8 @@ export interface RestMem0Server {
   finds: readonly string[] | null;
   /** Whether it answers every request with 500. */
   isDown: boolean;
+  /** Milliseconds that an answer takes; longer than any deadline: it hangs. */
+  delayMs: number;
   /** How it says that there is no such memory: newer versions with 404, older ones with null; or what it says because it has no route for one. */
   missing: 404 | null | { readonly noRoute: unknown };
   readonly requests: Mem0Request[];
@@ -38,7 +41,8 @@ export function restMem0Server(): RestMem0Server {
   let url = "";
   const memories = new Map<string, ServedMemory>();
   const requests: Mem0Request[] = [];
-  const state = { finds: null as readonly string[] | null, isDown: false, missing: 404 as RestMem0Server["missing"] };
+  const fresh = () => ({ finds: null, isDown: false, delayMs: 0, missing: 404 }) as const;
+  const state: Pick<RestMem0Server, keyof ReturnType<typeof fresh>> = fresh();
 
   const answerTo = ({ method, path, body }: Mem0Request): readonly [number, unknown] => {
     if (state.isDown) return [500, { detail: "down" }];
@@ -58,11 +62,12 @@ export function restMem0Server(): RestMem0Server {
   beforeEach(async () => {
     memories.clear();
     requests.length = 0;
-    Object.assign(state, { finds: null, isDown: false, missing: 404 });
+    Object.assign(state, fresh());
     server = createServer(async (incoming, response) => {
       const request = await readRequest(incoming);
       requests.push(request);
       const [status, body] = answerTo(request);
+      if (state.delayMs > 0) await setTimeout(state.delayMs, null, { ref: false });
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     }).listen(0, "127.0.0.1");
     await once(server, "listening");

@@ -46,14 +46,6 @@ describe("a chat that fails", () => {
     },
   );
 
-  it("in an engine that says nothing of use keeps its body", async () => {
-    engine.behave((_request, response) => {
-      response.writeHead(502, { "content-type": "text/html" }).end("<h1>Bad");
-    });
-    const exchange = await app.send("POST", "/v1/chat/completions", { ...ask("Which tea?"), user: "ada" });
-    expect(exchange).toEqual({ status: 502, contentType: "text/html", text: "<h1>Bad" });
-  });
-
   it("takes nothing from another user whose request has the same name", async () => {
     const named = (user_id: string) =>
       app.send("POST", "/v1/chat/completions", { ...ask("Which tea?"), memprefix: { user_id, request_id: "same" } });
