@@ -24,6 +24,7 @@ import { storeIn } from "../../../src/store/sql-store.js";
 import type { Connection } from "../../../src/store/sqlite/connection.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
+import { sendWith } from "../guards/callers.js";
 import { type ShortTimes, type StartedApp, startApp } from "../server/started-app.js";
 import { openAiEngine } from "./openai-engine.js";
 
@@ -75,12 +76,7 @@ function appOnDatabase(
     log.length = 0;
     faults.length = 0;
   });
-  const send = (path: string, body: unknown) =>
-    fetch(app.base + path, {
-      method: "POST",
-      body: JSON.stringify(body),
-      headers: { connection: "close", "content-type": "application/json" },
-    });
+  const send = (path: string, body: unknown) => sendWith(app, {}, "POST", path, body);
   return {
     engine,
     log,
@@ -88,7 +84,7 @@ function appOnDatabase(
     send,
     chat: (messages: readonly Message[], memprefix: object = {}, own: object = {}) =>
       send("/v1/chat/completions", { model: "stub-1", messages, ...own, memprefix: { user_id: "ada", ...memprefix } }),
-    metrics: async () => (await fetch(`${app.base}/metrics`, { headers: { connection: "close" } })).text(),
+    metrics: async () => (await sendWith(app, {}, "GET", "/metrics")).text,
     get memprefix() {
       return app.memprefix;
     },
@@ -188,7 +184,7 @@ describe.each(AILMENTS)("a chat while the store %s", (_what, reason, make) => {
     expect(answer.headers.get("x-memprefix-warnings")).toBe("not_composed");
     expect(answer.headers.get("x-memprefix-not-composed")).toBe(reason);
     expect(answer.headers.get("x-memprefix-request-id")).toBeNull();
-    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: "Indeed." } }] });
+    expect(JSON.parse(answer.text)).toMatchObject({ choices: [{ message: { content: "Indeed." } }] });
     expect(JSON.parse(engine.requests[1]?.raw ?? "")).toEqual({
       model: "stub-1",
       messages: second,
@@ -288,7 +284,7 @@ describe("a chat whose answer has come", () => {
     const answer = await app.chat([question("Which tea?")], { memories }, { stream });
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-memprefix-request-id")).toBe("generated-1");
-    const text = await answer.text();
+    const { text } = answer;
     expect(text).toContain("Indeed.");
     if (stream) expect(text).toMatch(/\[DONE\]\n\n$/);
     await vi.waitFor(() => expect(app.faults).toHaveLength(1));
@@ -327,17 +323,13 @@ describe("API keys that cannot be read", () => {
     const { id, key, secretDigest } = newApiKey();
     const added = { id, tenant: "acme", secretDigest, label: null, createdAt: 1 };
     await app.keys.add(added, "secret");
-    const chat = () =>
-      fetch(`${app.base}/v1/chat/completions`, {
-        method: "POST",
-        body: JSON.stringify({ messages: [question("Which tea?")], user: "ada" }),
-        headers: { connection: "close", "content-type": "application/json", "x-api-key": key },
-      });
+    const body = { messages: [question("Which tea?")], user: "ada" };
+    const chat = () => sendWith(app, { "x-api-key": key }, "POST", "/v1/chat/completions", body);
     expect((await chat()).status).toBe(200);
     damageKeys();
     const refused = await chat();
     expect(refused.status).toBe(503);
-    expect(await refused.json()).toMatchObject({ error: { type: "server_error" } });
+    expect(JSON.parse(refused.text)).toMatchObject({ error: { type: "server_error" } });
     expect(app.engine.requests).toHaveLength(1);
   });
 });
