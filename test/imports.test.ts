@@ -51,8 +51,8 @@ const RULES: Readonly<Record<string, RoomRule>> = {
     typesOf: ["core", "service"],
     files: ["core/prompt/section.ts", "core/prompt/kept-thoughts.ts"],
   },
-  // The page runs in browsers: of the other rooms it has types alone.
-  dashboard: { rooms: [], typesOf: ["http"] },
+  // The page runs in browsers.
+  dashboard: { rooms: ["client"] },
   simulator: { rooms: ["core"] },
   eval: { rooms: ["service", "simulator", "engines", "apis", "core"], files: ["memory/memory-source.ts"] },
   cli: { rooms: ROOMS },
