@@ -9,7 +9,6 @@ import {
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
   ENGINE_MODELS,
-  type MemoryId,
   type RequestId,
   type UserId,
 } from "../../../src/core/index.js";
@@ -26,6 +25,7 @@ import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
 import { sendWith } from "../guards/callers.js";
 import { type ShortTimes, type StartedApp, startApp } from "../server/started-app.js";
+import { heldSource } from "./answering-source.js";
 import { openAiEngine } from "./openai-engine.js";
 
 const TEA = "Ada drinks green tea";
@@ -210,36 +210,20 @@ describe.each(AILMENTS)("a chat while the store %s", (_what, reason, make) => {
 });
 
 describe("a chat whose user's turn does not come", () => {
-  let searches: (() => void)[] = [];
-  const found = [{ id: "m-1" as MemoryId, text: TEA }];
-  /** Searches wait until they are let go, whatever their signal says. */
-  const held: MemorySource = {
-    name: "held",
-    owned: false,
-    search: async () => {
-      await new Promise<void>((go) => searches.push(go));
-      return found;
-    },
-    add: async () => [],
-    delete: async () => false,
-    deleteUser: async () => {},
-    close: async () => {},
-  };
+  const held = heldSource([TEA]);
   const app = appOnDatabase(held, {}, { composeTimeoutMs: 200 });
-  beforeEach(() => {
-    searches = [];
-  });
+  beforeEach(() => void held.queries.splice(0));
 
   it("goes on as it came after a while, and what nobody waits for is not composed", async () => {
     const slow = app.send("/compose", { user_id: "ada", query: "Which tea?" });
-    await vi.waitFor(() => expect(searches).toHaveLength(1));
+    await vi.waitFor(() => expect(held.queries).toHaveLength(1));
     const answer = await app.chat([question("And then?")]);
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-memprefix-not-composed")).toBe("timeout");
     expect(app.engine.requests.map(({ body }) => body.messages)).toEqual([[question("And then?")]]);
     const other = app.chat([question("Which tea?")], { user_id: "bo", memories });
     expect((await other).headers.get("x-memprefix-not-composed")).toBeNull();
-    for (const go of searches) go();
+    held.letGo();
     expect((await slow).status).toBe(200);
     await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
     expect((await app.memprefix.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(1);
@@ -249,7 +233,7 @@ describe("a chat whose user's turn does not come", () => {
   it("because its own search hangs goes on as it came, too", async () => {
     const answer = await app.chat([question("Which tea?")]);
     expect(answer.headers.get("x-memprefix-not-composed")).toBe("timeout");
-    for (const go of searches) go();
+    held.letGo();
     await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
     expect((await app.memprefix.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(0);
     expect(app.faults).toEqual([]);
@@ -262,9 +246,7 @@ describe("a chat whose user's turn does not come", () => {
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-memprefix-not-composed")).toBe("user_queue");
     expect((await app.send("/compose", { user_id: "ada", query: "Which tea?" })).status).toBe(429);
-    const pump = setInterval(() => {
-      for (const go of searches.splice(0)) go();
-    }, 5);
+    const pump = setInterval(held.letGo, 5);
     expect((await Promise.all(slow)).map(({ status }) => status)).toEqual([200, 200]);
     clearInterval(pump);
   });
