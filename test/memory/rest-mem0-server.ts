@@ -1,8 +1,7 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage } from "node:http";
 import { setTimeout } from "node:timers/promises";
-import { afterEach, beforeEach } from "vitest";
+import { beforeEach } from "vitest";
+import { standIn } from "../stand-in.js";
 
 /** A memory as Mem0's REST server has it. */
 export interface ServedMemory {
@@ -37,7 +36,6 @@ export interface RestMem0Server {
 }
 
 export function restMem0Server(): RestMem0Server {
-  let server: Server;
   let url = "";
   const memories = new Map<string, ServedMemory>();
   const requests: Mem0Request[] = [];
@@ -63,20 +61,13 @@ export function restMem0Server(): RestMem0Server {
     memories.clear();
     requests.length = 0;
     Object.assign(state, fresh());
-    server = createServer(async (incoming, response) => {
+    url = await standIn(async (incoming, response) => {
       const request = await readRequest(incoming);
       requests.push(request);
       const [status, body] = answerTo(request);
       if (state.delayMs > 0) await setTimeout(state.delayMs, null, { ref: false });
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-    }).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  });
-  afterEach(async () => {
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
+    });
   });
 
   return Object.defineProperties(state, {

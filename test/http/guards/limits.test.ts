@@ -129,12 +129,7 @@ describe("requests in flight", () => {
 
 describe("a chat", () => {
   const engine = openAiEngine();
-  const app = servedApp({
-    get environment() {
-      return { MEMPREFIX_UPSTREAM_URL: engine.url };
-    },
-    times: { limits: { maxInFlight: 1 } },
-  });
+  const app = servedApp({ upstream: engine, times: { limits: { maxInFlight: 1 } } });
   const chat = { stream: true, user: "ada", messages: [{ role: "user", content: "Tea?" }] };
   const send = () => fetch(`${app.base}/v1/chat/completions`, { method: "POST", body: JSON.stringify(chat) });
 
