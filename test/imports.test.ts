@@ -48,10 +48,10 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   integrations: {
     rooms: ["client"],
     typesOf: ["core", "service"],
-    files: ["core/prompt/section.ts", "core/prompt/kept-thoughts.ts"],
+    files: ["core/prompt/section.ts", "core/prompt/kept-thoughts.ts", "core/text/json.ts"],
   },
-  // The page runs in browsers: of the other rooms it has types alone.
-  dashboard: { rooms: [], typesOf: ["http"] },
+  // The page runs in browsers.
+  dashboard: { rooms: ["client"] },
   eval: { rooms: ["service", "engines", "apis", "core"], files: ["memory/memory-source.ts"] },
   cli: { rooms: ROOMS },
   "index.ts": { rooms: ROOMS },

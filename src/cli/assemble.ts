@@ -53,14 +53,13 @@ const WRITE_TIMEOUT_MS = 60_000;
  * directory cannot be used.
  */
 export function assemble(settings: Settings, source?: MemorySource | null): Memprefix {
-  return assembledInFile(settings, source).memprefix;
+  return assembleOn(openFile(settings), settings, source).memprefix;
 }
 
 /** The same, for a program of its caller's, with the caller's own Mem0, where there is one. */
 export function assembleInside(settings: Settings, own: OwnMem0 | null): Memprefix {
   loadO200k();
-  const source = own === null ? undefined : limited(openOwnMem0(own), settings);
-  return assemble(settings, source);
+  return assemble(settings, own === null ? undefined : limited(openOwnMem0(own), settings));
 }
 
 /** An open database, and the API keys in it. */
@@ -105,24 +104,6 @@ export async function openStoreBeside(settings: Settings): Promise<Store> {
   return storeIn((await openBesideService(settings)).database);
 }
 
-function assembledInFile(
-  settings: Settings,
-  source: MemorySource | null | undefined,
-  scopeBounds?: ScopeBounds,
-): Omit<AssembledService, "keys"> {
-  const { database, keys: storedKeys, announce } = openFile(settings);
-  let opened: MemorySource | null;
-  try {
-    // After the database, whose errors on their shared data directory are clearer.
-    opened = source === undefined ? openSource(settings) : source;
-  } catch (error) {
-    void database.close();
-    throw error;
-  }
-  const memprefix = assembleWith(storeIn(database), settings, opened, scopeBounds);
-  return { memprefix, source: opened, storedKeys, announce };
-}
-
 /**
  * The service with who may ask it, on the PostgreSQL server that the settings name, where they name one. With `MEMPREFIX_API_KEY`, whose
  * tenant has the cache salts that its other keys have. Rejects with `DatabaseOpenError`.
@@ -132,42 +113,44 @@ export async function assembleWhereStored(
   source?: MemorySource | null,
   scopeBounds?: ScopeBounds,
 ): Promise<AssembledService> {
-  const { databaseUrl } = settings;
-  if (databaseUrl === undefined) return withKeyOf(settings, assembledInFile(settings, source, scopeBounds));
-  const opened = source === undefined ? openSource(settings) : source;
-  const { database, keys: storedKeys, announce } = await openServer(databaseUrl);
-  const memprefix = assembleWith(storeIn(database), settings, opened, scopeBounds);
-  return withKeyOf(settings, { memprefix, source: opened, storedKeys, announce });
-}
-
-/** The service as a command reads it beside one that may run. */
-export async function assembleBeside(settings: Settings, source?: MemorySource | null): Promise<Memprefix> {
-  const { database } = await openBesideService(settings);
-  return assembleWith(storeIn(database), settings, source === undefined ? openSource(settings) : source);
-}
-
-async function withKeyOf({ apiKey }: Settings, assembled: Omit<AssembledService, "keys">): Promise<AssembledService> {
-  const { memprefix, storedKeys } = assembled;
-  if (apiKey === undefined) return { ...assembled, keys: storedKeys };
+  const { apiKey, databaseUrl } = settings;
+  const opened = databaseUrl === undefined ? openFile(settings) : await openServer(databaseUrl);
+  const { keys: storedKeys, announce } = opened;
+  const assembled = assembleOn(opened, settings, source, scopeBounds);
+  if (apiKey === undefined) return { ...assembled, storedKeys, keys: storedKeys, announce };
   const { name } = DEFAULT_TENANT;
   try {
     const cacheSecret = await storedKeys.cacheSecretOf(name, newSecret(), Date.now());
-    return { ...assembled, keys: withConfiguredKey(storedKeys, apiKey, { name, cacheSecret }) };
+    const keys = withConfiguredKey(storedKeys, apiKey, { name, cacheSecret });
+    return { ...assembled, storedKeys, keys, announce };
   } catch (error) {
-    await memprefix.close();
+    await assembled.memprefix.close();
     throw error;
   }
 }
 
-function assembleWith(
-  store: Store,
+/** The service as a command reads it beside one that may run. */
+export async function assembleBeside(settings: Settings, source?: MemorySource | null): Promise<Memprefix> {
+  return assembleOn(await openBesideService(settings), settings, source).memprefix;
+}
+
+/** @param given the memory source; default: the configured one, opened after the database, whose errors on their shared directory are clearer */
+function assembleOn(
+  { database }: OpenedDatabase,
   settings: Settings,
-  source: MemorySource | null,
+  given?: MemorySource | null,
   scopeBounds?: ScopeBounds,
-): Memprefix {
+): Pick<AssembledService, "memprefix" | "source"> {
+  let source: MemorySource | null;
+  try {
+    source = given === undefined ? openSource(settings) : given;
+  } catch (error) {
+    void database.close();
+    throw error;
+  }
   const cache = sharedCacheOf(settings);
-  return new Memprefix({
-    store,
+  const memprefix = new Memprefix({
+    store: storeIn(database),
     source,
     scopeBounds,
     defaults: {
@@ -188,6 +171,7 @@ function assembleWith(
     newRequestId,
     now: systemClock,
   });
+  return { memprefix, source };
 }
 
 /** How a test waits for the engine: default, by the process's timers, and as long between bytes as for the first. */

@@ -145,12 +145,27 @@ async function engine(settings: Settings, model: string | null): Promise<readonl
     return [{ part, state: "unknown", says: "none is configured: only /compose is served", advice }];
   }
   const { upstream } = opened;
-  const facts = await probeEngine(upstream, settings.engineFamily, model);
-  if (facts.kind === "fails") {
-    const says = facts.says.includes(upstream.name) ? facts.says : `${upstream.name}: ${facts.says}`;
-    return [{ part, state: "broken", says, advice: facts.needs }];
+  try {
+    const facts = await probeEngine(upstream, settings.engineFamily, model);
+    return [answering(facts, upstream.name, settings), cached(facts), await routes(upstream)];
+  } catch (error) {
+    if (error instanceof EngineRefusal)
+      return [{ part, state: "broken", says: `${upstream.name}: ${error.message}`, advice: error.advice }];
+    if (!(error instanceof UpstreamError)) throw error;
+    return [
+      { part, state: "broken", says: error.message, advice: "start the engine, or correct MEMPREFIX_UPSTREAM_URL" },
+    ];
   }
-  return [answering(facts, upstream.name, settings), cached(facts), await routes(upstream)];
+}
+
+/** The engine answers, and not what was asked for. */
+class EngineRefusal extends Error {
+  constructor(
+    message: string,
+    readonly advice: string,
+  ) {
+    super(message);
+  }
 }
 
 /** Statuses with which an engine says that it has no such route. */
@@ -218,15 +233,10 @@ async function service(settings: Settings): Promise<readonly Finding[]> {
       state === "ok" ? {} : { advice: "what the running service says of its parts comes first: see its log" };
     return [{ part, state, says, ...advice }, await identity(client)];
   } catch (error) {
-    if (error instanceof MemprefixError && error.status !== null)
-      return [
-        {
-          part,
-          state: "broken",
-          says: `${url} answers, and is not memprefix`,
-          advice: "choose another MEMPREFIX_PORT",
-        },
-      ];
+    if (error instanceof MemprefixError && error.status !== null) {
+      const says = `${url} answers, and is not memprefix`;
+      return [{ part, state: "broken", says, advice: "choose another MEMPREFIX_PORT" }];
+    }
     return [{ part, state: "unknown", says: `none runs at ${url}: memprefix serve starts it` }];
   }
 }
@@ -261,15 +271,14 @@ const LINE = "The museum opens at nine, and the garden behind it at ten.";
 const LINE_TOKENS = 16;
 
 /** An engine's answer to one probe. */
-export interface Probe {
+interface Probe {
   readonly usage: EngineUsage;
   /** Milliseconds to the whole answer of a few tokens. */
   readonly ms: number;
 }
 
 /** What an engine that answers shows of itself. */
-export interface EngineFacts {
-  readonly kind: "answers";
+interface EngineFacts {
   readonly model: string;
   /** What its list of models says of who serves them, as `vllm`; empty: nothing. */
   readonly owner: string;
@@ -277,64 +286,43 @@ export interface EngineFacts {
   readonly probes: readonly [fresh: Probe, again: Probe, changed: Probe];
 }
 
-/** Why nothing more is known of an engine. `needs`: what its caller has to do. */
-export interface EngineFailure {
-  readonly kind: "fails";
-  readonly says: string;
-  readonly needs: string;
-}
-
 /**
- * Sends an engine three prompts of some 1,500 tokens, as memprefix composes them for its family, and reads how much of each hit.
+ * Sends an engine three prompts of some 1,500 tokens, as memprefix composes them for its family, and reads how much of each hit. Rejects with
+ * {@link EngineRefusal}.
  *
  * @param wanted the model; null: the only one that it lists
  */
-async function probeEngine(
-  upstream: Upstream,
-  family: EngineName,
-  wanted: string | null,
-): Promise<EngineFacts | EngineFailure> {
-  try {
-    const list = await get(upstream, "models");
-    if (list.status === 401 || list.status === 403) return refusal(list.status, list.text);
-    const json = parsedJson(list.text);
-    const models = [...listIn(record(json)["data"] ?? json)].map(record);
-    const names = models.map(({ id }) => text(id)).filter((id) => id !== "");
-    const model = wanted ?? (names.length === 1 ? names[0] : undefined);
-    if (model === undefined) {
-      const listed = names.length === 0 ? "it lists no models" : `it lists ${names.length} models`;
-      return { kind: "fails", says: `which model to try is not known: ${listed}`, needs: "name one: --model NAME" };
-    }
-    const limit = ModelLimits.read(json)?.of(model) ?? null;
-    const prompt = promptFor(family, model, limit);
-    const probes: Probe[] = [];
-    for (const question of ["Say yes.", "Say yes.", "Say no."]) {
-      const sent = await ask(upstream, prompt(question));
-      if (sent.status !== 200) return refusal(sent.status, sent.text);
-      probes.push({ usage: ENGINES[family].readUsage(parsedJson(sent.text)), ms: sent.ms });
-    }
-    return {
-      kind: "answers",
-      model,
-      owner: text(models.find(({ id }) => id === model)?.["owned_by"]),
-      probes: probes as unknown as EngineFacts["probes"],
-    };
-  } catch (error) {
-    if (!(error instanceof UpstreamError)) throw error;
-    return { kind: "fails", says: error.message, needs: "start the engine, or correct MEMPREFIX_UPSTREAM_URL" };
+async function probeEngine(upstream: Upstream, family: EngineName, wanted: string | null): Promise<EngineFacts> {
+  const list = await received(upstream, { method: "GET", path: "models", query: "", headers: [OWN_NAME], body: null });
+  if (list.status === 401 || list.status === 403) throw refusal(list);
+  const json = parsedJson(list.text);
+  const models = [...listIn(record(json)["data"] ?? json)].map(record);
+  const names = models.map(({ id }) => text(id)).filter((id) => id !== "");
+  const model = wanted ?? (names.length === 1 ? names[0] : undefined);
+  if (model === undefined) {
+    const listed = names.length === 0 ? "it lists no models" : `it lists ${names.length} models`;
+    throw new EngineRefusal(`which model to try is not known: ${listed}`, "name one: --model NAME");
   }
+  const prompt = promptFor(family, model, ModelLimits.read(json)?.of(model) ?? null);
+  const probe = async (question: string): Promise<Probe> => {
+    const sent = await ask(upstream, prompt(question));
+    if (sent.status !== 200) throw refusal(sent);
+    return { usage: ENGINES[family].readUsage(parsedJson(sent.text)), ms: sent.ms };
+  };
+  const owner = text(models.find(({ id }) => id === model)?.["owned_by"]);
+  return { model, owner, probes: [await probe("Say yes."), await probe("Say yes."), await probe("Say no.")] };
 }
 
-function refusal(status: number, body: string): EngineFailure {
+function refusal({ status, text: body }: Received): EngineRefusal {
   const [error] = [...errorsIn(body)];
   const says = error === undefined ? "" : `: ${plain(error.message)}`;
-  const needs =
+  const advice =
     status === 401 || status === 403
       ? "give its key as MEMPREFIX_UPSTREAM_API_KEY"
       : status === 404
         ? "name a model that it serves (--model), or correct MEMPREFIX_UPSTREAM_URL, which most often ends with /v1"
         : "make it answer a chat completion of this model";
-  return { kind: "fails", says: `it answered with status ${status}${says}`, needs };
+  return new EngineRefusal(`it answered with status ${status}${says}`, advice);
 }
 
 /** What somebody else wrote, as one line of a terminal. */
@@ -378,17 +366,9 @@ async function ask(upstream: Upstream, { headers, body }: Sent): Promise<Receive
   return await received(upstream, again);
 }
 
-function get(upstream: Upstream, path: string): Promise<Received> {
-  return received(upstream, { method: "GET", path, query: "", headers: [OWN_NAME], body: null });
-}
-
 async function received(upstream: Upstream, call: Parameters<Upstream["send"]>[0]): Promise<Received> {
   const began = performance.now();
   const { status, body } = await upstream.send(call, new AbortController().signal);
   const whole = await wholeOf(body, upstream.name, MOST_BYTES);
-  return {
-    status,
-    text: whole.toString("utf8"),
-    ms: performance.now() - began,
-  };
+  return { status, text: whole.toString("utf8"), ms: performance.now() - began };
 }

@@ -28,6 +28,7 @@ export const THRESHOLD = 0;
 export function describeRun(options: EvalLocomoOptions, { sha256, conversations }: PickedData): RunRecord {
   const { layout: layouts, k: ks, policies, retention: retentions, ingest: how } = options;
   const engine = describeEngine(options);
+  const judge = judgeOf(options);
   const [cpu] = cpus();
   return {
     memprefix: VERSION,
@@ -49,7 +50,7 @@ export function describeRun(options: EvalLocomoOptions, { sha256, conversations 
       questions: asked.length,
     })),
     engine,
-    judge: describeJudge(options),
+    judge: judge && { ...judge, url: addressOf("--judge", judge.url) },
     ingest: how,
     categories: [...options.categories],
     limit: options.limit ?? null,
@@ -104,10 +105,13 @@ export function costModel({ cost = DEFAULT_ENGINE_MODEL }: EvalLocomoOptions): E
   throw new EvaluationError(`--cost: ${read.error.issues[0]?.message ?? "is not valid"}`);
 }
 
-/** Throws {@link EvaluationError} for what is no address of an API. */
-function checkAddress(option: string, url: string): void {
-  if (URL.canParse(url) && /^https?:/.test(url)) return;
-  throw new EvaluationError(`${option}: must be an http or https address as http://127.0.0.1:8000/v1`);
+/** An address of an API, without query and credentials, which may hold a secret. Throws {@link EvaluationError} for another text. */
+function addressOf(option: string, url: string, orElse = ""): string {
+  if (URL.canParse(url) && /^https?:/.test(url)) {
+    const { origin, pathname } = new URL(url);
+    return `${origin}${pathname}`;
+  }
+  throw new EvaluationError(`${option}: must be ${orElse}an http or https address as http://127.0.0.1:8000/v1`);
 }
 
 /** Throws {@link EvaluationError} where the engine gives no log-probabilities of prompts, or what is scored is excluded. */
@@ -129,20 +133,8 @@ function judgeOf({ judge: url, judgeModel: model, scores }: EvalLocomoOptions) {
   if (url === undefined && model === undefined) return null;
   if (url === undefined) throw new EvaluationError("--judge: is needed with --judge-model");
   if (model === undefined) throw new EvaluationError("--judge-model: is needed with --judge");
-  checkAddress("--judge", url);
   if (!scores) throw new EvaluationError("--judge: conflicts with --no-scores");
   return { url, model };
-}
-
-/** Without query and credentials, which may hold a secret. */
-function withoutSecrets(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return `${origin}${pathname}`;
-}
-
-function describeJudge(options: EvalLocomoOptions): RunRecord["judge"] {
-  const judge = judgeOf(options);
-  return judge && { url: withoutSecrets(judge.url), model: judge.model };
 }
 
 /** The judge that the options name; null for none. Throws {@link EvaluationError}. */
@@ -188,17 +180,14 @@ const EMPTIED = {
 function describeEngine({ engine, model, engineFamily }: EvalLocomoOptions): RunRecord["engine"] {
   if (engine === "simulated")
     return { kind: "simulated", model: null, url: null, emptied: EMPTIED.simulated, served: null };
-  if (!URL.canParse(engine) || !/^https?:/.test(engine)) {
-    throw new EvaluationError("--engine: must be simulated, or an http or https address as http://127.0.0.1:8000/v1");
-  }
+  const url = addressOf("--engine", engine, "simulated, or ");
   if (model === undefined)
     throw new EvaluationError("--model: is needed for an engine behind an address: its model name");
   if (engineFamily === "anthropic") {
     throw new EvaluationError("--engine-family: anthropic has another API; evaluations use OpenAI's");
   }
-  const { origin, pathname } = new URL(engine);
   const emptied = SALTED_FAMILIES.has(engineFamily) ? EMPTIED.salted : EMPTIED.marked;
-  return { kind: "url", model, url: `${origin}${pathname}`, emptied, served: null };
+  return { kind: "url", model, url, emptied, served: null };
 }
 
 /** Opens the engine that the options name. Nothing is connected to before it is checked. */

@@ -57,5 +57,5 @@ export function windowLinks(path: string, query: URLSearchParams): VNode {
 /** What sums are of, by the address: a window of time, and one model. */
 export function summed(query: URLSearchParams) {
   const [window] = WINDOWS.find(([name]) => name === query.get("window")) ?? WINDOWS[0];
-  return { window, model: query.get("model") };
+  return { window, model: query.get("model") || undefined };
 }

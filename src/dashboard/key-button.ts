@@ -1,6 +1,6 @@
 import { html } from "htm/preact";
 import { useRef, useState } from "preact/hooks";
-import { keepKey, readKey } from "./api.js";
+import { keepKey, readKey } from "./service.js";
 
 /** A button that opens a form for the API key. `onChange`: another key is to be used, or none. */
 export function KeyButton({ onChange }: { readonly onChange: () => void }) {

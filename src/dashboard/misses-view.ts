@@ -1,27 +1,28 @@
 import { html } from "htm/preact";
 import type { VNode } from "preact";
-import type { WireMisses, WireSummary } from "./api.js";
-import { getJson } from "./api.js";
+import type { UsageSummary } from "../client/index.js";
 import { summed, windowLinks } from "./filters.js";
 import { counted, money, percent, short, whole } from "./format.js";
 import { CAUSES } from "./prompt-bar.js";
+import { service } from "./service.js";
 import { empty, linkTo, loading, panel } from "./view.js";
 
-type Cause = WireMisses[number];
+type Misses = UsageSummary["misses"];
+type Cause = Misses[number];
 
 /** Why prompts missed, and what to do about it. */
 export const missesView = loading(
-  (query, signal) => getJson<WireSummary>("/usage/summary", summed(query), signal),
+  (query, signal) => service.usageSummary(summed(query), { signal }),
   ({ data: { misses, total, window }, query }) => {
     const met = misses.filter(({ prompts, tokens }) => prompts > 0 || tokens > 0);
     const apart = met.filter(isApart);
     const others = misses.filter((cause) => !met.includes(cause));
     const cards = (causes: readonly Cause[]) => causes.map((cause) => card(cause, misses, window));
-    const title = `${whole(total.missed_tokens)} tokens were computed beyond the new turns' own text`;
+    const title = `${whole(total.missedTokens)} tokens were computed beyond the new turns' own text`;
     const note =
-      total.missed_money === null
+      total.missedMoney === null
         ? "Each prompt's have one cause. The new turns' own text is not among them: no cache could have it."
-        : `They cost ${money(total.missed_money)} more than cached ones, by your prices. The new turns' own text is not among them.`;
+        : `They cost ${money(total.missedMoney)} more than cached ones, by your prices. The new turns' own text is not among them.`;
     const whyApart = "Unused for longer than the cache keeps prefixes: not in the cached share.";
     return html`
       <div class="row spread"><h1>Why did prompts miss?</h1>${windowLinks("misses", query)}</div>
@@ -45,12 +46,12 @@ function isApart({ cause }: Cause): boolean {
 }
 
 /** The causes that have a part of the missed tokens, most tokens first. */
-function counting(misses: WireMisses): readonly Cause[] {
+function counting(misses: Misses): readonly Cause[] {
   return misses.filter((cause) => !isApart(cause) && cause.tokens > 0);
 }
 
 /** All causes in one bar, as wide as their tokens. */
-function shares(misses: WireMisses): VNode {
+function shares(misses: Misses): VNode {
   const causes = counting(misses);
   const words = causes.map(({ cause, share }) => `${CAUSES[cause]} ${percent(share)}`).join(", ");
   const parts = causes.map(({ cause, tokens, share }, at) => {
@@ -65,7 +66,7 @@ function shade(at: number): string {
   return `var(--cause-${(at % 8) + 1})`;
 }
 
-function card(of: Cause, misses: WireMisses, window: string): VNode {
+function card(of: Cause, misses: Misses, window: string): VNode {
   const { cause, title, advice, prompts, tokens, share, money: cost } = of;
   const rank = counting(misses).findIndex((other) => other.cause === cause);
   const meter = {

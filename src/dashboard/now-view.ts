@@ -1,14 +1,12 @@
 import { h, html } from "htm/preact";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
-import type { WireHealth, WireSummary, WireSums } from "./api.js";
-import { getJson } from "./api.js";
+import type { UsageFigures, UsageSummary } from "../client/index.js";
 import { type ChartParts, TimeChart } from "./chart.js";
 import { summed, windowLinks } from "./filters.js";
 import { counted, duration, moment, money, percent, short, whole } from "./format.js";
+import { service } from "./service.js";
 import { alarm, type Column, empty, figuresTable, linkTo, loading, panel, usePolling } from "./view.js";
-
-type WireCache = NonNullable<WireSummary["cache"]>;
 
 /** The figures are read again this often; those of longer windows hardly change. */
 const RELOAD_MS = { hour: 3_000, day: 15_000, month: 60_000 } as const;
@@ -17,9 +15,9 @@ const RELOAD_MS = { hour: 3_000, day: 15_000, month: 60_000 } as const;
 export const nowView = loading(
   (query, signal) =>
     Promise.all([
-      getJson<WireSummary>("/usage/summary", summed(query), signal),
+      service.usageSummary(summed(query), { signal }),
       // A service that is stopping has other news.
-      getJson<WireHealth>("/healthz", {}, signal).catch(() => null),
+      service.health({ signal }).catch(() => null),
     ]),
   ({ data: [summary, health], query, reload }) => {
     usePolling(RELOAD_MS[summed(query).window], reload);
@@ -51,24 +49,24 @@ export const nowView = loading(
 
 function filterTag(query: URLSearchParams): VNode | null {
   const { window, model } = summed(query);
-  if (model === null) return null;
+  if (model === undefined) return null;
   return html`<a class="tag" href=${linkTo("", { window })} title="Remove this filter">model: ${model} ✕</a>`;
 }
 
 /** Reports of fewer prompts say little. */
 const FEW = 20;
 
-function tiles({ total, window, has_prices: hasPrices }: WireSummary): VNode {
-  const { first_token_ms: ttft, below_minimum: tooShort, expired } = total;
+function tiles({ total, window, hasPrices }: UsageSummary): VNode {
+  const { firstTokenMs: ttft, belowMinimum: tooShort, expired } = total;
   const apart = tooShort.prompts + expired.prompts;
   return html`<dl class="tiles">
-    ${tile("Cached share", percent(total.cached_share ?? total.expected_share), sharesOf(total))}
-    ${tile("Tokens computed", short(total.uncached_tokens), `of ${short(total.prompt_tokens)} sent`)}
-    ${tile("Missed", short(total.missed_tokens), html`<a href=${linkTo("misses")}>why</a>`)}
+    ${tile("Cached share", percent(total.cachedShare ?? total.expectedShare), sharesOf(total))}
+    ${tile("Tokens computed", short(total.uncachedTokens), `of ${short(total.promptTokens)} sent`)}
+    ${tile("Missed", short(total.missedTokens), html`<a href=${linkTo("misses")}>why</a>`)}
     ${tile("First token", duration(ttft?.p50), ttft === null ? "not measured yet" : `p95 ${duration(ttft.p95)}, of ${counted(ttft.prompts, "prompt")}`)}
     ${
       hasPrices
-        ? tile("Saved", money(total.saved_money), "net of cache writes, by your prices")
+        ? tile("Saved", money(total.savedMoney), "net of cache writes, by your prices")
         : tile("Prompts", whole(total.prompts), `of the last ${window}`)
     }
     ${
@@ -91,10 +89,10 @@ function tile(title: string, value: string, sub: ComponentChildren): VNode {
 /** Whose word a share is, and of how many prompts. */
 function sharesOf({
   prompts,
-  reported_prompts: reported,
-  cached_share: cached,
-  expected_share: expected,
-}: WireSums): string {
+  reportedPrompts: reported,
+  cachedShare: cached,
+  expectedShare: expected,
+}: UsageFigures): string {
   if (expected === null) return "not known: all prompts are kept apart";
   if (cached === null) return reported === 0 ? "expected; the engine did not report" : "expected; no report counts";
   const few = reported < FEW ? ", few" : "";
@@ -110,8 +108,8 @@ const CAPACITY_FROM = {
 
 /** What is known of the engine's cache, which all prompts share. */
 function sharedCache(
-  { capacity_tokens: capacity, capacity_from: from, share_tokens: share }: WireCache,
-  misses: WireSummary["misses"],
+  { capacityTokens: capacity, capacityFrom: from, shareTokens: share }: NonNullable<UsageSummary["cache"]>,
+  misses: UsageSummary["misses"],
 ): VNode {
   const evicted = misses.find(({ cause }) => cause === "evicted");
   const { tokens = 0, prompts = 0, share: evictedShare = 0 } = evicted ?? {};
@@ -138,10 +136,10 @@ function sharedCache(
   );
 }
 
-function chartsOf({ points, has_prices: hasPrices }: WireSummary): readonly ChartParts[] {
+function chartsOf({ points, hasPrices }: UsageSummary): readonly ChartParts[] {
   const times = points.map(({ at }) => at);
   // The newest step has only begun: without prompts it says nothing yet.
-  const of = (value: (point: WireSummary["points"][number]) => number | null) =>
+  const of = (value: (point: UsageSummary["points"][number]) => number | null) =>
     points.map((point, at) => (at === points.length - 1 && point.prompts === 0 ? null : value(point)));
   return [
     {
@@ -150,8 +148,8 @@ function chartsOf({ points, has_prices: hasPrices }: WireSummary): readonly Char
       most: 1,
       format: percent,
       series: [
-        { name: "By the engine", colour: "--cached", kind: "line", values: of((point) => point.cached_share) },
-        { name: "Expected", colour: "--expected", kind: "dashed", values: of((point) => point.expected_share) },
+        { name: "By the engine", colour: "--cached", kind: "line", values: of((point) => point.cachedShare) },
+        { name: "Expected", colour: "--expected", kind: "dashed", values: of((point) => point.expectedShare) },
       ],
     },
     {
@@ -160,12 +158,12 @@ function chartsOf({ points, has_prices: hasPrices }: WireSummary): readonly Char
       format: short,
       isStacked: true,
       series: [
-        { name: "Computed", colour: "--fresh", kind: "area", values: of((point) => point.uncached_tokens) },
+        { name: "Computed", colour: "--fresh", kind: "area", values: of((point) => point.uncachedTokens) },
         {
           name: "Cached",
           colour: "--cached",
           kind: "area",
-          values: of((point) => Math.max(0, point.prompt_tokens - point.uncached_tokens)),
+          values: of((point) => Math.max(0, point.promptTokens - point.uncachedTokens)),
         },
       ],
     },
@@ -174,8 +172,8 @@ function chartsOf({ points, has_prices: hasPrices }: WireSummary): readonly Char
       title: "Time to the first token",
       format: duration,
       series: [
-        { name: "p50", colour: "--cached", kind: "line", values: of((point) => point.first_token_ms?.p50 ?? null) },
-        { name: "p95", colour: "--carried", kind: "dashed", values: of((point) => point.first_token_ms?.p95 ?? null) },
+        { name: "p50", colour: "--cached", kind: "line", values: of((point) => point.firstTokenMs?.p50 ?? null) },
+        { name: "p95", colour: "--carried", kind: "dashed", values: of((point) => point.firstTokenMs?.p95 ?? null) },
       ],
     },
     hasPrices
@@ -183,19 +181,19 @@ function chartsOf({ points, has_prices: hasPrices }: WireSummary): readonly Char
           times,
           title: "Saved, net of cache writes",
           format: money,
-          series: [{ name: "Saved", colour: "--cached", kind: "line", values: of((point) => point.saved_money) }],
+          series: [{ name: "Saved", colour: "--cached", kind: "line", values: of((point) => point.savedMoney) }],
         }
       : {
           times,
           title: "Missed tokens",
           format: short,
-          series: [{ name: "Missed", colour: "--fresh", kind: "area", values: of((point) => point.missed_tokens) }],
+          series: [{ name: "Missed", colour: "--fresh", kind: "area", values: of((point) => point.missedTokens) }],
         },
   ];
 }
 
-function breakdown({ by_model: models, has_prices: hasPrices }: WireSummary, query: URLSearchParams): VNode {
-  type Row = WireSummary["by_model"][number];
+function breakdown({ byModel: models, hasPrices }: UsageSummary, query: URLSearchParams): VNode {
+  type Row = UsageSummary["byModel"][number];
   const { window } = summed(query);
   const figure = (title: string, cell: (row: Row) => string): Column<Row> => ({ title, isNumber: true, cell });
   const columns: readonly Column<Row>[] = [
@@ -205,13 +203,13 @@ function breakdown({ by_model: models, has_prices: hasPrices }: WireSummary, que
       cell: ({ model }) => html`<a class="id" href=${linkTo("", { window, model })}>${model}</a>`,
     },
     figure("Prompts", ({ prompts }) => whole(prompts)),
-    figure("Prompt tokens", (row) => short(row.prompt_tokens)),
-    figure("Computed", (row) => short(row.uncached_tokens)),
-    figure("Missed", (row) => short(row.missed_tokens)),
-    figure("Cached share", (row) => percent(row.cached_share)),
-    figure("Expected", (row) => percent(row.expected_share)),
-    figure("First token p50", (row) => duration(row.first_token_ms?.p50)),
-    ...(hasPrices ? [figure("Saved", (row) => money(row.saved_money))] : []),
+    figure("Prompt tokens", (row) => short(row.promptTokens)),
+    figure("Computed", (row) => short(row.uncachedTokens)),
+    figure("Missed", (row) => short(row.missedTokens)),
+    figure("Cached share", (row) => percent(row.cachedShare)),
+    figure("Expected", (row) => percent(row.expectedShare)),
+    figure("First token p50", (row) => duration(row.firstTokenMs?.p50)),
+    ...(hasPrices ? [figure("Saved", (row) => money(row.savedMoney))] : []),
   ];
   const title = "By model";
   return panel(

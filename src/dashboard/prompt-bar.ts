@@ -1,6 +1,6 @@
 import { html } from "htm/preact";
 import type { VNode } from "preact";
-import type { WireRow } from "./api.js";
+import type { UsageRow } from "../client/index.js";
 import { percent, shareOf, whole } from "./format.js";
 
 /** A piece of a horizontal bar. */
@@ -35,14 +35,14 @@ export function pieceBar(pieces: readonly Piece[]): VNode {
 }
 
 /** A prompt's tokens: cached by the engine, or as expected where it did not report; then what missed; then what is new. */
-export function rowPieces(row: WireRow): readonly Piece[] {
-  const { prompt_tokens: all, reported_prompt_tokens: counted, reported_cached_tokens: reported } = row;
+export function rowPieces(row: UsageRow): readonly Piece[] {
+  const { promptTokens: all, reportedPromptTokens: counted, reportedCachedTokens: reported } = row;
   // The engine counts in its own tokens: its share, of memprefix's count.
   const share = shareOf(reported, counted ?? all);
   const cached = share === null ? 0 : Math.min(all, Math.round(all * share));
-  const expected = share === null ? Math.min(all, row.expected_cached_tokens) : 0;
+  const expected = share === null ? Math.min(all, row.expectedCachedTokens) : 0;
   const left = all - cached - expected;
-  const fresh = Math.min(left, row.new_tokens);
+  const fresh = Math.min(left, row.newTokens);
   return [
     { kind: "cached", tokens: cached },
     { kind: "expected", tokens: expected },
@@ -52,10 +52,10 @@ export function rowPieces(row: WireRow): readonly Piece[] {
 }
 
 /** The share of a prompt that was cached: by the engine, else as expected, said so. */
-export function rowShare(row: WireRow): { readonly text: string; readonly isExpected: boolean } {
-  const reported = shareOf(row.reported_cached_tokens, row.reported_prompt_tokens ?? row.prompt_tokens);
+export function rowShare(row: UsageRow): { readonly text: string; readonly isExpected: boolean } {
+  const reported = shareOf(row.reportedCachedTokens, row.reportedPromptTokens ?? row.promptTokens);
   if (reported !== null) return { text: percent(reported), isExpected: false };
-  return { text: percent(shareOf(row.expected_cached_tokens, row.prompt_tokens)), isExpected: true };
+  return { text: percent(shareOf(row.expectedCachedTokens, row.promptTokens)), isExpected: true };
 }
 
 /** What the colours mean. */
@@ -64,7 +64,7 @@ export function pieceLegend(kinds: readonly Piece["kind"][]): VNode {
   return html`<p class="legend">${keys}</p>`;
 }
 
-type MissCauseName = NonNullable<WireRow["miss"]>["cause"];
+type MissCauseName = NonNullable<UsageRow["miss"]>["cause"];
 
 /** The causes of misses in two words, for chips and filters; `GET /usage/summary` says what to do about each. */
 export const CAUSES: Readonly<Record<MissCauseName, string>> = {

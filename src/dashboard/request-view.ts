@@ -1,29 +1,30 @@
 import { html } from "htm/preact";
 import type { ComponentChildren, VNode } from "preact";
-import type { WireExplained, WireMessages, WireRequest, WireRow } from "./api.js";
-import { getJson } from "./api.js";
+import type { UsageRequest, UsageRow } from "../client/index.js";
 import { duration, moment, money, percent, shareOf, shortId, whole } from "./format.js";
 import { causeChip, rowShare } from "./prompt-bar.js";
+import { service } from "./service.js";
 import { conversationLink, empty, linkTo, loading, panel, userLink } from "./view.js";
 
 function namedIn(query: URLSearchParams) {
   const [user, agent, id] = [query.get("user_id"), query.get("agent_id"), query.get("request_id")];
   if (user === null || id === null) throw new Error("The address names no request.");
-  return { user_id: user, agent_id: agent, request_id: id };
+  return { userId: user, agentId: agent || undefined, requestId: id };
 }
 
 /** One prompt beside the prompt that it continued. */
 export const requestView = loading(
-  async (query, signal) => getJson<WireRequest>("/usage/request", namedIn(query), signal),
-  ({ data: { request, explanation, messages, continued_messages: earlier, has_text: hasText }, query }) => {
-    const named = namedIn(query);
+  async (query, signal) => service.usageRequest(namedIn(query), { signal }),
+  ({ data: { request, explanation, messages, continuedMessages: earlier, hasText }, query }) => {
+    const { userId, agentId, requestId } = namedIn(query);
     const { continued } = explanation;
-    const id = continued?.request_id ?? null;
+    const id = continued?.requestId ?? null;
     const open =
-      id !== null && html`<a class="tag" href=${linkTo("request", { ...named, request_id: id })}>open it</a>`;
+      id !== null &&
+      html`<a class="tag" href=${linkTo("request", { user_id: userId, agent_id: agentId, request_id: id })}>open it</a>`;
     return html`
       <p class="crumbs"><a href=${linkTo("requests")}>Requests</a> / </p>
-      <h1>What was cached of request <span class="id">${shortId(named.request_id, 40)}</span>?</h1>
+      <h1>What was cached of request <span class="id">${shortId(requestId, 40)}</span>?</h1>
       ${request === null ? html`<p class="note">Its figures are no longer kept; the prompt is.</p>` : figures(request)}
       ${panel(
         "In words",
@@ -43,11 +44,11 @@ export const requestView = loading(
   },
 );
 
-function figures(row: WireRow): VNode {
+function figures(row: UsageRow): VNode {
   const { text, isExpected } = rowShare(row);
   const item = (name: string, value: ComponentChildren) =>
     html`<div class="tile small"><dt>${name}</dt><dd>${value}</dd></div>`;
-  const { conversation_id: conversation, agent_id: agent, epoch, miss } = row;
+  const { conversationId: conversation, agentId: agent, epoch, miss } = row;
   const cause = miss !== null && html`<span class="sub">${causeChip(miss.cause)}</span>`;
   return html`<div>
     <p class="note">
@@ -57,25 +58,32 @@ function figures(row: WireRow): VNode {
     </p>
     <dl class="tiles">
       ${item(isExpected ? "Cached, expected" : "Cached, by the engine", text)}
-      ${item("Expected", whole(row.expected_cached_tokens))}
-      ${item("Prompt tokens", whole(row.prompt_tokens))}
+      ${item("Expected", whole(row.expectedCachedTokens))}
+      ${item("Prompt tokens", whole(row.promptTokens))}
       ${item("Missed", html`${whole(miss?.tokens ?? 0)}${cause}`)}
-      ${item("The new turn's own", whole(row.new_tokens))}
-      ${item("First token", duration(row.first_token_ms))}
-      ${row.saved_money !== null && item("Saved", money(row.saved_money))}
+      ${item("The new turn's own", whole(row.newTokens))}
+      ${item("First token", duration(row.firstTokenMs))}
+      ${row.savedMoney !== null && item("Saved", money(row.savedMoney))}
     </dl>
   </div>`;
 }
 
+type Explained = NonNullable<UsageRequest["explanation"]["continued"]>;
+
 /** A prompt's figures and messages. */
-function lane(title: string, prompt: WireExplained, messages: WireMessages, link: ComponentChildren = null): VNode {
-  const { at, total_tokens: total, expected_cached_tokens: expected, reported_cached_tokens: reported } = prompt;
+function lane(
+  title: string,
+  prompt: Explained,
+  messages: UsageRequest["messages"],
+  link: ComponentChildren = null,
+): VNode {
+  const { at, totalTokens: total, expectedCachedTokens: expected, reportedCachedTokens: reported } = prompt;
   const cached =
     reported === null
       ? `${whole(expected)} expected to be cached`
       : `${whole(reported)} cached by the engine (${percent(shareOf(reported, total))}), ${whole(expected)} expected`;
   const items = (messages ?? []).map(
-    ({ role, tokens, is_shared: isShared, text }) => html`<li class=${isShared ? "piece is-shared" : "piece"}>
+    ({ role, tokens, isShared, text }) => html`<li class=${isShared ? "piece is-shared" : "piece"}>
       <span>${role}<span class="sub">${isShared ? "the same in both prompts" : "after the first difference"}</span></span>
       <span class="piece-tokens">${whole(tokens)}</span>
       ${text !== null && html`<pre>${text}</pre>`}

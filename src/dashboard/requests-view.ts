@@ -1,11 +1,11 @@
 import { html } from "htm/preact";
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { WireRow, WireRows } from "./api.js";
-import { getJson } from "./api.js";
+import type { UsageRequests, UsageRequestsOptions, UsageRow } from "../client/index.js";
 import { type Filter, filterForm } from "./filters.js";
 import { ago, duration, moment, money, shortId, whole } from "./format.js";
 import { CAUSES, causeChip, pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
+import { service } from "./service.js";
 import { type Column, conversationLink, empty, figuresTable, linkTo, loading, usePolling, userLink } from "./view.js";
 
 const PAGE = 50;
@@ -13,32 +13,37 @@ const PAGE = 50;
 const RELOAD_MS = 3_000;
 
 /** The address of a request's own view. */
-function requestLink(of: Pick<WireRow, "user_id" | "agent_id" | "request_id">): string {
-  return linkTo("request", { user_id: of.user_id, agent_id: of.agent_id, request_id: of.request_id });
+function requestLink({ userId, agentId, requestId }: UsageRow): string {
+  return linkTo("request", { user_id: userId, agent_id: agentId, request_id: requestId });
 }
-
-const FILTERED = ["user_id", "conversation_id", "agent_id", "model", "cause"] as const;
 
 function filterIn(query: URLSearchParams) {
-  return Object.fromEntries(FILTERED.map((name) => [name, query.get(name)]));
+  const named = (name: string) => query.get(name) || undefined;
+  return {
+    userId: named("user_id"),
+    conversationId: named("conversation_id"),
+    agentId: named("agent_id"),
+    model: named("model"),
+    cause: named("cause") as UsageRequestsOptions["cause"],
+  };
 }
 
-function readPage(query: URLSearchParams, cursor: string | null, signal?: AbortSignal): Promise<WireRows> {
-  return getJson<WireRows>("/usage/requests", { ...filterIn(query), limit: PAGE, cursor }, signal);
+function readPage(query: URLSearchParams, cursor: string | undefined, signal?: AbortSignal): Promise<UsageRequests> {
+  return service.usageRequests({ ...filterIn(query), limit: PAGE, cursor }, { signal });
 }
 
 /** Answered prompts, newest first. They are read again until older ones are shown. */
 export const requestsView = loading(
-  (query, signal) => readPage(query, null, signal),
+  (query, signal) => readPage(query, undefined, signal),
   ({ data, query, reload }) => {
-    const [older, setOlder] = useState<WireRows | null>(null);
+    const [older, setOlder] = useState<UsageRequests | null>(null);
     const [isReload, setReload] = useState(true);
     usePolling(isReload ? RELOAD_MS : null, reload);
     const rows = [...data.requests, ...(older?.requests ?? [])];
     const { next } = older ?? data;
     const readOlder = async () => {
       setReload(false);
-      const { requests, next: end } = await readPage(query, next);
+      const { requests, next: end } = await readPage(query, next ?? undefined);
       setOlder((now) => ({ requests: [...(now?.requests ?? []), ...requests], next: end }));
     };
     const filters = [
@@ -51,7 +56,7 @@ export const requestsView = loading(
     const pause = html`<div class="field">
       <button type="button" aria-pressed=${!isReload} disabled=${older !== null} onClick=${() => setReload(!isReload)}>Pause</button>
     </div>`;
-    const keyOf = ({ id }: WireRow) => id;
+    const keyOf = ({ id }: UsageRow) => id;
     return html`
       <h1>What was cached of each request?</h1>
       <section class="panel">
@@ -68,11 +73,11 @@ export const requestsView = loading(
   },
 );
 
-const COLUMNS: readonly Column<WireRow>[] = [
+const COLUMNS: readonly Column<UsageRow>[] = [
   {
     title: "When",
     isName: true,
-    cell: (row) => html`<a href=${requestLink(row)} title="${row.request_id}, ${moment(row.at)}">
+    cell: (row) => html`<a href=${requestLink(row)} title="${row.requestId}, ${moment(row.at)}">
       <time datetime=${new Date(row.at).toISOString()}>${ago(row.at, Date.now())}</time>
     </a>`,
   },
@@ -85,19 +90,19 @@ const COLUMNS: readonly Column<WireRow>[] = [
     },
   },
   { title: "Prompt", cell: (row) => pieceBar(rowPieces(row)) },
-  { title: "Tokens", isNumber: true, cell: (row) => whole(row.prompt_tokens) },
+  { title: "Tokens", isNumber: true, cell: (row) => whole(row.promptTokens) },
   {
     title: "User, conversation",
     cell: (row) => html`${userLink(row)}
-      ${row.agent_id !== null && html`<span class="tag">${shortId(row.agent_id, 16)}</span>`}
-      <span class="sub">${row.conversation_id === null ? "a single prompt" : conversationLink(row, row.conversation_id)}</span>`,
+      ${row.agentId !== null && html`<span class="tag">${shortId(row.agentId, 16)}</span>`}
+      <span class="sub">${row.conversationId === null ? "a single prompt" : conversationLink(row, row.conversationId)}</span>`,
   },
-  { title: "First token", isNumber: true, cell: (row) => duration(row.first_token_ms) },
+  { title: "First token", isNumber: true, cell: (row) => duration(row.firstTokenMs) },
   {
     title: "Saved",
     isNumber: true,
-    isKnown: ({ saved_money: saved }) => saved !== null,
-    cell: (row) => money(row.saved_money),
+    isKnown: ({ savedMoney: saved }) => saved !== null,
+    cell: (row) => money(row.savedMoney),
   },
   {
     title: "Missed because",

@@ -1,4 +1,5 @@
-import { postJson, remove } from "./api.js";
+import type { ComposeOptions } from "../client/index.js";
+import { service } from "./service.js";
 import { type ChatLine, searched, type TryInput, type TryMemory } from "./try-input.js";
 
 /*
@@ -12,7 +13,7 @@ export interface Way {
   readonly name: string;
   readonly note: string;
   /** Absent: memories go into the instructions, as in Mem0's README, and not through memprefix. */
-  readonly retention?: string;
+  readonly retention?: ComposeOptions["retention"];
 }
 
 /** The ways that are tried: what most people have, then each retention. */
@@ -50,12 +51,6 @@ export interface TriedWay {
 const TRY_USER = "memprefix-try-";
 const LONGEST_RUN_MS = 600_000;
 
-/** What the API answers, as far as it is read here. */
-interface Composed {
-  readonly messages: readonly { readonly role: string; readonly content: unknown }[];
-  readonly plan: { readonly total_tokens: number; readonly expected_cached_tokens: number };
-}
-
 /** Composes every question in every way. Rejects as the API's calls do, and with the signal's reason; deletes its users either way. */
 export async function runTry(
   input: TryInput,
@@ -76,20 +71,20 @@ export async function runTry(
       const prompts: TriedPrompt[] = [];
       for (const question of input.questions) {
         const found = searched(input.memories, question.query, k);
-        const body = {
-          user_id: userId,
-          conversation_id: "try",
+        const request = {
+          userId,
+          conversationId: "try",
           messages: [...systemOf(input.system, way, found), ...question.messages],
           memories: way.retention === undefined ? [] : found,
           retention: way.retention,
         };
-        const { messages, plan } = await postJson<Composed>("/compose", body, signal);
+        const { messages, plan } = await service.compose(request, { signal });
         const lines = messages.map(({ role, content }) => ({ role, content: textIn(content) }) as ChatLine);
         const shared = longest(prompts.map((earlier) => sharedPrefix(earlier.messages, lines)));
         prompts.push({
           messages: lines,
-          total: plan.total_tokens,
-          expectedCached: plan.expected_cached_tokens,
+          total: plan.totalTokens,
+          expectedCached: plan.expectedCachedTokens,
           shared,
         });
         progress(tried.length * input.questions.length + prompts.length, all);
@@ -109,7 +104,7 @@ export async function deleteLeftOver(): Promise<void> {
 }
 
 async function deleteUsers(users: readonly string[]): Promise<void> {
-  const outcomes = await Promise.allSettled(users.map((userId) => remove("/user", { user_id: userId })));
+  const outcomes = await Promise.allSettled(users.map((userId) => service.forgetUser({ userId })));
   const gone = new Set(users.filter((_, at) => outcomes[at]?.status === "fulfilled"));
   note(noted().filter((userId) => !gone.has(userId)));
 }

@@ -1,15 +1,15 @@
 /*
  * dashboard: the page in the browser. Enters: JSON of the public HTTP API. Leaves: elements, made by Preact of
  * HTML in templates: what HTML cannot check is a function's, which is called.
- * It knows other rooms by their types alone, and is bundled by `npm run build` into one script. All text goes in as text nodes: memory texts,
- * ids and names are anybody's, and the page's policy lets no HTML be made of a string (`require-trusted-types-for`) and has no `style`
- * attributes: styles are set by property.
+ * It calls the service through `client`, knows no other room, and is bundled by `npm run build` into one script. All text goes in as text
+ * nodes: memory texts, ids and names are anybody's, and the page's policy lets no HTML be made of a string (`require-trusted-types-for`) and
+ * has no `style` attributes: styles are set by property.
  */
 
 import { html } from "htm/preact";
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ApiError } from "./api.js";
+import { MemprefixError } from "../client/index.js";
 import { shortId } from "./format.js";
 
 /** What a view's contents get. */
@@ -80,18 +80,18 @@ export function linkTo(path: string, query: Readonly<Record<string, string | nul
 
 /** What names a user's requests. */
 interface Named {
-  readonly user_id: string;
-  readonly agent_id: string | null;
+  readonly userId: string;
+  readonly agentId: string | null;
 }
 
 /** A link to a user's requests. @param most characters of the id that are shown */
-export function userLink({ user_id, agent_id }: Named, most?: number): VNode {
-  return html`<a class="id" href=${linkTo("requests", { user_id, agent_id })} title=${user_id}>${shortId(user_id, most)}</a>`;
+export function userLink({ userId, agentId }: Named, most?: number): VNode {
+  return html`<a class="id" href=${linkTo("requests", { user_id: userId, agent_id: agentId })} title=${userId}>${shortId(userId, most)}</a>`;
 }
 
 /** A link to a conversation's requests. */
-export function conversationLink({ user_id, agent_id }: Named, id: string, most?: number): VNode {
-  const href = linkTo("requests", { user_id, agent_id, conversation_id: id });
+export function conversationLink({ userId, agentId }: Named, id: string, most?: number): VNode {
+  const href = linkTo("requests", { user_id: userId, agent_id: agentId, conversation_id: id });
   return html`<a class="id" href=${href} title=${id}>${shortId(id, most)}</a>`;
 }
 
@@ -121,13 +121,19 @@ export function failure(error: unknown): VNode {
 }
 
 function wordsFor(error: unknown): readonly [string, string] {
-  if (error instanceof ApiError && error.status === 401) {
+  if (!(error instanceof MemprefixError)) {
+    return ["Something went wrong", error instanceof Error ? error.message : String(error)];
+  }
+  const { status, problem, message } = error;
+  if (status === 401) {
     return ["An API key is needed", "This service has keys. Enter one that may read, with the button “Key” above."];
   }
-  if (error instanceof ApiError) return [`The service answered ${error.status}`, error.message];
-  if (error instanceof TypeError)
+  if (status === null) {
     return ["The service does not answer", "It may be restarting. The page tries again when you reload it."];
-  return ["Something went wrong", error instanceof Error ? error.message : String(error)];
+  }
+  const fields = problem?.errors?.map((issue) => `${issue.field} ${issue.message}`).join("; ");
+  const words = problem?.detail ?? problem?.title ?? message;
+  return [`The service answered ${status}`, fields ? `${words}: ${fields}` : words];
 }
 
 /** A column of a table. */

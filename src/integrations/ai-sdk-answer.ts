@@ -1,4 +1,5 @@
-import { countOf, fieldsOf, type ReportedUsage } from "./composing.js";
+import { record } from "../core/text/json.js";
+import { countOf, type ReportedUsage } from "./composing.js";
 
 /** An answer, or the chunk that ends a stream, as far as it says what it used. */
 interface UsedAnswer {
@@ -14,12 +15,12 @@ const WITHOUT_CACHED = ["anthropic", "bedrock"];
  * `cachedInputTokens`, also where `ai` 7 gives its answers the form of version 4: nothing is said there of tokens that were not cached.
  */
 export function usageIn({ usage, providerMetadata }: UsedAnswer): ReportedUsage {
-  const { inputTokens, cachedInputTokens } = fieldsOf(usage);
+  const { inputTokens, cachedInputTokens } = record(usage);
   const isVersion2 = typeof inputTokens !== "object";
   const { total, noCache, cacheRead } = isVersion2
     ? { total: inputTokens, cacheRead: cachedInputTokens }
-    : fieldsOf(inputTokens);
-  const isPartial = noCache === undefined && WITHOUT_CACHED.some((name) => name in fieldsOf(providerMetadata));
+    : record(inputTokens);
+  const isPartial = noCache === undefined && WITHOUT_CACHED.some((name) => name in record(providerMetadata));
   const promptTokens = isPartial ? null : countOf(total);
   const cachedTokens = countOf(cacheRead);
   return {

@@ -109,11 +109,6 @@ function warn(error: unknown): void {
   console.warn(`memprefix: sent unmodified: ${error instanceof Error ? error.message : String(error)}`);
 }
 
-/** What an object has; nothing of what is none. Read by hand: adapters are used where zod is not installed. */
-export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
-}
-
 /** A number of tokens; null where an answer says none, which is not zero. */
 export function countOf(value: unknown): number | null {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;

@@ -4,10 +4,11 @@
  * Source: `Processor` of `@mastra/core/processors`, 1.71
  */
 
+import { record } from "../core/text/json.js";
 import type { MessageLike } from "../service/base/call-types.js";
 import { usageIn } from "./ai-sdk-answer.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";
-import { type AdapterOptions, type ComposedCall, composeCall, fieldsOf, type NameOf, tellError } from "./composing.js";
+import { type AdapterOptions, type ComposedCall, composeCall, type NameOf, tellError } from "./composing.js";
 
 /** A message of an AI SDK prompt, of any version. */
 interface MastraMessage {
@@ -96,18 +97,16 @@ export function memprefixProcessor(options: MastraOptions): MastraProcessor {
 /** The usage of an answer, which its last part has. */
 function usageOf(chunks: readonly MastraChunk[]): unknown {
   const last = chunks.findLast(({ type }) => type === "finish" || type === "step-finish");
-  return fieldsOf(fieldsOf(last?.payload)["output"])["usage"];
+  return record(record(last?.payload)["output"])["usage"];
 }
 
 function resourceOf({ requestContext }: MastraCall): string | null {
-  return nameIn(
-    fieldsOf(requestContext?.get("MastraMemory"))["resourceId"] ?? requestContext?.get("mastra__resourceId"),
-  );
+  return nameIn(record(requestContext?.get("MastraMemory"))["resourceId"] ?? requestContext?.get("mastra__resourceId"));
 }
 
 function threadOf({ requestContext }: MastraCall): string | null {
-  const { thread } = fieldsOf(requestContext?.get("MastraMemory"));
-  return nameIn(fieldsOf(thread)["id"] ?? requestContext?.get("mastra__threadId"));
+  const { thread } = record(requestContext?.get("MastraMemory"));
+  return nameIn(record(thread)["id"] ?? requestContext?.get("mastra__threadId"));
 }
 
 function nameIn(value: unknown): string | null {

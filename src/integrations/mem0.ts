@@ -4,8 +4,9 @@
  */
 
 import { withoutSections } from "../core/prompt/section.js";
+import { record } from "../core/text/json.js";
 import type { MessageLike, QueryMessage } from "../service/base/call-types.js";
-import { type AdapterOptions, composeCall, countOf, fieldsOf, type ReportedUsage, tellError } from "./composing.js";
+import { type AdapterOptions, composeCall, countOf, type ReportedUsage, tellError } from "./composing.js";
 
 /** A message as Mem0 takes it. */
 export interface Mem0Message {
@@ -217,21 +218,21 @@ function plainPart(part: unknown): readonly unknown[] {
  * `input_tokens`.
  */
 function usageIn(answer: unknown): ReportedUsage {
-  const { usage } = fieldsOf(answer);
+  const { usage } = record(answer);
   if (typeof usage !== "object" || usage === null) return {};
-  const fields = fieldsOf(usage);
+  const fields = record(usage);
   const [input, read] = [countOf(fields["input_tokens"]), countOf(fields["cache_read_input_tokens"])];
   if (read !== null && input !== null) {
     const written = countOf(fields["cache_creation_input_tokens"]) ?? 0;
     return { promptTokens: input + read + written, cachedTokens: read };
   }
-  const details = fieldsOf(fields["prompt_tokens_details"] ?? fields["input_tokens_details"]);
+  const details = record(fields["prompt_tokens_details"] ?? fields["input_tokens_details"]);
   return { promptTokens: countOf(fields["prompt_tokens"]) ?? input, cachedTokens: countOf(details["cached_tokens"]) };
 }
 
 /** What an answer says, or a text itself; null where it says nothing, as the call of a tool. */
 function textIn(answer: unknown): string | null {
-  const { output_text, content } = fieldsOf(answer);
+  const { output_text, content } = record(answer);
   const text = textOf(answer) ?? textOf(output_text) ?? contentText(content);
   return text === "" ? null : text;
 }
@@ -239,13 +240,13 @@ function textIn(answer: unknown): string | null {
 /** A text, or that of a chat completion's first choice. */
 function textOf(answer: unknown): string | null {
   if (typeof answer === "string") return answer;
-  const { choices } = fieldsOf(answer);
-  const said = Array.isArray(choices) ? fieldsOf(fieldsOf(choices[0])["message"])["content"] : null;
+  const { choices } = record(answer);
+  const said = Array.isArray(choices) ? record(record(choices[0])["message"])["content"] : null;
   return typeof said === "string" ? said : null;
 }
 
 /** A content's text: its own, or that of its parts. */
 function contentText(content: unknown): string | null {
   if (!Array.isArray(content)) return typeof content === "string" ? content : null;
-  return content.map((part: unknown) => textOf(fieldsOf(part)["text"]) ?? "").join("");
+  return content.map((part: unknown) => textOf(record(part)["text"]) ?? "").join("");
 }

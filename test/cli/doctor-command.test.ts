@@ -1,18 +1,18 @@
 import { mkdirSync, writeFileSync } from "node:fs";
-import { createServer, type RequestListener, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { RequestListener } from "node:http";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
 import { type AgentEngine, agentEngine, type EngineReports } from "../clients/agent-engine.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
+import { standIn } from "../stand-in.js";
 import { commands } from "./memprefix-command.js";
 
 describe("memprefix doctor", () => {
   const memprefix = commands();
   const mem0 = restMem0Server();
-  const engines: (AgentEngine | Server)[] = [];
+  const engines: AgentEngine[] = [];
   afterEach(async () => {
     for (const engine of engines.splice(0)) await engine.close();
   });
@@ -22,12 +22,7 @@ describe("memprefix doctor", () => {
     return engine;
   };
   /** Anything else that answers under the engine's address. */
-  const answering = async (listener: RequestListener) => {
-    const server = createServer(listener).listen(0, "127.0.0.1");
-    await new Promise((listening) => server.once("listening", listening));
-    engines.push(server);
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  };
+  const answering = async (listener: RequestListener) => `${await standIn(listener)}/v1`;
   /** With the states of what was looked at. Nothing listens at port 1. */
   const doctor = async (environment: Readonly<Record<string, string>>, ...more: readonly string[]) => {
     const settings = { MEMPREFIX_SOURCE: "none", MEMPREFIX_PORT: "1", ...environment };

@@ -1,9 +1,7 @@
-import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
+import { standIn } from "../stand-in.js";
 import { writtenRun } from "./eval-directory.js";
 import { commands } from "./memprefix-command.js";
 
@@ -26,26 +24,23 @@ function published(): string {
 
 describe("memprefix eval locomo --download", () => {
   const memprefix = commands();
-  let server: Server;
+  let server = "";
   let asked = 0;
   let answer: { readonly status: number; readonly body: string };
 
   beforeEach(async () => {
     asked = 0;
-    server = createServer((_request, response) => {
+    server = await standIn((_request, response) => {
       asked++;
       response.writeHead(answer.status).end(answer.body);
-    }).listen(0, "127.0.0.1");
-    await once(server, "listening");
+    });
   });
-  afterEach(() => new Promise((done) => server.close(done)));
 
   const data = () => join(memprefix.root, "data", "locomo10.json");
   const command = (...more: string[]) => {
-    const from = `http://127.0.0.1:${(server.address() as AddressInfo).port}/locomo10.json`;
     const which = ["--conversations", "conv-3", "--limit", "1", "--k", "1", "--policies", "readme"];
     const files = ["--data", data(), "--out", join(memprefix.root, "out")];
-    return ["eval", "locomo", ...files, "--download", from, ...which, ...more];
+    return ["eval", "locomo", ...files, "--download", `${server}/locomo10.json`, ...which, ...more];
   };
 
   it("fetches the published file once, and runs on it", async () => {

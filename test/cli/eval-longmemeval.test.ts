@@ -1,13 +1,11 @@
-import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { messageText } from "../../src/core/text/message.js";
 import { LONGMEMEVAL_TYPES } from "../../src/eval/base/run-record.js";
 import { LONGMEMEVAL_SAMPLE } from "../eval/locomo/longmemeval-sample.js";
 import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "../http/routes/openai-engine.js";
+import { standIn } from "../stand-in.js";
 import { linesOf, writtenRun } from "./eval-directory.js";
 import { commands } from "./memprefix-command.js";
 
@@ -112,23 +110,18 @@ describe("memprefix eval longmemeval", () => {
   it("fetches the published file, all of it", async () => {
     const first = LONGMEMEVAL_SAMPLE[0];
     let questions = 499;
-    const server = createServer((_request, response) => {
+    const server = await standIn((_request, response) => {
       const all = Array.from({ length: questions }, (_, at) => ({ ...first, question_id: `q${at}` }));
       response.end(JSON.stringify(all));
-    }).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    try {
-      const from = `http://127.0.0.1:${(server.address() as AddressInfo).port}/longmemeval_s.json`;
-      const file = join(memprefix.root, "data", "s.json");
-      const args = ["--data", file, "--download", from, "--out", out(), "--k", "2", "--limit", "2", ...arms];
-      const short = await memprefix.run(["eval", "longmemeval", ...args]);
-      expect(short).toMatchObject({ code: 1, stderr: expect.stringContaining("which should be 500 and 500") });
-      expect(existsSync(file)).toBe(false);
-      questions = 500;
-      expect(await memprefix.run(["eval", "longmemeval", ...args])).toMatchObject({ code: 0 });
-      expect(writtenRun(out()).records).toHaveLength(4);
-    } finally {
-      await new Promise((done) => server.close(done));
-    }
+    });
+    const from = `${server}/longmemeval_s.json`;
+    const file = join(memprefix.root, "data", "s.json");
+    const args = ["--data", file, "--download", from, "--out", out(), "--k", "2", "--limit", "2", ...arms];
+    const short = await memprefix.run(["eval", "longmemeval", ...args]);
+    expect(short).toMatchObject({ code: 1, stderr: expect.stringContaining("which should be 500 and 500") });
+    expect(existsSync(file)).toBe(false);
+    questions = 500;
+    expect(await memprefix.run(["eval", "longmemeval", ...args])).toMatchObject({ code: 0 });
+    expect(writtenRun(out()).records).toHaveLength(4);
   });
 });

@@ -1,9 +1,9 @@
 import { EventEmitter } from "node:events";
 import { PassThrough, Readable } from "node:stream";
-import { afterEach, beforeEach } from "vitest";
+import { afterEach } from "vitest";
 import { run } from "../../src/cli/command-line.js";
-import { type Environment, listening, printedIn } from "./launch.js";
-import { type Begun, type Commands, OwnDirectories, SERVES } from "./own-directories.js";
+import { type Environment, printedIn } from "./launch.js";
+import { type Begun, type Commands, commandsIn } from "./own-directories.js";
 
 /** What a command that has ended gave. */
 export interface Ended {
@@ -14,55 +14,19 @@ export interface Ended {
 
 /** Runs `memprefix` in this process; whatever still runs after a test is told to stop. */
 export function commands(): Commands<Ended> {
-  const own = new OwnDirectories();
-  let before: Environment = {};
-  const running = new Set<Begun<Ended>>();
-
-  beforeEach(() => {
-    own.make();
-    const { HOME = "", TMPDIR = "" } = process.env;
-    before = { HOME, TMPDIR };
-    // Libraries ask the process for them.
-    process.env["HOME"] = own.home;
-    process.env["TMPDIR"] = own.temporary;
-  });
-  afterEach(async () => {
-    for (const begun of running) {
-      begun.kill("SIGTERM");
-      await begun.ended;
-    }
-    for (const [name, value] of Object.entries(before)) {
+  const { HOME = "", TMPDIR = "" } = process.env;
+  afterEach(() => {
+    for (const [name, value] of Object.entries({ HOME, TMPDIR })) {
       if (value === "") delete process.env[name];
       else process.env[name] = value;
     }
-    own.remove();
   });
-
-  const start = (args: readonly string[], environment: Environment, input = "") => {
-    const begun = begin(args, { ...own.environment, ...environment }, input);
-    running.add(begun);
-    void begun.ended.then(() => running.delete(begun));
-    return begun;
-  };
-
-  return {
-    get root() {
-      return own.root;
-    },
-    get dataDir() {
-      return own.dataDir;
-    },
-    get leftBehind() {
-      return own.leftBehind;
-    },
-    run: (args, { input, environment = {} } = {}) => start(args, environment, input).ended,
-    begin: (args, environment = {}) => start(args, environment),
-    async serve(environment = {}) {
-      const service = start(["serve"], { ...SERVES, ...environment });
-      const address = await listening(service);
-      return Object.assign(service, { address: address });
-    },
-  };
+  return commandsIn<Ended, "SIGINT" | "SIGTERM">((args, environment, input) => {
+    // Libraries ask the process for them.
+    const { HOME, TMPDIR } = environment;
+    Object.assign(process.env, { HOME, TMPDIR });
+    return begin(args, environment, input);
+  }, "SIGTERM");
 }
 
 /** Begins a command in this process. */

@@ -1,7 +1,8 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Environment } from "./launch.js";
+import { afterEach, beforeEach } from "vitest";
+import { type Environment, listening } from "./launch.js";
 
 /** A command that runs, takes signals `S`, and ends with `E`. */
 export interface Begun<E, S = "SIGINT" | "SIGTERM"> {
@@ -22,6 +23,8 @@ export interface Commands<E, S = "SIGINT" | "SIGTERM"> {
   /** Holds nothing but what a test puts there. */
   readonly root: string;
   readonly dataDir: string;
+  readonly home: string;
+  readonly temporary: string;
   /** Names of what commands left in the home directory and among temporary files. */
   readonly leftBehind: readonly string[];
   run(args: readonly string[], options?: { readonly input?: string; readonly environment?: Environment }): Promise<E>;
@@ -34,42 +37,54 @@ export interface Commands<E, S = "SIGINT" | "SIGTERM"> {
 /** What `serve` starts with unless told otherwise. */
 export const SERVES: Environment = { MEMPREFIX_PORT: "0", MEMPREFIX_SOURCE: "none" };
 
-/** A data, a home and a temporary directory that commands of one test have to themselves. */
-export class OwnDirectories {
-  #root = "";
-
-  make(): void {
-    this.#root = mkdtempSync(join(tmpdir(), "memprefix-cli-"));
-    for (const directory of [this.home, this.temporary]) mkdirSync(directory);
-  }
-
-  remove(): void {
-    rmSync(this.#root, { recursive: true });
-  }
-
-  get root(): string {
-    return this.#root;
-  }
-
-  get dataDir(): string {
-    return join(this.#root, "data");
-  }
-
-  get home(): string {
-    return join(this.#root, "home");
-  }
-
-  get temporary(): string {
-    return join(this.#root, "tmp");
-  }
-
-  get leftBehind(): readonly string[] {
-    return [this.home, this.temporary].flatMap((directory) => readdirSync(directory));
-  }
-
-  /** The variables that name them. */
-  get environment(): Environment {
-    const { home: HOME, temporary: TMPDIR, dataDir: MEMPREFIX_DATA_DIR } = this;
-    return { PATH: process.env["PATH"] ?? "", HOME, TMPDIR, MEMPREFIX_DATA_DIR };
-  }
+/** Runs commands that `begin` begins. @param last what ends those that still run after a test */
+export function commandsIn<E extends { readonly code: number | null; readonly stderr: string }, S>(
+  begin: (args: readonly string[], environment: Environment, input: string) => Begun<E, S>,
+  last: S,
+): Commands<E, S> {
+  let root = "";
+  const running = new Set<Begun<E, S>>();
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), "memprefix-cli-"));
+    for (const directory of [own.home, own.temporary]) mkdirSync(directory);
+  });
+  afterEach(async () => {
+    for (const begun of running) {
+      begun.kill(last);
+      await begun.ended;
+    }
+    rmSync(root, { recursive: true });
+  });
+  const start = (args: readonly string[], environment: Environment, input = "") => {
+    const { home: HOME, temporary: TMPDIR, dataDir: MEMPREFIX_DATA_DIR } = own;
+    const variables = { PATH: process.env["PATH"] ?? "", HOME, TMPDIR, MEMPREFIX_DATA_DIR };
+    const begun = begin(args, { ...variables, ...environment }, input);
+    running.add(begun);
+    void begun.ended.then(() => running.delete(begun));
+    return begun;
+  };
+  const own: Commands<E, S> = {
+    get root() {
+      return root;
+    },
+    get dataDir() {
+      return join(root, "data");
+    },
+    get home() {
+      return join(root, "home");
+    },
+    get temporary() {
+      return join(root, "tmp");
+    },
+    get leftBehind() {
+      return [own.home, own.temporary].flatMap((directory) => readdirSync(directory));
+    },
+    run: (args, { input, environment = {} } = {}) => start(args, environment, input).ended,
+    begin: (args, environment = {}) => start(args, environment),
+    async serve(environment = {}) {
+      const service = start(["serve"], { ...SERVES, ...environment });
+      return Object.assign(service, { address: await listening(service) });
+    },
+  };
+  return own;
 }

@@ -7,7 +7,6 @@ import { run } from "../../src/cli/command-line.js";
 import { composeResult } from "../../src/http/contracts/compose-contract.js";
 import { commands, type Ended } from "./memprefix-command.js";
 import type { Listening } from "./own-directories.js";
-import { slowMem0 } from "./slow-mem0.js";
 
 const SECRET = "Ada hides the key under the third flower pot";
 const QUESTION = "Where on earth did she put it?";
@@ -83,38 +82,4 @@ describe("memprefix serve", () => {
     });
     expect(composeResult.parse(await next.json()).messages.slice(0, 1)).toEqual(messages);
   });
-});
-
-describe("memprefix serve, told to stop", () => {
-  const memprefix = commands();
-  const mem0 = slowMem0([{ id: "m-1", memory: SECRET }]);
-
-  it.each(["SIGTERM", "SIGINT"] as const)(
-    "finishes what is under way at %s, takes nothing more and ends with 0",
-    async (signal) => {
-      mem0.delayMs = 700;
-      const service = await memprefix.serve({ MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url });
-      // A connection that is kept open must not keep the process.
-      await (await fetch(`${service.address}/healthz`)).text();
-      const searching = mem0.asked();
-      const request = post(service, "/compose", { user_id: "ada", query: QUESTION });
-      await searching;
-      service.kill(signal);
-      await expect
-        .poll(() =>
-          fetch(`${service.address}/healthz`).then(
-            () => "answers",
-            () => "refuses",
-          ),
-        )
-        .toBe("refuses");
-      const answer = await request;
-      expect(answer.status).toBe(200);
-      expect(composeResult.parse(await answer.json())).toMatchObject({
-        blocks: [{ memory_id: "m-1" }],
-        warnings: [],
-      });
-      expect(await service.ended).toMatchObject({ code: 0 });
-    },
-  );
 });

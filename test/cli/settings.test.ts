@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { CLIENT_VARIABLES, SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import {
   engineModelOf,
+  identityOf,
   rateOf,
   readSettings,
   residencyOf,
@@ -18,16 +19,20 @@ import { InvalidRequestError } from "../../src/service/base/errors.js";
 import { ROOT } from "../docs/pages.js";
 import { commands } from "./memprefix-command.js";
 
-/** The variables that are named as wrong. */
-function wrongIn(environment: Readonly<Record<string, string>>): string[] {
+type Environment = Readonly<Record<string, string>>;
+
+/** What is wrong with the variables. */
+function issuesIn(environment: Environment): InvalidRequestError["issues"] {
   try {
     readSettings(environment);
     return [];
   } catch (error) {
-    if (error instanceof InvalidRequestError) return error.issues.map(({ field }) => field);
+    if (error instanceof InvalidRequestError) return error.issues;
     throw error;
   }
 }
+
+const wrongIn = (environment: Environment) => issuesIn(environment).map(({ field }) => field);
 
 describe("the settings", () => {
   it("have a default for everything, which an empty variable leaves as it is", () => {
@@ -139,7 +144,9 @@ describe("the settings", () => {
     const router = readSettings({ MEMPREFIX_ROUTER: "sglang" });
     expect(workersOf(router)).toBeUndefined();
     expect(sessionRouterOf(router)).not.toBeNull();
-    for (const value of ["workers:", "workers:a,a"])
+    expect(router.router).toEqual({ header: "x-smg-routing-key" });
+    expect(readSettings({ MEMPREFIX_ROUTER: "header:X-Session" }).router).toEqual({ header: "x-session" });
+    for (const value of ["workers:", "workers:a,a", "other", "header:"])
       expect(wrongIn({ MEMPREFIX_ROUTER: value })).toEqual(["MEMPREFIX_ROUTER"]);
   });
 
@@ -190,6 +197,39 @@ describe("the settings", () => {
     const environment = { MEMPREFIX_PROT: "1", MEMPREFIX_URL: "http://127.0.0.1:4600", MEMSTEM_PORT: "2" };
     expect(readSettings(environment)).toEqual(readSettings({}));
     expect(unknownVariables(environment)).toEqual([{ variable: "MEMPREFIX_PROT", nearest: "MEMPREFIX_PORT" }]);
+  });
+});
+
+describe("MEMPREFIX_IDENTITY", () => {
+  it("lists places in their order", () => {
+    const settings = readSettings({
+      MEMPREFIX_IDENTITY:
+        "user=header:X-User,user=header:X-Other,user=body:metadata.user_id,conversation=header:x-session",
+    });
+    expect(identityOf(settings)).toEqual({
+      user: [
+        { from: "header", name: "x-user" },
+        { from: "header", name: "x-other" },
+        { from: "body", path: ["metadata", "user_id"] },
+      ],
+      agent: [],
+      conversation: [{ from: "header", name: "x-session" }],
+      sideCall: [{ from: "header", name: "x-openwebui-task" }],
+    });
+  });
+
+  it("may tell side calls by a client's prompts", () => {
+    const { sideCall } = identityOf(readSettings({ MEMPREFIX_IDENTITY: "side_call=prompt:open-webui" }));
+    expect(sideCall).toContainEqual({ from: "prompt", client: "open-webui" });
+  });
+
+  it.each([
+    ...["user", "user=x", "tenant=header:x", "user=header:x y", "user=header:X-Memprefix-User"],
+    ...["user=body:", "user=body:a..b", "", "side_call=prompt:other", "user=prompt:open-webui"],
+  ])("rejects %j", (value) => {
+    const [issue] = issuesIn({ MEMPREFIX_IDENTITY: `user=header:x-a,${value}` });
+    expect(issue?.field).toBe("MEMPREFIX_IDENTITY");
+    expect(issue?.message).toContain(JSON.stringify(value));
   });
 });
 

@@ -1,24 +1,22 @@
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ServerResponse } from "node:http";
+import { beforeEach, describe, expect, it } from "vitest";
 import { type ClientOptions, createMemprefixClient, MemprefixError } from "../../src/client/index.js";
+import { standIn } from "../stand-in.js";
 
 const ASKED = { userId: "ana", query: "Where?" };
 
 describe("a client whose service fails", () => {
   let behave: (response: ServerResponse) => void = () => {};
   let calls = 0;
-  const server = createServer((request, response) => {
-    calls++;
-    request.resume().on("end", () => behave(response));
+  let url = "";
+  beforeEach(async () => {
+    calls = 0;
+    url = await standIn((request, response) => {
+      calls++;
+      request.resume().on("end", () => behave(response));
+    });
   });
-  beforeAll(() => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve)));
-  afterAll(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const clientOf = (options: Partial<ClientOptions> = {}) =>
-    createMemprefixClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, ...options });
+  const clientOf = (options: Partial<ClientOptions> = {}) => createMemprefixClient({ url: `${url}/`, ...options });
   const json = (status: number, body: unknown) => (response: ServerResponse) => {
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   };
@@ -37,7 +35,6 @@ describe("a client whose service fails", () => {
     ["hangs", () => {}, { status: null, problem: null }],
   ])("rejects with one class of error where it %s, and asks once", async (how, answer, wanted) => {
     behave = answer;
-    calls = 0;
     const error = await clientOf({ timeoutMs: how === "hangs" ? 200 : 0 })
       .compose(ASKED)
       .catch((failure: unknown) => failure);

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { describeInChromium } from "../chromium.js";
 import { callerOf } from "../http/guards/callers.js";
+import { textsMatching } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
 import { browserPages, type OpenedPage } from "./browser.js";
-import { storedTexts } from "./stored-text.js";
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`;
 
@@ -30,7 +30,7 @@ describeInChromium("the try-it view", () => {
     );
   };
   /** Made-up users, and texts of the sample, that are stored. */
-  const left = () => storedTexts(app.dataDir, /memprefix-try-[\w-]+|walnuts|tile museum/);
+  const left = () => textsMatching(app.database, /memprefix-try-[\w-]+|walnuts|tile museum/);
 
   it("composes the sample by retention, side by side, and keeps nothing of it", async () => {
     const opened = await open();
@@ -95,7 +95,7 @@ describeInChromium("the try-it view", () => {
     await page.evaluate(`localStorage.setItem("memprefix-try-users", ${noted})`);
     await page.reload();
     await expect.poll(left).toEqual([young]);
-    expect(storedTexts(app.dataDir, /^ana$/)).toEqual(["ana"]);
+    expect(textsMatching(app.database, /^ana$/)).toEqual(["ana"]);
     // The page hears of a deletion later than the database.
     await expect.poll(() => page.evaluate("localStorage.getItem('memprefix-try-users')")).toBe(JSON.stringify([young]));
   });

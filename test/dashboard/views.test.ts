@@ -201,6 +201,16 @@ describeInChromium("the views of what prompts cost", () => {
     await expect.poll(() => rows.count()).toBe(2);
     expect(await page.locator("main").innerText()).not.toContain("ana");
   });
+
+  it("say what a request was rejected for, and that the service does not answer", async () => {
+    const { page } = await pages.open(`${app.base}/dashboard#/requests?cause=none`);
+    const alert = page.getByRole("alert");
+    await alert.getByText("The service answered 422").waitFor();
+    expect(await alert.innerText()).toMatch(/: cause /);
+    await page.route("**/usage/**", (route) => route.abort());
+    await page.getByRole("link", { name: "Misses" }).click();
+    await alert.getByText("The service does not answer").waitFor();
+  });
 });
 
 describeInChromium("the views with text", () => {

@@ -11,7 +11,7 @@ import { endingWithUs } from "../ending-children.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
 import { type StartedApp, startApp } from "../http/server/started-app.js";
-import { standIn } from "../integrations/stand-in.js";
+import { standIn } from "../stand-in.js";
 import { readPages, samplesOf } from "./pages.js";
 
 const HAS_PYTHON = spawnSync("python3", ["--version"]).status === 0;

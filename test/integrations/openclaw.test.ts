@@ -12,7 +12,7 @@ import { endingWithUs } from "../ending-children.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
-import { standIn } from "./stand-in.js";
+import { standIn } from "../stand-in.js";
 
 const run = promisify(execFile);
 const INSTALL_MS = 900_000;

@@ -1,7 +1,7 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach } from "vitest";
+import type { IncomingMessage } from "node:http";
+import { setTimeout } from "node:timers/promises";
+import { beforeEach } from "vitest";
+import { standIn } from "../stand-in.js";
 
 /** A memory as Mem0's REST server has it. */
 export interface ServedMemory {
@@ -28,17 +28,19 @@ export interface RestMem0Server {
   finds: readonly string[] | null;
   /** Whether it answers every request with 500. */
   isDown: boolean;
+  /** Milliseconds that an answer takes; longer than any deadline: it hangs. */
+  delayMs: number;
   /** How it says that there is no such memory: newer versions with 404, older ones with null; or what it says because it has no route for one. */
   missing: 404 | null | { readonly noRoute: unknown };
   readonly requests: Mem0Request[];
 }
 
 export function restMem0Server(): RestMem0Server {
-  let server: Server;
   let url = "";
   const memories = new Map<string, ServedMemory>();
   const requests: Mem0Request[] = [];
-  const state = { finds: null as readonly string[] | null, isDown: false, missing: 404 as RestMem0Server["missing"] };
+  const fresh = () => ({ finds: null, isDown: false, delayMs: 0, missing: 404 }) as const;
+  const state: Pick<RestMem0Server, keyof ReturnType<typeof fresh>> = fresh();
 
   const answerTo = ({ method, path, body }: Mem0Request): readonly [number, unknown] => {
     if (state.isDown) return [500, { detail: "down" }];
@@ -58,20 +60,14 @@ export function restMem0Server(): RestMem0Server {
   beforeEach(async () => {
     memories.clear();
     requests.length = 0;
-    Object.assign(state, { finds: null, isDown: false, missing: 404 });
-    server = createServer(async (incoming, response) => {
+    Object.assign(state, fresh());
+    url = await standIn(async (incoming, response) => {
       const request = await readRequest(incoming);
       requests.push(request);
       const [status, body] = answerTo(request);
+      if (state.delayMs > 0) await setTimeout(state.delayMs, null, { ref: false });
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-    }).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  });
-  afterEach(async () => {
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
+    });
   });
 
   return Object.defineProperties(state, {

@@ -14,6 +14,8 @@ import { writerOf } from "./wire-form.js";
  * `POST /compose/batch`: requests as one JSON document or as NDJSON, answers likewise.
  */
 
+const TOO_MANY = `must have at most ${MAX_BATCH} requests`;
+
 const urgency = {
   priority: field.priority.nullish().describe("Higher priorities first. Default: 0."),
   deadline: field.deadline.nullish().describe("Within a priority, earliest deadline first; any unit. Absent: last."),
@@ -105,11 +107,8 @@ export function readBatch(body: unknown): {
     workers: names = null,
     planner: plannedBy,
   } = readOptions(
-    z.strictObject({
-      requests: z.array(z.unknown()).max(MAX_BATCH, `must have at most ${MAX_BATCH} requests`),
-      workers: workers.nullish(),
-      planner: planner.nullish(),
-    }),
+    // Each request is read by itself.
+    batchBody.extend({ requests: z.array(z.unknown()).max(MAX_BATCH, TOO_MANY) }),
     body,
   );
   return { inputs: inputsOf(requests), workers: names, planner: plannedBy ?? undefined };
@@ -129,5 +128,5 @@ export function writeBatchEvent({ kind, ...event }: BatchEvent): z.input<typeof 
 
 /** The error for a batch with too many requests. */
 export function tooMany(): InvalidRequestError {
-  return new InvalidRequestError([{ field: "requests", message: `must have at most ${MAX_BATCH} requests` }]);
+  return new InvalidRequestError([{ field: "requests", message: TOO_MANY }]);
 }

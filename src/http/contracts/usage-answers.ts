@@ -18,7 +18,8 @@ import type * as wire from "./usage-contract.js";
 import type { FromWire } from "./wire-names.js";
 
 /*
- * What the usage's views answer, of the figures that are stored: shares, percentiles, money where it means anything.
+ * What the usage's views answer, of the figures that are stored: shares, percentiles, money where it means anything. Fields that an answer's
+ * schema does not name are left out when it is written.
  */
 
 type Answer<S extends z.ZodType> = FromWire<z.input<S>>;
@@ -37,16 +38,13 @@ export interface Priced {
 function shownRow({ usage, engine, ...row }: StoredFigures): Row {
   return {
     ...row,
+    ...usage,
     engine: engine as Row["engine"],
-    promptTokens: usage.promptTokens,
     expectedCachedTokens: usage.expectedTokens,
-    carriedTokens: usage.carriedTokens,
     newTokens: newTokens(usage),
-    miss: usage.miss,
     reportedPromptTokens: usage.report?.promptTokens ?? null,
     reportedCachedTokens: usage.report?.cachedTokens ?? null,
     uncachedTokens: uncachedTokens(usage),
-    firstTokenMs: usage.firstTokenMs,
   };
 }
 
@@ -66,12 +64,7 @@ export function usageSummary(
     to,
     stepMs,
     hasPrices: priced.hasPrices,
-    cache: cache && {
-      capacityTokens: cache.capacityTokens,
-      capacityFrom: cache.capacityFrom,
-      blockTokens: cache.blockTokens,
-      shareTokens: cache.shareTokens,
-    },
+    cache,
     total: shownSums(total, priced),
     points: steps.map((at) => ({ at, ...shownSums(points.get(at) ?? null, priced) })),
     byModel: byModel.sort((a, b) => b.promptTokens - a.promptTokens),

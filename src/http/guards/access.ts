@@ -10,7 +10,7 @@ import type { Context } from "hono";
 import { StoreUnavailableError } from "../../service/base/errors.js";
 import { type ApiKeys, authenticate, CONFIGURED_KEY_ID, DEFAULT_TENANT } from "../../service/base/tenant.js";
 import type { MemprefixOfAll } from "../../service/library/memprefix.js";
-import { answerProblem, notFound, type OnRejected, problem } from "../problems/problem.js";
+import { answerProblem, notFound, type OnRejected, problem, type RejectionReason } from "../problems/problem.js";
 import { type HttpEnvironment, keyInBase, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
 import { type Guard, type GuardVerdict, PASSED } from "./guard.js";
 
@@ -52,6 +52,16 @@ export function access({ memprefix, keys, webhookToken, onRejected }: AccessPart
     askedNow = ask();
     return askedNow;
   };
+  const reject = (
+    c: Context<HttpEnvironment>,
+    reason: RejectionReason,
+    status: number,
+    detail: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): GuardVerdict => {
+    onRejected(reason);
+    return { rejection: answerProblem(c, problem(status, detail), { headers }) };
+  };
   const admittedAsDefault = (c: Context<HttpEnvironment>): GuardVerdict => {
     c.set("keyId", null);
     c.set("memprefix", memprefix.forTenant(DEFAULT_TENANT));
@@ -61,13 +71,12 @@ export function access({ memprefix, keys, webhookToken, onRejected }: AccessPart
     const given = givenKey(c);
     const admitted = given === null ? null : await authenticate(given, keys);
     if (given === null || admitted === null) {
-      onRejected("no_key");
       const challenge = `Bearer realm="memprefix"${given === null ? "" : ', error="invalid_token"'}`;
       const detail =
         given === null
           ? "an API key is needed: `authorization: Bearer …` or `x-api-key`"
           : "this API key is not valid: it is unknown or was revoked";
-      return { rejection: answerProblem(c, problem(401, detail), { headers: { "www-authenticate": challenge } }) };
+      return reject(c, "no_key", 401, detail, { "www-authenticate": challenge });
     }
     c.set("keyId", admitted.keyId);
     c.set("tenant", admitted.tenant.name);
@@ -77,38 +86,20 @@ export function access({ memprefix, keys, webhookToken, onRejected }: AccessPart
   };
   const withoutKey = (c: Context<HttpEnvironment>): GuardVerdict => {
     const host = c.req.header("host") ?? "";
-    if (!isLoopbackHost(host)) {
-      onRejected("host");
-      return {
-        rejection: answerProblem(
-          c,
-          problem(421, "without API keys only requests whose host is the loopback are served"),
-        ),
-      };
-    }
+    if (!isLoopbackHost(host))
+      return reject(c, "host", 421, "without API keys only requests whose host is the loopback are served");
     const origin = c.req.header("origin");
-    if (origin !== undefined && origin !== `http://${host}`) {
-      onRejected("origin");
-      return {
-        rejection: answerProblem(c, problem(403, "without API keys requests from other origins are rejected")),
-      };
-    }
+    if (origin !== undefined && origin !== `http://${host}`)
+      return reject(c, "origin", 403, "without API keys requests from other origins are rejected");
     return admittedAsDefault(c);
   };
   return async function access(c) {
     if (OPEN_PATHS.has(c.req.path)) return PASSED;
     if (c.req.path === WEBHOOK_PATH) {
       if (webhookToken === undefined) return { rejection: answerProblem(c, notFound(c)) };
-      if (!showsWebhookToken(c, webhookToken)) {
-        onRejected("no_key");
-        return {
-          rejection: answerProblem(
-            c,
-            problem(401, "MEMPREFIX_WEBHOOK_TOKEN is needed, as ?token= or as a bearer token"),
-          ),
-        };
-      }
-      return admittedAsDefault(c);
+      return showsWebhookToken(c, webhookToken)
+        ? admittedAsDefault(c)
+        : reject(c, "no_key", 401, "MEMPREFIX_WEBHOOK_TOKEN is needed, as ?token= or as a bearer token");
     }
     return areKeysUsed === true || (await anyKeys()) ? withKey(c) : withoutKey(c);
   };

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from "node:http";
 import type { Context, MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { AbandonedRequestError } from "../../service/base/errors.js";
 import {
   answerProblem,
@@ -13,7 +12,7 @@ import {
 import { type HttpEnvironment, isStreamed } from "../requests/request.js";
 import { type BodyLimits, holdersOf, type SharedBound } from "./limits.js";
 import { NEWLINE } from "./lines.js";
-import { type BodyPath, safeJson, utf8Text } from "./safe-json.js";
+import { type BodyPath, parseSafeJson, utf8Text } from "./safe-json.js";
 
 /** What bodies are read with. */
 export interface BodyParts {
@@ -29,18 +28,16 @@ export interface BodyParts {
  * and one that does not fit beside the others that are being read. A `content-length` is checked before anything is read.
  */
 export function receiveBody(parts: BodyParts): MiddlewareHandler<HttpEnvironment> {
-  const counted = bodyLimit({ maxSize: parts.limits.maxBodyBytes, onError: (c) => tooLarge(c, parts) });
   return async function receiveBody(c, next) {
     if (isStreamed(c)) return next();
-    const incoming = c.env?.incoming;
+    const { incoming } = c.env;
     if (c.req.method === "GET" || c.req.method === "HEAD") {
       await next();
       // No handler reads this body, so nothing else would end the wait for it.
-      if (incoming?.complete === false) c.res.headers.set("connection", "close");
+      if (!incoming.complete) c.res.headers.set("connection", "close");
       return undefined;
     }
-    if (incoming === undefined) return counted(c, next);
-    const body = await readBody(c, incoming, parts);
+    const body = await readBody(c, parts);
     if (!Buffer.isBuffer(body)) return body;
     // Hono's Node adapter takes a body that was read before it from here.
     Object.assign(incoming, { rawBody: body });
@@ -48,19 +45,16 @@ export function receiveBody(parts: BodyParts): MiddlewareHandler<HttpEnvironment
   };
 }
 
-function tooLarge(c: Pick<Context<HttpEnvironment>, "req">, { limits, onTooLarge }: BodyParts): Response {
+function tooLarge(c: Context<HttpEnvironment>, { limits, onTooLarge }: BodyParts): Response {
   onTooLarge();
   const message = `must be at most ${limits.maxBodyBytes} bytes`;
   return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
 }
 
 /** Reads a body as {@link receiveBody} does. Gives the rejection of one that is too long; throws the other ones. */
-async function readBody(
-  c: Context<HttpEnvironment>,
-  incoming: IncomingMessage,
-  parts: BodyParts,
-): Promise<Buffer | Response> {
+async function readBody(c: Context<HttpEnvironment>, parts: BodyParts): Promise<Buffer | Response> {
   const { limits, bytes } = parts;
+  const { incoming } = c.env;
   const header = c.req.header("content-length");
   const length = header === undefined ? null : Number(header);
   if (length !== null && length > limits.maxBodyBytes) return tooLarge(c, parts);
@@ -90,13 +84,12 @@ async function readBody(
 /** A body that is read line by line, in chunks. Of its bytes only those of an incomplete line count as being read. Throws as {@link bodyChunks} does. */
 export async function* lineChunks(
   c: Context<HttpEnvironment>,
-  incoming: IncomingMessage,
   { limits, bytes }: Omit<BodyParts, "onTooLarge">,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const holders = holdersOf(c);
   let count = 0;
   try {
-    for await (const chunk of bodyChunks(incoming, limits.silentMs)) {
+    for await (const chunk of bodyChunks(c.env.incoming, limits.silentMs)) {
       const end = chunk.lastIndexOf(NEWLINE) + 1;
       if (end > 0) {
         bytes.give(count, holders);
@@ -111,28 +104,26 @@ export async function* lineChunks(
   }
 }
 
-/** What {@link receiveBody} has read; null where the app is not served by Node. */
-function receivedBody(c: Context<HttpEnvironment>): Buffer | null {
-  const body: unknown = c.env?.incoming && Reflect.get(c.env.incoming, "rawBody");
-  return Buffer.isBuffer(body) ? body : null;
+/** What {@link receiveBody} has read. */
+export function receivedBody(c: Context<HttpEnvironment>): Buffer {
+  return Reflect.get(c.env.incoming, "rawBody") as Buffer;
 }
 
-/** A body's text; null where it is not UTF-8. */
-export async function bodyAsText(c: Context<HttpEnvironment>): Promise<string | null> {
+/** A body in JSON: its text, and what that says. */
+export interface JsonBody {
+  readonly json: string;
+  readonly value: unknown;
+}
+
+/** A body of any content type; null where it is not JSON in UTF-8. Throws as {@link readJson} does. */
+export function jsonBody(c: Context<HttpEnvironment>, memoriesAt?: BodyPath): JsonBody | null {
   try {
-    return utf8Text(receivedBody(c) ?? (await c.req.arrayBuffer()));
+    const json = utf8Text(receivedBody(c));
+    return { json, value: parseSafeJson(json, memoriesAt) };
   } catch (error) {
-    if (error instanceof TypeError) return null;
+    if (error instanceof SyntaxError || error instanceof TypeError) return null;
     throw error;
   }
-}
-
-/** What a body in JSON says, of any content type; null where it is not JSON in UTF-8. Throws as {@link readJson} does. */
-export async function bodyAsJson(
-  c: Context<HttpEnvironment>,
-  memoriesAt?: BodyPath,
-): Promise<{ readonly value: unknown } | null> {
-  return safeJson(receivedBody(c) ?? (await c.req.arrayBuffer()), memoriesAt);
 }
 
 /** Whether a `content-type` is JSON's, or one of those that are written in JSON. */
@@ -141,15 +132,12 @@ export function isJsonType(type: string): boolean {
 }
 
 /** A body's JSON; the problem where its type or its bytes are not JSON's. Throws {@link InvalidRequestError} for what is not safe to parse. */
-export async function readJson(
-  c: Context<HttpEnvironment>,
-  memoriesAt?: BodyPath,
-): Promise<{ readonly value: unknown } | Response> {
+export function readJson(c: Context<HttpEnvironment>, memoriesAt?: BodyPath): JsonBody | Response {
   if (!isJsonType(c.req.header("content-type") ?? "")) {
     const message = "must be application/json";
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
-  return (await bodyAsJson(c, memoriesAt)) ?? problemResponse(notJson());
+  return jsonBody(c, memoriesAt) ?? problemResponse(notJson());
 }
 
 /**

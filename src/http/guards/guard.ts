@@ -40,10 +40,9 @@ export function guarded(
         rejection = verdict.rejection;
         if (rejection !== undefined) break;
         passed.push(verdict);
-        const { outgoing } = c.env ?? {};
-        if (verdict.onAnswered === undefined || outgoing === undefined) continue;
-        if (outgoing.closed) verdict.onAnswered();
-        else outgoing.once("close", verdict.onAnswered);
+        if (verdict.onAnswered === undefined) continue;
+        if (c.env.outgoing.closed) verdict.onAnswered();
+        else c.env.outgoing.once("close", verdict.onAnswered);
       }
     } catch (error) {
       rejection = failed(c, error);
@@ -52,11 +51,7 @@ export function guarded(
       if (rejection === undefined) await next();
       else c.res = rejection;
     } finally {
-      for (const { onBegun, onAnswered } of passed) {
-        onBegun?.();
-        // Where the app is not served by Node nobody knows when the answer was sent.
-        if (c.env?.outgoing === undefined) onAnswered?.();
-      }
+      for (const { onBegun } of passed) onBegun?.();
     }
     for (const { headers = [] } of passed) for (const [name, value] of headers) c.res.headers.set(name, value);
   };
@@ -85,12 +80,12 @@ const OWN_HEADER = /^x-memprefix-/i;
  */
 export function rejectAmbiguous(): Guard {
   return function rejectAmbiguous(c) {
-    const { path, query } = cutTarget(c.env?.incoming?.url ?? c.req.url);
+    const { url = "", rawHeaders: raw } = c.env.incoming;
+    const { path, query } = cutTarget(url);
     const isEngines = isOpenAiPath(c.req.path);
     if (!isDecodable(path) || (!isEngines && !isDecodable(query))) {
       return { rejection: answerProblem(c, problem(400, "the request target has escapes that are not UTF-8")) };
     }
-    const raw = c.env?.incoming?.rawHeaders ?? [];
     const own = raw.filter((name, at) => at % 2 === 0 && OWN_HEADER.test(name)).map((name) => name.toLowerCase());
     const parameters = isEngines || !query.includes("&") ? [] : [...new URLSearchParams(query).keys()];
     const issues = [...repeated(own), ...repeated(parameters)];

@@ -30,20 +30,10 @@ export function parseSafeJson(json: string, memoriesAt?: BodyPath): unknown {
   return body;
 }
 
-/** What a body in JSON says; null where it is not JSON in UTF-8. Throws as {@link parseSafeJson} does. */
-export function safeJson(body: ArrayBuffer | Uint8Array, memoriesAt?: BodyPath): { readonly value: unknown } | null {
-  try {
-    return { value: parseSafeJson(utf8Text(body), memoriesAt) };
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError) return null;
-    throw error;
-  }
-}
-
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 
 /** Decodes UTF-8. Throws a TypeError for other bytes: replacement characters would make two different texts equal. */
-export function utf8Text(bytes: ArrayBuffer | Uint8Array): string {
+export function utf8Text(bytes: Uint8Array): string {
   return UTF_8.decode(bytes);
 }
 

@@ -1,10 +1,10 @@
 /*
  * requests: what a request carries through the app, and how its path is read.
- * Enters: Node's request and response, where Node serves the app. Leaves: the typed Hono environment, the log's entry, and paths that
+ * Enters: Node's request and response. Leaves: the typed Hono environment, the log's entry, and paths that
  * several folders name. Knows no guard and no route.
  */
 
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Context } from "hono";
 import { z } from "zod";
 import type { AgentId, ConversationId, UserId } from "../../core/index.js";
@@ -39,18 +39,8 @@ export function entryOf({ requestId, plan, warnings }: ComposeAnswer): ComposedE
 
 /** Hono's environment: what a request carries from one handler to the next. */
 export interface HttpEnvironment {
-  Bindings: {
-    /** Node's request and response, where the app is served by Node. */
-    readonly incoming?: IncomingMessage;
-    readonly outgoing?: {
-      readonly closed: boolean;
-      readonly headersSent: boolean;
-      readonly socket: { destroySoon(): void } | null;
-      destroy(): unknown;
-      once(event: "close", listener: () => void): unknown;
-      setHeader(name: string, value: string): unknown;
-    };
-  };
+  /** Node's request and response. */
+  Bindings: { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse };
   Variables: {
     /** The caller's tenant: the only way from a route to any state. */
     memprefix: Memprefix;
@@ -168,8 +158,7 @@ export function pathAfterBase(path: string): string {
 
 /** The API key in a request's base URL; null for none. */
 export function keyInBase(url: string): string | null {
-  const { path } = cutTarget(url);
-  const key = KEYED.exec(path.startsWith("/") ? path : new URL(path).pathname)?.groups?.["key"];
+  const key = KEYED.exec(new URL(url).pathname)?.groups?.["key"];
   try {
     return key === undefined ? null : decodeURIComponent(key);
   } catch {
@@ -192,14 +181,9 @@ const namesInPath = z.object({
   conversation_id: inPath(field.conversationId as z.ZodType<ConversationId, string>),
 });
 
-/**
- * Whom the base URL of a request names. Throws {@link InvalidRequestError} naming what cannot be a name.
- *
- * @param url a request's, or its target
- */
+/** Whom the base URL of a request names. Throws {@link InvalidRequestError} naming what cannot be a name. */
 export function namedByPath(url: string): NamedByPath {
-  const { path } = cutTarget(url);
-  const based = basedPath(path.startsWith("/") ? path : new URL(path).pathname);
+  const based = basedPath(new URL(url).pathname);
   if (based === null) return NOBODY_NAMED;
   const decoded = Object.entries(based.names)
     .filter(([, name]) => name !== undefined)

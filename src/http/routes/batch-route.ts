@@ -7,7 +7,7 @@ import { readOptions } from "../../service/fields/fields.js";
 import * as wire from "../contracts/batch-contract.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
 import { operation } from "../contracts/operations.js";
-import { bodyAsJson, isJsonType, lineChunks } from "../guards/body.js";
+import { isJsonType, jsonBody, lineChunks } from "../guards/body.js";
 import type { BodyLimits, SharedBound } from "../guards/limits.js";
 import { linesOf } from "../guards/lines.js";
 import { parseSafeJson } from "../guards/safe-json.js";
@@ -109,15 +109,13 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   const client = linkedSignal(c.req.raw.signal);
   const { signal } = client;
   const { clock } = parts;
-  const incoming = c.env?.incoming;
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
   let workers: readonly string[] | null = namedInQuery ?? null;
   let planner = plannedBy;
   if (isLines) {
-    const chunks = incoming === undefined ? (c.req.raw.body ?? []) : lineChunks(c, incoming, parts);
-    inputs = batchLines(chunks, { maxBytes: parts.limits.maxBodyBytes, maxRequests: MAX_BATCH });
+    inputs = batchLines(lineChunks(c, parts), { maxBytes: parts.limits.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
-    const given = await bodyAsJson(c);
+    const given = jsonBody(c);
     if (given === null) return problemResponse(notJson());
     const document = wire.readBatch(given.value);
     inputs = document.inputs;

@@ -4,6 +4,7 @@
  * error for `problems`. One file per group of paths; a route reads its contract, calls the service once, and writes the result.
  */
 
+import type { ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
@@ -28,8 +29,7 @@ import { DEFAULT_IDENTITY_SOURCES } from "../../service/chat/chat-request.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import * as wire from "../contracts/chat-contract.js";
 import { CHAT_HEADERS, type OperationId, operation, RATE_HEADERS } from "../contracts/operations.js";
-import { bodyAsText } from "../guards/body.js";
-import { parseSafeJson } from "../guards/safe-json.js";
+import { jsonBody } from "../guards/body.js";
 import { answerProblem, notJson, problem } from "../problems/problem.js";
 import { cutTarget, entryOf, type HttpEnvironment, identityIn } from "../requests/request.js";
 
@@ -71,24 +71,6 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   });
 }
 
-/** A client's body: its JSON, and what that says. */
-interface ClientJson {
-  readonly json: string;
-  readonly value: unknown;
-}
-
-/** Null where the body is not JSON in UTF-8. */
-async function clientJson(c: Context<HttpEnvironment>): Promise<ClientJson | null> {
-  const json = await bodyAsText(c);
-  if (json === null) return null;
-  try {
-    return { json, value: parseSafeJson(json, wire.MEMORIES_AT) };
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
-}
-
 /** Fields that decide what a prompt is: where a body has one twice, it is not known which of them its engine reads. */
 const READ_ONCE = ["messages", "input", "system", "tools"];
 
@@ -98,7 +80,7 @@ async function complete(
   { onFault, chat: engine }: Pick<ChatRouteParts, "onFault" | "chat">,
   api: Api,
 ): Promise<Response> {
-  const body = await clientJson(c);
+  const body = jsonBody(c, wire.MEMORIES_AT);
   if (body === null) return answerProblem(c, notJson());
   const { json, value: given } = body;
   const { headers } = c.req.raw;
@@ -130,7 +112,7 @@ async function countTokens(
   chat: Chat,
   onFault: (error: unknown) => void,
 ): Promise<Response> {
-  const given = await clientJson(c);
+  const given = jsonBody(c, wire.MEMORIES_AT);
   if (given === null) return answerProblem(c, notJson());
   const client = linkedSignal(c.req.raw.signal);
   const { memprefix: _settings, ...sent } = record(given.value);
@@ -147,8 +129,7 @@ export function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
 /** The client's headers; one that comes twice is there twice. */
 function headersOfRequest(c: Context<HttpEnvironment>): HeaderPair[] {
   // Node's own list needs no `Headers` to be built.
-  const raw = c.env?.incoming?.rawHeaders;
-  return raw === undefined ? [...c.req.raw.headers] : headerPairs(raw);
+  return headerPairs(c.env.incoming.rawHeaders);
 }
 
 /** The client's query as the engine may see it. */
@@ -182,7 +163,7 @@ function responseOf(
 ): Response {
   const { status } = answer;
   if (!BODILESS.has(status) && req.method !== "HEAD")
-    return new Response(streamOf(answer, client, onFault, env?.outgoing), { status, headers });
+    return new Response(streamOf(answer, client, onFault, env.outgoing), { status, headers });
   // An unread body would keep the upstream connection open.
   client.abort();
   return new Response(null, { status, headers });
@@ -236,19 +217,16 @@ function streamOf(
   { body }: EngineAnswer,
   client: LinkedSignal,
   onFault: (error: unknown) => void,
-  outgoing: Outgoing | undefined,
+  outgoing: ServerResponse,
 ): ReadableStream<Uint8Array> {
-  return streamed(body[Symbol.asyncIterator](), client, async (error, controller) => {
+  return streamed(body[Symbol.asyncIterator](), client, async (error) => {
     if (!(error instanceof UpstreamError)) onFault(error);
-    if (outgoing === undefined) controller.error(error);
-    else await breakOff(outgoing);
+    await breakOff(outgoing);
   });
 }
 
-type Outgoing = NonNullable<HttpEnvironment["Bindings"]["outgoing"]>;
-
 /** Closes a response's connection after the bytes so far. An error of the stream would drop them, and Node's adapter would log its stack. */
-async function breakOff(outgoing: Outgoing): Promise<void> {
+async function breakOff(outgoing: ServerResponse): Promise<void> {
   while (!outgoing.headersSent && !outgoing.closed) await setImmediate();
   // The adapter writes what it has read together with the head.
   await setImmediate();

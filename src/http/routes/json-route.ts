@@ -8,7 +8,7 @@ import { fieldIssues } from "../../service/fields/fields.js";
 import { type Described, type OperationId, operation } from "../contracts/operations.js";
 import { answerForm, jsonOf, type WireBody, writerOf } from "../contracts/wire-form.js";
 import { type FromWire, fromWire } from "../contracts/wire-names.js";
-import { bodyAsText, readJson } from "../guards/body.js";
+import { readJson } from "../guards/body.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
 /*
@@ -56,13 +56,11 @@ export function addPost<T, R extends z.ZodType>(
 ): void {
   const written = writerOf(result);
   addRoute(app, id, { method: "post", path, body: body.schema, answer: result, status }, async (c) => {
-    const given = await readJson(c);
+    const given = readJson(c);
     if (given instanceof Response) return given;
     const asked = body.read((await validated(body.schema, given.value)) as object);
     const answered = written(await answer(asked, c));
-    const json = kept.length === 0 ? null : await bodyAsText(c);
-    const texts = json === null ? {} : textsOf(kept, json, record(given.value), record(answered));
-    return jsonOf(c, answered, status, texts);
+    return jsonOf(c, answered, status, textsOf(kept, given.json, record(given.value), record(answered)));
   });
 }
 

@@ -47,7 +47,7 @@ export function addMcpRoute(app: OpenAPIHono<HttpEnvironment>, { load, version, 
   addRoute(app, "callMcp", { ...described, others, isPretty: false }, async (c) => {
     const mcp = await load();
     if ("missing" in mcp) return problemResponse(problem(501, `the Model Context Protocol ${mcp.missing}`));
-    const given = await readJson(c);
+    const given = readJson(c);
     if (given instanceof Response) return given;
     readOptions(message, given.value);
     const user = c.req.header("x-memprefix-user");

@@ -3,6 +3,7 @@ import type { Context } from "hono";
 import { METHOD_NAME_ALL } from "hono/router";
 import { linkedSignal } from "../../service/base/linked-signal.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
+import { receivedBody } from "../guards/body.js";
 import { answerProblem, notFound, problem } from "../problems/problem.js";
 import { type HttpEnvironment, isOpenAiPath, OPENAI_PATHS, pathAfterBase } from "../requests/request.js";
 import { engineAnswer, headersToEngine, queryToEngine } from "./chat-route.js";
@@ -56,7 +57,7 @@ async function send(
   call: { readonly method: (typeof METHODS)[number]; readonly path: string; readonly isOnce: boolean },
   onFault: (error: unknown) => void,
 ): Promise<Response> {
-  const bytes = call.method === "GET" ? null : new Uint8Array(await c.req.raw.arrayBuffer());
+  const bytes = call.method === "GET" ? null : receivedBody(c);
   const body = bytes === null || bytes.length === 0 ? null : bytes;
   const client = linkedSignal(c.req.raw.signal);
   const sent = { ...call, query: queryToEngine(c), headers: headersToEngine(c), body };

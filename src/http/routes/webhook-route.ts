@@ -63,7 +63,7 @@ export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
   } as const;
   addRoute(app, "receiveMem0Event", described, async (c) => {
     // What nobody reads of the memory, its metadata for one, costs no event.
-    const given = await readJson(c, ["event_details", "data"]);
+    const given = readJson(c, ["event_details", "data"]);
     if (given instanceof Response) return given;
     const { event_details: event } = await validated(body, given.value);
     if (event !== null) await c.get("memprefix").takeMemoryEvent(event, c.req.raw.signal);

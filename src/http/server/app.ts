@@ -119,13 +119,10 @@ export function createApp(given: HttpParts): HttpSurface {
     parts.onRequest(entry);
   };
   app.use(async (c, next) => {
-    const { outgoing } = c.env ?? {};
     const start = parts.clock();
     // Before the answer's own, which overwrite these: reading those of an answer builds it twice.
-    if (outgoing !== undefined) for (const [name, value] of SECURITY_HEADERS) outgoing.setHeader(name, value);
+    for (const [name, value] of SECURITY_HEADERS) c.env.outgoing.setHeader(name, value);
     await next();
-    if (outgoing === undefined)
-      for (const [name, value] of SECURITY_HEADERS) if (!c.res.headers.has(name)) c.res.headers.set(name, value);
     // Another request on the connection would be lost.
     if (isStopping()) c.res.headers.set("connection", "close");
     const { method, routePath } = c.req;

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { SECURITY_HEADERS } from "../../../src/http/guards/guard.js";
+import { type FullExchange, sendWith } from "../guards/callers.js";
 import { openAiEngine, sendJson, wholeAnswer } from "../routes/openai-engine.js";
 import { servedApp } from "../server/served-app.js";
 import { OpenApiDocument } from "./openapi-document.js";
@@ -60,11 +61,6 @@ describe("the headers of an answer", () => {
     }
   });
 
-  const send = (path: string, body: unknown) =>
-    fetch(app.base + path, {
-      method: "POST",
-      body: JSON.stringify(body),
-      headers: { "content-type": "application/json", connection: "close" },
-    });
-  const ownHeaders = ({ headers }: Response) => [...headers.keys()].filter((name) => !NOT_OURS.has(name));
+  const send = (path: string, body: unknown) => sendWith(app, {}, "POST", path, body);
+  const ownHeaders = ({ headers }: FullExchange) => [...headers.keys()].filter((name) => !NOT_OURS.has(name));
 });

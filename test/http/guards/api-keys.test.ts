@@ -122,11 +122,7 @@ describe("the database of a service with API keys", () => {
 
 describe("the proxy of a service with an API key", () => {
   const engine = openAiEngine();
-  const app = servedApp({
-    get environment() {
-      return { MEMPREFIX_UPSTREAM_URL: engine.url };
-    },
-  });
+  const app = servedApp({ upstream: engine });
 
   it("refuses in OpenAI's words", async () => {
     callerOf(app, "acme");

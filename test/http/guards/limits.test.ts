@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { describe, expect, it, vi } from "vitest";
 import type { HttpLimits } from "../../../src/http/guards/limits.js";
 import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
-import type { MemorySource } from "../../../src/memory/memory-source.js";
+import { heldSource } from "../routes/answering-source.js";
 import { openAiEngine } from "../routes/openai-engine.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { callerOf, sendWith } from "./callers.js";
@@ -10,48 +10,19 @@ import { callerOf, sendWith } from "./callers.js";
 const compose = (user: string) => ({ user_id: user, query: "Tea?", memories: [] });
 const search = (user: string) => ({ user_id: user, query: "Tea?" });
 
-/** A memory source whose searches wait until they are let go. */
-class HeldSource implements MemorySource {
-  readonly name = "held";
-  readonly owned = false;
-  #letGo: (() => void)[] = [];
-  #arrived: (() => void)[] = [];
-  searches = 0;
-
-  async search(): Promise<[]> {
-    this.searches++;
-    for (const tell of this.#arrived.splice(0)) tell();
-    await new Promise<void>((go) => this.#letGo.push(go));
-    return [];
-  }
-
-  /** Resolves when this many searches have come. */
-  async came(count: number): Promise<void> {
-    while (this.searches < count) await new Promise<void>((tell) => this.#arrived.push(tell));
-  }
-
-  letGo(): void {
-    for (const go of this.#letGo.splice(0)) go();
-  }
-
-  add = () => Promise.resolve([]);
-  delete = () => Promise.resolve(false);
-  deleteUser = () => Promise.resolve();
-  close = () => Promise.resolve();
-}
-
 /** A held source for each test. */
 function heldApp(environment: Readonly<Record<string, string>>, limits: Partial<HttpLimits> = {}) {
-  let source = new HeldSource();
+  let source = heldSource();
   const app = servedApp({
     environment,
     times: { limits },
     source: () => {
-      source = new HeldSource();
+      source = heldSource();
       return source;
     },
   });
-  return { app, source: () => source };
+  const came = (searches: number) => vi.waitFor(() => expect(source.queries).toHaveLength(searches));
+  return { app, came, letGo: () => source.letGo() };
 }
 
 const refused = async (app: ReturnType<typeof servedApp>, reason: string): Promise<number> => {
@@ -100,7 +71,7 @@ describe("the rate of a key", () => {
 });
 
 describe("requests in flight", () => {
-  const { app, source } = heldApp({}, { maxInFlight: 4 });
+  const { app, came, letGo } = heldApp({}, { maxInFlight: 4 });
   /** Only the head of a request is sent; its body never comes. */
   const half = (key: string) => {
     const socket = connect(Number(new URL(app.base).port), "127.0.0.1").on("error", () => {});
@@ -113,7 +84,7 @@ describe("requests in flight", () => {
     const [greedy, same, other] = [callerOf(app, "acme"), callerOf(app, "acme"), callerOf(app, "other")];
     const sockets = Array.from({ length: 8 }, () => half(greedy.key));
     const held = [greedy.send("POST", "/compose", search("ada")), same.send("POST", "/compose", search("bob"))];
-    await source().came(2);
+    await came(2);
     const exchange = await greedy.send("POST", "/compose", search("cy"));
     expect(problemOf(exchange)).toMatchObject({ status: 503, title: "Not available" });
     expect(problemOf(exchange).detail).toContain("at most 4, half of them of one tenant");
@@ -121,11 +92,11 @@ describe("requests in flight", () => {
     expect(exchange.headers.get("retry-after")).toBe("1");
     expect((await other.send("POST", "/compose", compose("dee"))).status).toBe(200);
     held.push(other.send("POST", "/compose", search("dee")), other.send("POST", "/compose", search("eve")));
-    await source().came(4);
+    await came(4);
     expect((await callerOf(app, "third").send("POST", "/compose", compose("fay"))).status).toBe(503);
     expect((await app.send("GET", "/healthz")).status).toBe(200);
     expect(await refused(app, "in_flight")).toBe(2);
-    source().letGo();
+    letGo();
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect((await greedy.send("POST", "/compose", compose("cy"))).status).toBe(200);
     for (const socket of sockets) socket.destroy();
@@ -133,9 +104,9 @@ describe("requests in flight", () => {
 
   it("are all of one caller where there are no keys", async () => {
     const held = ["ada", "bob", "cy", "dee"].map((user) => app.send("POST", "/compose", search(user)));
-    await source().came(4);
+    await came(4);
     expect((await app.send("POST", "/compose", compose("eve"))).status).toBe(503);
-    source().letGo();
+    letGo();
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   });
 
@@ -143,31 +114,22 @@ describe("requests in flight", () => {
     const { send, key } = callerOf(app, "acme");
     const gone = new AbortController();
     const headers = { "x-api-key": key, "content-type": "application/json" };
-    const held = ["ada", "bob"].map((user) =>
-      fetch(`${app.base}/compose`, {
-        method: "POST",
-        headers,
-        body: JSON.stringify(search(user)),
-        signal: gone.signal,
-      }),
-    );
-    await source().came(2);
+    const held = ["ada", "bob"].map((user) => {
+      const body = JSON.stringify(search(user));
+      return fetch(`${app.base}/compose`, { method: "POST", headers, body, signal: gone.signal });
+    });
+    await came(2);
     expect((await send("GET", "/users/cy/index")).status).toBe(503);
     gone.abort();
     await Promise.allSettled(held);
     await expect.poll(async () => (await send("GET", "/users/cy/index")).status).toBe(200);
-    source().letGo();
+    letGo();
   });
 });
 
 describe("a chat", () => {
   const engine = openAiEngine();
-  const app = servedApp({
-    get environment() {
-      return { MEMPREFIX_UPSTREAM_URL: engine.url };
-    },
-    times: { limits: { maxInFlight: 1 } },
-  });
+  const app = servedApp({ upstream: engine, times: { limits: { maxInFlight: 1 } } });
   const chat = { stream: true, user: "ada", messages: [{ role: "user", content: "Tea?" }] };
   const send = () => fetch(`${app.base}/v1/chat/completions`, { method: "POST", body: JSON.stringify(chat) });
 
@@ -198,12 +160,12 @@ describe("a chat", () => {
 });
 
 describe("a user with as many requests waiting as there may be", () => {
-  const { app, source } = heldApp({});
+  const { app, came, letGo } = heldApp({});
 
   it("has to wait, and no other user does, of this tenant or another", async () => {
     const [acme, other] = [callerOf(app, "acme"), callerOf(app, "other")];
     const held = Array.from({ length: 64 }, () => acme.send("POST", "/compose", search("ada")));
-    await source().came(1);
+    await came(1);
     await expect.poll(() => app.memprefix.load.jobs).toBe(64);
     const exchange = await acme.send("POST", "/compose", compose("ada"));
     expect(problemOf(exchange)).toMatchObject({ status: 429 });
@@ -211,7 +173,7 @@ describe("a user with as many requests waiting as there may be", () => {
     expect(exchange.headers.get("retry-after")).toBe("1");
     expect((await acme.send("POST", "/compose", compose("bob"))).status).toBe(200);
     expect((await other.send("POST", "/compose", compose("ada"))).status).toBe(200);
-    const pump = setInterval(() => source().letGo(), 5);
+    const pump = setInterval(letGo, 5);
     expect(new Set((await Promise.all(held)).map(({ status }) => status))).toEqual(new Set([200]));
     clearInterval(pump);
     expect((await acme.send("POST", "/compose", compose("ada"))).status).toBe(200);

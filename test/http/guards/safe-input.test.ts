@@ -21,13 +21,7 @@ const bodies = (value: string): readonly (readonly [string, string, string])[] =
 
 describe("a body that is nested too deep", () => {
   const engine = openAiEngine();
-  const app = servedApp({
-    environment: {
-      get MEMPREFIX_UPSTREAM_URL() {
-        return engine.url;
-      },
-    },
-  });
+  const app = servedApp({ upstream: engine });
 
   it.each([MAX_BODY_NESTING, 5_000, 200_000])("is a 422 that names the field, at %d levels", async (depth) => {
     for (const open of ["[", '{"a":']) {

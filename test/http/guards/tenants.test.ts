@@ -257,9 +257,8 @@ describe("two tenants with users of the same name", () => {
   const engine = openAiEngine();
   const app = servedApp({
     source: (dataDir) => openEmbeddedMem0({ dataDir }),
-    get environment() {
-      return { MEMPREFIX_UPSTREAM_URL: engine.url, MEMPREFIX_SOURCE: "embedded", MEMPREFIX_WRITE_BACK: "on" };
-    },
+    upstream: engine,
+    environment: { MEMPREFIX_SOURCE: "embedded", MEMPREFIX_WRITE_BACK: "on" },
   });
   const ask = { user_id: "ada", query: "Where is the key?" };
 

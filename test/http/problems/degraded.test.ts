@@ -1,7 +1,5 @@
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
@@ -9,6 +7,8 @@ import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type RunningService, startService } from "../../../src/cli/serve.js";
 import { readSettings } from "../../../src/cli/settings.js";
+import { standIn } from "../../stand-in.js";
+import { sendWith } from "../guards/callers.js";
 
 const KEY = "m0-the-key-of-this-service-0123456789";
 const SPACES = "Invalid user_id: cannot contain whitespace. Provide an identifier without spaces.";
@@ -18,10 +18,11 @@ type Answer = { readonly status: number; readonly body: unknown } | null;
 const FOUND: Answer = { status: 200, body: { results: [{ id: "m-1", memory: "Ada drinks tea", user_id: "ada" }] } };
 
 describe("a service whose parts fail", () => {
-  let mem0: Server;
-  let engine: Server;
+  let mem0 = "";
+  let engine = "";
   let answer: Answer = FOUND;
-  let engineStatus = 200;
+  /** Null: the connection breaks off. */
+  let engineStatus: number | null = 200;
   /** Whether it breaks off its streams. */
   let breaksOff = false;
   /** What its answers have in place of a choice, though they begin with 200. */
@@ -29,16 +30,9 @@ describe("a service whose parts fail", () => {
   let dataDir = "";
   let service: RunningService;
   const lines: Record<string, unknown>[] = [];
-  const addressOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const told = (...kinds: string[]) => lines.filter(({ msg }) => kinds.includes(String(msg)));
-  const send = async (method: string, path: string, body?: object) => {
-    const response = await fetch(service.address + path, {
-      method,
-      headers: { connection: "close", ...(body === undefined ? {} : { "content-type": "application/json" }) },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    return { status: response.status, headers: response.headers, text: await response.text() };
-  };
+  const send = (method: string, path: string, body?: object) =>
+    sendWith({ base: service.address }, {}, method, path, body);
   const health = async () => JSON.parse((await send("GET", "/healthz")).text) as Record<string, unknown>;
   const chat = (user: string) =>
     send("POST", "/v1/chat/completions", { model: "m", user, messages: [{ role: "user", content: "Which tea?" }] });
@@ -49,12 +43,12 @@ describe("a service whose parts fail", () => {
     breaksOff = false;
     toldWithin = null;
     lines.length = 0;
-    mem0 = createServer(async (incoming, response) => {
+    mem0 = await standIn(async (incoming, response) => {
       await incoming.toArray();
       if (answer === null) return response.destroy();
       return sendJson(response, answer.status, answer.body);
-    }).listen(0, "127.0.0.1");
-    engine = createServer(async (incoming, response) => {
+    });
+    engine = await standIn(async (incoming, response) => {
       const asked = Buffer.concat(await incoming.toArray()).toString();
       if (asked.includes('"stream":true')) {
         const chunk = { choices: [{ index: 0, delta: { content: "Green." }, finish_reason: "stop" }] };
@@ -62,20 +56,16 @@ describe("a service whose parts fail", () => {
         if (toldWithin !== null) response.write(`data: ${JSON.stringify(toldWithin)}\n\n`);
         return breaksOff ? setTimeout(() => response.destroy(), 20) : response.end("data: [DONE]\n\n");
       }
+      if (engineStatus === null) return response.destroy();
       if (toldWithin !== null) return sendJson(response, 200, toldWithin);
       const message = { role: "assistant", content: "Green." };
       return sendJson(response, engineStatus, { choices: [{ index: 0, message, finish_reason: "stop" }] });
-    }).listen(0, "127.0.0.1");
-    await Promise.all([once(mem0, "listening"), once(engine, "listening")]);
+    });
     dataDir = await mkdtemp(join(tmpdir(), "memprefix-degraded-"));
     await start({ MEMPREFIX_MEM0_API_KEY: KEY });
   });
   afterEach(async () => {
     await service.stop();
-    for (const server of [mem0, engine]) {
-      server.closeAllConnections();
-      server.close();
-    }
     await rm(dataDir, { recursive: true });
   });
 
@@ -83,8 +73,8 @@ describe("a service whose parts fail", () => {
     const settings = readSettings({
       MEMPREFIX_DATA_DIR: dataDir,
       MEMPREFIX_PORT: "0",
-      MEMPREFIX_MEM0_URL: addressOf(mem0),
-      MEMPREFIX_UPSTREAM_URL: `${addressOf(engine)}/v1`,
+      MEMPREFIX_MEM0_URL: mem0,
+      MEMPREFIX_UPSTREAM_URL: `${engine}/v1`,
       MEMPREFIX_LOG_LEVEL: "info",
       ...environment,
     });
@@ -225,8 +215,7 @@ describe("a service whose parts fail", () => {
     engineStatus = 400;
     await chat("ada");
     expect(told("recovered")).toMatchObject([{ part: "engine" }]);
-    engine.closeAllConnections();
-    engine.close();
+    engineStatus = null;
     await chat("ada");
     expect(told("degraded").at(-1)).toMatchObject({ part: "engine", cause: expect.stringMatching(/reached|broke/) });
     expect(JSON.stringify(await health())).not.toContain("127.0.0.1");

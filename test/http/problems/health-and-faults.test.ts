@@ -1,31 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { health } from "../../../src/http/contracts/health-contract.js";
-import { recordedMemories } from "../../memory/recorded-memories.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 
 const memories = [{ id: "m-1", memory: "Ada hides the key" }];
-
-describe("GET /healthz", () => {
-  const app = servedApp({ source: () => recordedMemories({}) });
-
-  it("names the version and the memory source", async () => {
-    const exchange = await app.send("GET", "/healthz");
-    expect(exchange).toMatchObject({ status: 200, contentType: "application/json" });
-    expect(health.strict().parse(JSON.parse(exchange.text))).toEqual({
-      status: "ok",
-      version: "1.2.3",
-      source: "recorded",
-    });
-  });
-});
-
-describe("a service without a memory source", () => {
-  const app = servedApp();
-
-  it("says so", async () => {
-    expect(JSON.parse((await app.send("GET", "/healthz")).text)).toMatchObject({ source: null });
-  });
-});
 
 describe("a store that fails", () => {
   const app = servedApp();

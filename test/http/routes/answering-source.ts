@@ -37,3 +37,24 @@ export function answeringSource(found: readonly string[]): AnsweringSource {
   };
   return source;
 }
+
+/** One whose searches wait until they are let go, whatever their signal says. */
+export interface HeldSource extends AnsweringSource {
+  letGo(): void;
+}
+
+export function heldSource(found: readonly string[] = []): HeldSource {
+  const waiting: (() => void)[] = [];
+  const source = answeringSource(found);
+  const { search } = source;
+  return Object.assign(source, {
+    search: async (query: MemoryQuery, signal: AbortSignal) => {
+      const memories = search(query, signal);
+      await new Promise<void>((go) => waiting.push(go));
+      return memories;
+    },
+    letGo: () => {
+      for (const go of waiting.splice(0)) go();
+    },
+  });
+}

@@ -1,9 +1,9 @@
 import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { afterEach, beforeEach, expect } from "vitest";
 import { markProblem } from "../../engines/adapters/published-marks.js";
 import { streamFixture, usageFixture } from "../../engines/upstream/fixture.js";
+import { standIn } from "../../stand-in.js";
 import { isLimitRequest } from "./openai-engine.js";
 
 /** A body of Anthropic's Messages API. */
@@ -62,10 +62,10 @@ export function anthropicServer(): AnthropicServer {
   const raws: string[] = [];
   const refusals: string[] = [];
   let behaviour: Parameters<AnthropicServer["behave"]>[0] | null = null;
-  let server: Server;
+  let address = "";
 
   beforeEach(async () => {
-    server = createServer(async (incoming, response) => {
+    address = await standIn(async (incoming, response) => {
       const raw = Buffer.concat(await incoming.toArray()).toString("utf8");
       const { method = "", url = "", headers } = incoming;
       const abandoned = once(response, "close").then(() => {
@@ -86,12 +86,9 @@ export function anthropicServer(): AnthropicServer {
       if (method === "GET") return sendAnthropic(response, 200, ANTHROPIC_MODELS);
       if (call.body["stream"] === true) return streamAnthropic(response, streamFixture("anthropic-stream").events);
       return sendAnthropic(response, 200, usageFixture("anthropic-message").answer);
-    }).listen(0, "127.0.0.1");
-    await once(server, "listening");
+    });
   });
-  afterEach(async () => {
-    server.closeAllConnections();
-    await new Promise((done) => server.close(done));
+  afterEach(() => {
     calls.length = 0;
     raws.length = 0;
     behaviour = null;
@@ -100,7 +97,7 @@ export function anthropicServer(): AnthropicServer {
 
   return {
     get url() {
-      return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+      return `${address}/v1`;
     },
     calls,
     raws,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { sendWith } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { openAiEngine } from "./openai-engine.js";
@@ -97,10 +98,12 @@ describe("a base URL that names the user", () => {
       expect([field, answer.status]).toEqual([field, 422]);
       expect(JSON.parse(answer.text)).toMatchObject({ errors: [{ field, message: "differs from the path" }] });
     }
-    const headers = { "content-type": "application/json", "x-memprefix-user": "bob", connection: "close" };
-    const url = `${app.base}/users/ada/v1/chat/completions`;
-    const refused = await fetch(url, { method: "POST", headers, body: JSON.stringify(asked) });
-    expect([refused.status, await refused.json()]).toMatchObject([422, { errors: [{ field: "x-memprefix-user" }] }]);
+    const bob = { "x-memprefix-user": "bob" };
+    const refused = await sendWith(app, bob, "POST", "/users/ada/v1/chat/completions", asked);
+    expect([refused.status, JSON.parse(refused.text)]).toMatchObject([
+      422,
+      { errors: [{ field: "x-memprefix-user" }] },
+    ]);
     expect(engine.requests).toEqual([]);
     for (const same of [
       { ...asked, user: "ada", memprefix: { user_id: "ada" } },
@@ -174,12 +177,9 @@ describe("a base URL that never composes", () => {
 
   it("passes each of the three doors on as it came, and needs no user", async () => {
     for (const [door, body] of DOORS) {
-      const url = `${app.base}/plain/v1/${door}`;
-      const headers = { "content-type": "application/json", connection: "close" };
-      const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
-      expect([door, answer.status, answer.headers.get("x-memprefix-not-composed")]).toEqual([door, 200, "bypass"]);
-      expect(answer.headers.get("x-memprefix-warnings")).toBeNull();
-      await answer.text();
+      const { status, headers } = await sendWith(app, {}, "POST", `/plain/v1/${door}`, body);
+      expect([door, status, headers.get("x-memprefix-not-composed")]).toEqual([door, 200, "bypass"]);
+      expect(headers.get("x-memprefix-warnings")).toBeNull();
       expect(engine.requests.at(-1)?.raw).not.toContain(TEA);
     }
     const [chat] = engine.requests;
@@ -220,11 +220,7 @@ describe("base URLs where API keys are in use", () => {
     for (const base of ["/users/ada", "/users/ada/conversations/c", "/plain"]) {
       for (const [path, body] of [...DOORS, ["models", undefined]] as const) {
         const send = (headers: Record<string, string>) =>
-          fetch(`${app.base}${base}/v1/${path}`, {
-            method: body === undefined ? "GET" : "POST",
-            headers: { "content-type": "application/json", connection: "close", ...headers },
-            ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-          });
+          sendWith(app, headers, body === undefined ? "GET" : "POST", `${base}/v1/${path}`, body);
         const answers = [
           (await send({})).status,
           (await send({ authorization: "Bearer wrong" })).status,
@@ -234,8 +230,8 @@ describe("base URLs where API keys are in use", () => {
         expect(JSON.stringify(engine.requests.at(-1)?.headers)).not.toContain(key);
       }
       // What the engine keeps is every tenant's.
-      const headers = { authorization: `Bearer ${key}`, connection: "close" };
-      expect((await fetch(`${app.base}${base}/v1/responses/resp_1`, { headers })).status).toBe(404);
+      const headers = { authorization: `Bearer ${key}` };
+      expect((await sendWith(app, headers, "GET", `${base}/v1/responses/resp_1`)).status).toBe(404);
     }
   });
 });

@@ -1,5 +1,6 @@
 import type OpenAI from "openai";
 import { beforeEach, describe, expect, it } from "vitest";
+import { sendWith } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { ask, clientOf } from "./chat-client.js";
@@ -28,11 +29,7 @@ describe("a request that is not to be composed", () => {
   });
   const inTrip = { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" };
   const raw = (headers: Record<string, string>, fields: object = {}) =>
-    fetch(`${app.base}/v1/chat/completions`, {
-      method: "POST",
-      headers: { connection: "close", "content-type": "application/json", ...inTrip, ...headers },
-      body: JSON.stringify({ ...ask(TITLE), ...fields }),
-    });
+    sendWith(app, { ...inTrip, ...headers }, "POST", "/v1/chat/completions", { ...ask(TITLE), ...fields });
   /** Asks, and gives the history with the answer. */
   const say = async (history: Said, content: string): Promise<Said> => {
     const messages: Said = [...history, { role: "user", content }];
@@ -90,13 +87,8 @@ describe("a client whose side calls are told by their prompts", () => {
   const engine = openAiEngine();
   const app = servedApp({ upstream: engine, environment: { MEMPREFIX_IDENTITY: "side_call=prompt:open-webui" } });
   const reasonOf = async (body: object) => {
-    const answer = await fetch(`${app.base}/v1/chat/completions`, {
-      method: "POST",
-      headers: { connection: "close", "content-type": "application/json", "x-memprefix-user": "ada" },
-      body: JSON.stringify(body),
-    });
-    await answer.text();
-    return answer.headers.get("x-memprefix-not-composed");
+    const { headers } = await sendWith(app, { "x-memprefix-user": "ada" }, "POST", "/v1/chat/completions", body);
+    return headers.get("x-memprefix-not-composed");
   };
 
   it("has them passed unmodified, and what looks like them in a chat composed", async () => {

@@ -1,9 +1,10 @@
 import { once } from "node:events";
-import { request as send } from "node:http";
+import { type IncomingMessage, request as send } from "node:http";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ApiName } from "../../../src/apis/api/api.js";
 import { APIS } from "../../../src/apis/apis.js";
+import { receivedOf } from "../server/received.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { openAiEngine, sendJson } from "./openai-engine.js";
@@ -118,15 +119,8 @@ describe.each(Object.values(APIS))("a request to $path", ({ name, path, historyF
   const post = async (body: string | Buffer, of = `u${++users}`) => {
     const outgoing = send(`${app.base}/users/${of}/v1/${path}`, { method: "POST", agent: false });
     outgoing.end(body);
-    const [incoming] = await once(outgoing, "response");
-    const chunks: Buffer[] = [];
-    let isWhole = true;
-    try {
-      for await (const chunk of incoming) chunks.push(chunk);
-    } catch {
-      isWhole = false;
-    }
-    return { status: incoming.statusCode as number, headers: incoming.headers, bytes: Buffer.concat(chunks), isWhole };
+    const [answer] = (await once(outgoing, "response")) as [IncomingMessage];
+    return { status: answer.statusCode, headers: answer.headers, ...(await receivedOf(answer)) };
   };
   const answer = (body: string, headers: Record<string, string> = { "content-type": "application/json" }) =>
     engine.behave((_request, response) => void response.writeHead(200, headers).end(body));
@@ -248,11 +242,11 @@ describe.each(Object.values(APIS))("a request to $path", ({ name, path, historyF
   });
 });
 
-describe("the usage of a streamed chat completion", () => {
+describe("a chat, or a route that the engine lacks", () => {
   const engine = openAiEngine();
   const app = servedApp({ upstream: engine });
 
-  it("is requested where the client did not, and its event alone is left out", async () => {
+  it("has its usage requested where the client did not, and that event alone is left out", async () => {
     const events = [
       'data: {"choices":[{"index":0,"delta":{"content":"a"}}],"usage":null}\n\n',
       'data: {"choices":[],"usage":{"prompt_tokens":9,"n":1.0}}\n\n',
@@ -270,13 +264,8 @@ describe("the usage of a streamed chat completion", () => {
     expect((await app.send("POST", "/v1/chat/completions", own)).text).toBe(events.join(""));
     expect(engine.requests[1]?.raw).toBe(own);
   });
-});
 
-describe("a route that the engine lacks", () => {
-  const engine = openAiEngine();
-  const app = servedApp({ upstream: engine });
-
-  it("is answered by the engine", async () => {
+  it("is answered by the engine where that lacks the route", async () => {
     engine.behave((_request, response) => sendJson(response, 404, { detail: "Not Found" }));
     for (const path of ["messages", "responses", "messages/count_tokens"]) {
       const body = {

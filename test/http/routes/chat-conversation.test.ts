@@ -1,5 +1,6 @@
 import type OpenAI from "openai";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { sendWith } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { clientOf } from "./chat-client.js";
@@ -98,12 +99,10 @@ describe("who is asking", () => {
     [{}, { user: "fallback" }, "fallback", null],
     [{}, { user: "fallback", memprefix: null }, "fallback", null],
   ])("is named by %j and %j", async (headers, more, userId, agentId) => {
-    const response = await fetch(`${app.base}/v1/chat/completions?api-version=7`, {
-      method: "POST",
-      headers: { connection: "close", "content-type": "application/json", authorization: "Bearer mine", ...headers },
-      body: JSON.stringify({ messages: [{ role: "user", content: "Who am I?" }], ...more }),
-    });
-    expect(response.status).toBe(200);
+    const body = { messages: [{ role: "user", content: "Who am I?" }], ...more };
+    const named = { authorization: "Bearer mine", ...headers };
+    const { status } = await sendWith(app, named, "POST", "/v1/chat/completions?api-version=7", body);
+    expect(status).toBe(200);
     expect(source.queries.at(-1)).toMatchObject({ scope: { userId, agentId }, query: "Who am I?" });
     expect(engine.requests[0]).toMatchObject({
       url: "/v1/chat/completions?api-version=7",

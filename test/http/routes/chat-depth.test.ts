@@ -42,6 +42,8 @@ describe("adaptive depth, configured", () => {
     environment: { MEMPREFIX_ADAPTIVE_DEPTH: '{"firstBlocks":3,"timeLimitMs":60000}' },
   });
 
+  const tries = () => engine.requests.filter(isTry).length;
+
   it("gives more memories until the engine is sure, each prompt a prefix hit on the one before", async () => {
     engine.firstTokens.push(UNSURE, SURE);
     const { answer, depth, headers } = await complete(app, { request_id: "r1" }, { temperature: 0.2, max_tokens: 50 });
@@ -139,17 +141,8 @@ describe("adaptive depth, configured", () => {
     expect((await complete(app, {}, { tools: [tool], tool_choice: "required" })).depth).toContain("fixed_start");
     expect(engine.requests.map(isTry)).toEqual([false, false, false]);
   });
-});
 
-describe("adaptive depth, where the engine does not play along", () => {
-  const engine = openAiEngine();
-  const app = servedApp({
-    upstream: engine,
-    environment: { MEMPREFIX_ADAPTIVE_DEPTH: '{"firstBlocks":3,"timeLimitMs":60000}' },
-  });
-  const tries = () => engine.requests.filter(isTry).length;
-
-  it("one that gives no log probabilities gets all memories at once, says so once, and is not asked again", async () => {
+  it("an engine that gives no log probabilities gets all memories at once, says so once, and is not asked again", async () => {
     const first = await complete(app);
     expect(first.depth).toContain("given=12, retrieved=12, outcome=unavailable");
     expect(first.headers.get("x-memprefix-warnings")).toBe("depth_unavailable");
@@ -162,7 +155,7 @@ describe("adaptive depth, where the engine does not play along", () => {
     expect((await complete(app, {}, { model: "stub-2" })).depth).toContain("given=3, retrieved=12, outcome=sure");
   });
 
-  it("one that lists fewer tokens is asked for fewer from then on", async () => {
+  it("an engine that lists fewer tokens is asked for fewer from then on", async () => {
     engine.behave(({ body }, response, usage) => {
       if (Number(body["top_logprobs"]) > 5) sendJson(response, 400, { error: { message: "top_logprobs: at most 5" } });
       else sendJson(response, 200, wholeAnswer("Two.", usage, {}, { logprobs: likeliest(SURE) }));
@@ -172,7 +165,7 @@ describe("adaptive depth, where the engine does not play along", () => {
     expect(engine.requests.map(({ body }) => body["top_logprobs"])).toEqual([20, 5, undefined, 5, undefined]);
   });
 
-  it("one that refuses them is not asked again", async () => {
+  it("an engine that refuses them is not asked again", async () => {
     engine.behave(({ body }, response, usage) => {
       if (body.logprobs) sendJson(response, 400, { error: { message: "'logprobs' is not supported with this model" } });
       else sendJson(response, 200, wholeAnswer("Two.", usage));
@@ -185,7 +178,7 @@ describe("adaptive depth, where the engine does not play along", () => {
   });
 
   it.each(["fails", "breaks off", "answers no JSON", "thinks first"])(
-    "one that %s at tries answers the prompt all the same, and is left alone after three of them",
+    "an engine that %s at tries answers the prompt all the same, and is left alone after three of them",
     async (how) => {
       engine.behave((request, response, usage) => {
         if (!isTry(request)) return sendJson(response, 200, wholeAnswer("Two.", usage));

@@ -2,6 +2,7 @@ import OpenAI from "openai";
 import { describe, expect, it, vi } from "vitest";
 import { indexResult } from "../../../src/http/contracts/user-contract.js";
 import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
+import { sendWith } from "../guards/callers.js";
 import { HeldTimers } from "../server/held-timers.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
@@ -45,14 +46,6 @@ describe("a chat that fails", () => {
       expect(app.faults).toEqual([]);
     },
   );
-
-  it("in an engine that says nothing of use keeps its body", async () => {
-    engine.behave((_request, response) => {
-      response.writeHead(502, { "content-type": "text/html" }).end("<h1>Bad");
-    });
-    const exchange = await app.send("POST", "/v1/chat/completions", { ...ask("Which tea?"), user: "ada" });
-    expect(exchange).toEqual({ status: 502, contentType: "text/html", text: "<h1>Bad" });
-  });
 
   it("takes nothing from another user whose request has the same name", async () => {
     const named = (user_id: string) =>
@@ -99,13 +92,9 @@ describe("a chat that fails", () => {
   ])("to be composed, with %s, goes to the engine as it came", async (_what, messages) => {
     engine.behave((_request, response) => sendJson(response, 200, { fine: true }));
     const body = { model: "stub-1", messages, user: "ada" };
-    const response = await fetch(`${app.base}/v1/chat/completions`, {
-      method: "POST",
-      body: JSON.stringify(body),
-      headers: { connection: "close", "content-type": "application/json" },
-    });
-    expect(await response.json()).toEqual({ fine: true });
-    expect(response.headers.get("x-memprefix-warnings")).toBe("not_composed");
+    const { text, headers } = await sendWith(app, {}, "POST", "/v1/chat/completions", body);
+    expect(JSON.parse(text)).toEqual({ fine: true });
+    expect(headers.get("x-memprefix-warnings")).toBe("not_composed");
     expect(JSON.parse(engine.requests[0]?.raw ?? "")).toEqual(body);
   });
 
@@ -134,13 +123,9 @@ describe("a chat that fails", () => {
     ["{", {}, 400, "body"],
     [`"${"x".repeat(33 * 1024 * 1024)}"`, {}, 413, "body"],
   ])("because memprefix cannot read it (%#) names what is wrong", async (given, headers, status, param) => {
-    const body = typeof given === "string" ? given : JSON.stringify({ ...ask("Which tea?"), ...given });
-    const response = await fetch(`${app.base}/v1/chat/completions`, {
-      method: "POST",
-      body,
-      headers: { connection: "close", "content-type": "application/json", ...headers },
-    });
-    const json: unknown = await response.json();
+    const body = typeof given === "string" ? given : { ...ask("Which tea?"), ...given };
+    const response = await sendWith(app, headers, "POST", "/v1/chat/completions", body);
+    const json: unknown = JSON.parse(response.text);
     expect(openAiProblemSchema.parse(json)).toEqual(json);
     expect(json).toMatchObject({ status, error: { param, code: null, type: "invalid_request_error" } });
     expect(response.status).toBe(status);

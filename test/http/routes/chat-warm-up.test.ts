@@ -34,13 +34,8 @@ function proxied(environment: Readonly<Record<string, string>>, until: { search:
   };
   const app = servedApp({
     source: () => slow,
-    environment: {
-      ...environment,
-      MEMPREFIX_SEARCH_TIMEOUT_MS: "60000",
-      get MEMPREFIX_UPSTREAM_URL() {
-        return engine.url;
-      },
-    },
+    upstream: engine,
+    environment: { ...environment, MEMPREFIX_SEARCH_TIMEOUT_MS: "60000" },
   });
   return { engine, app };
 }

@@ -9,7 +9,6 @@ import {
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
   ENGINE_MODELS,
-  type MemoryId,
   type RequestId,
   type UserId,
 } from "../../../src/core/index.js";
@@ -24,7 +23,9 @@ import { storeIn } from "../../../src/store/sql-store.js";
 import type { Connection } from "../../../src/store/sqlite/connection.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
+import { sendWith } from "../guards/callers.js";
 import { type ShortTimes, type StartedApp, startApp } from "../server/started-app.js";
+import { heldSource } from "./answering-source.js";
 import { openAiEngine } from "./openai-engine.js";
 
 const TEA = "Ada drinks green tea";
@@ -75,12 +76,7 @@ function appOnDatabase(
     log.length = 0;
     faults.length = 0;
   });
-  const send = (path: string, body: unknown) =>
-    fetch(app.base + path, {
-      method: "POST",
-      body: JSON.stringify(body),
-      headers: { connection: "close", "content-type": "application/json" },
-    });
+  const send = (path: string, body: unknown) => sendWith(app, {}, "POST", path, body);
   return {
     engine,
     log,
@@ -88,7 +84,7 @@ function appOnDatabase(
     send,
     chat: (messages: readonly Message[], memprefix: object = {}, own: object = {}) =>
       send("/v1/chat/completions", { model: "stub-1", messages, ...own, memprefix: { user_id: "ada", ...memprefix } }),
-    metrics: async () => (await fetch(`${app.base}/metrics`, { headers: { connection: "close" } })).text(),
+    metrics: async () => (await sendWith(app, {}, "GET", "/metrics")).text,
     get memprefix() {
       return app.memprefix;
     },
@@ -188,7 +184,7 @@ describe.each(AILMENTS)("a chat while the store %s", (_what, reason, make) => {
     expect(answer.headers.get("x-memprefix-warnings")).toBe("not_composed");
     expect(answer.headers.get("x-memprefix-not-composed")).toBe(reason);
     expect(answer.headers.get("x-memprefix-request-id")).toBeNull();
-    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: "Indeed." } }] });
+    expect(JSON.parse(answer.text)).toMatchObject({ choices: [{ message: { content: "Indeed." } }] });
     expect(JSON.parse(engine.requests[1]?.raw ?? "")).toEqual({
       model: "stub-1",
       messages: second,
@@ -214,36 +210,20 @@ describe.each(AILMENTS)("a chat while the store %s", (_what, reason, make) => {
 });
 
 describe("a chat whose user's turn does not come", () => {
-  let searches: (() => void)[] = [];
-  const found = [{ id: "m-1" as MemoryId, text: TEA }];
-  /** Searches wait until they are let go, whatever their signal says. */
-  const held: MemorySource = {
-    name: "held",
-    owned: false,
-    search: async () => {
-      await new Promise<void>((go) => searches.push(go));
-      return found;
-    },
-    add: async () => [],
-    delete: async () => false,
-    deleteUser: async () => {},
-    close: async () => {},
-  };
+  const held = heldSource([TEA]);
   const app = appOnDatabase(held, {}, { composeTimeoutMs: 200 });
-  beforeEach(() => {
-    searches = [];
-  });
+  beforeEach(() => void held.queries.splice(0));
 
   it("goes on as it came after a while, and what nobody waits for is not composed", async () => {
     const slow = app.send("/compose", { user_id: "ada", query: "Which tea?" });
-    await vi.waitFor(() => expect(searches).toHaveLength(1));
+    await vi.waitFor(() => expect(held.queries).toHaveLength(1));
     const answer = await app.chat([question("And then?")]);
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-memprefix-not-composed")).toBe("timeout");
     expect(app.engine.requests.map(({ body }) => body.messages)).toEqual([[question("And then?")]]);
     const other = app.chat([question("Which tea?")], { user_id: "bo", memories });
     expect((await other).headers.get("x-memprefix-not-composed")).toBeNull();
-    for (const go of searches) go();
+    held.letGo();
     expect((await slow).status).toBe(200);
     await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
     expect((await app.memprefix.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(1);
@@ -253,7 +233,7 @@ describe("a chat whose user's turn does not come", () => {
   it("because its own search hangs goes on as it came, too", async () => {
     const answer = await app.chat([question("Which tea?")]);
     expect(answer.headers.get("x-memprefix-not-composed")).toBe("timeout");
-    for (const go of searches) go();
+    held.letGo();
     await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
     expect((await app.memprefix.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(0);
     expect(app.faults).toEqual([]);
@@ -266,9 +246,7 @@ describe("a chat whose user's turn does not come", () => {
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-memprefix-not-composed")).toBe("user_queue");
     expect((await app.send("/compose", { user_id: "ada", query: "Which tea?" })).status).toBe(429);
-    const pump = setInterval(() => {
-      for (const go of searches.splice(0)) go();
-    }, 5);
+    const pump = setInterval(held.letGo, 5);
     expect((await Promise.all(slow)).map(({ status }) => status)).toEqual([200, 200]);
     clearInterval(pump);
   });
@@ -288,7 +266,7 @@ describe("a chat whose answer has come", () => {
     const answer = await app.chat([question("Which tea?")], { memories }, { stream });
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-memprefix-request-id")).toBe("generated-1");
-    const text = await answer.text();
+    const { text } = answer;
     expect(text).toContain("Indeed.");
     if (stream) expect(text).toMatch(/\[DONE\]\n\n$/);
     await vi.waitFor(() => expect(app.faults).toHaveLength(1));
@@ -327,17 +305,13 @@ describe("API keys that cannot be read", () => {
     const { id, key, secretDigest } = newApiKey();
     const added = { id, tenant: "acme", secretDigest, label: null, createdAt: 1 };
     await app.keys.add(added, "secret");
-    const chat = () =>
-      fetch(`${app.base}/v1/chat/completions`, {
-        method: "POST",
-        body: JSON.stringify({ messages: [question("Which tea?")], user: "ada" }),
-        headers: { connection: "close", "content-type": "application/json", "x-api-key": key },
-      });
+    const body = { messages: [question("Which tea?")], user: "ada" };
+    const chat = () => sendWith(app, { "x-api-key": key }, "POST", "/v1/chat/completions", body);
     expect((await chat()).status).toBe(200);
     damageKeys();
     const refused = await chat();
     expect(refused.status).toBe(503);
-    expect(await refused.json()).toMatchObject({ error: { type: "server_error" } });
+    expect(JSON.parse(refused.text)).toMatchObject({ error: { type: "server_error" } });
     expect(app.engine.requests).toHaveLength(1);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { countO200k } from "../../../src/cli/o200k.js";
+import { composeBody } from "../../../src/http/contracts/compose-contract.js";
 import { recordedMemories } from "../../memory/recorded-memories.js";
-import { ABSENT_AS_NULL } from "../contracts/absent-as-null.js";
 import { servedApp } from "../server/served-app.js";
 
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
@@ -75,11 +75,10 @@ describe("POST /compose without a conversation", () => {
   });
 
   it("takes null for absent in every field that may be absent", async () => {
-    const answer = await app.compose({
-      user_id: "ada",
-      ...ABSENT_AS_NULL,
-      query: "Tea?",
-    });
+    const fields = Object.keys(composeBody.shape).filter((name) => name !== "user_id" && name !== "query");
+    const nulls = Object.fromEntries(fields.map((name) => [name, null]));
+    const answer = await app.compose({ ...nulls, user_id: "ada", query: "Tea?" });
+    expect(fields).toContain("memory_budget_ratio");
     expect(answer.messages).toEqual([{ role: "user", content: "Tea?" }]);
   });
 

@@ -36,11 +36,7 @@ describe("users over HTTP", () => {
         return found({ [`m-${query}`]: `About ${query}.` });
       });
     },
-    environment: {
-      get MEMPREFIX_UPSTREAM_URL() {
-        return engine.url;
-      },
-    },
+    upstream: engine,
   });
   const ask = (user: string, query: string) => app.compose({ user_id: user, query, request_id: `${user}-${query}` });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { composeBody, readCompose } from "../../../src/http/contracts/compose-contract.js";
+import { sendWith } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import {
@@ -49,12 +50,10 @@ describe("the proxy before an engine that lists its context", () => {
 
   const ask = async (content: string, more: object = {}, headers: Record<string, string> = {}) => {
     const before = engine.requests.length;
-    const response = await fetch(`${app.base}/v1/chat/completions`, {
-      method: "POST",
-      headers: { connection: "close", "content-type": "application/json", "x-memprefix-user": "ada", ...headers },
-      body: JSON.stringify({ model: "stub-1", messages: [{ role: "user", content }], ...more }),
-    });
-    const { usage } = JSON.parse(await response.text()) as { usage?: { prompt_tokens: number } };
+    const body = { model: "stub-1", messages: [{ role: "user", content }], ...more };
+    const named = { "x-memprefix-user": "ada", ...headers };
+    const response = await sendWith(app, named, "POST", "/v1/chat/completions", body);
+    const { usage } = JSON.parse(response.text) as { usage?: { prompt_tokens: number } };
     return {
       status: response.status,
       warnings: response.headers.get("x-memprefix-warnings"),
@@ -175,17 +174,10 @@ describe("the proxy with MEMPREFIX_MAX_PROMPT_TOKENS", () => {
   const app = servedApp({ source: () => source, upstream: engine, environment });
 
   const ask = async (messages: readonly object[], more: object = {}, user = "ada") => {
-    const response = await fetch(`${app.base}/v1/chat/completions`, {
-      method: "POST",
-      headers: {
-        connection: "close",
-        "content-type": "application/json",
-        authorization: `Bearer ${environment.MEMPREFIX_API_KEY}`,
-        "x-memprefix-user": user,
-      },
-      body: JSON.stringify({ model: "stub-1", messages, ...more }),
-    });
-    return { text: await response.text(), notComposed: response.headers.get("x-memprefix-not-composed") };
+    const named = { authorization: `Bearer ${environment.MEMPREFIX_API_KEY}`, "x-memprefix-user": user };
+    const body = { model: "stub-1", messages, ...more };
+    const { text, headers } = await sendWith(app, named, "POST", "/v1/chat/completions", body);
+    return { text, notComposed: headers.get("x-memprefix-not-composed") };
   };
 
   it.each([1.3, 2.5, 0.8])("keeps to it by the count of an engine with %f times our tokens", async (ratio) => {

@@ -75,21 +75,3 @@ describe("GET /requests/{request_id}/explain", () => {
     expect(app.faults).toEqual([]);
   });
 });
-
-describe("explaining beside another process", () => {
-  const app = servedApp();
-
-  it("knows what was composed there", async () => {
-    const { assemble } = await import("../../../src/cli/assemble.js");
-    const { readSettings } = await import("../../../src/cli/settings.js");
-    const { readComposeOptions } = await import("../../../src/service/compose/compose-request.js");
-    await app.compose({ user_id: "ada", request_id: "r1", query: "Well?", memories: [tea] });
-    const other = assemble(readSettings({ MEMPREFIX_DATA_DIR: app.dataDir, MEMPREFIX_SOURCE: "none" }), null);
-    const options = { userId: "ada", requestId: "r2", query: "Well?", memories: [tea, key] };
-    await other.compose(readComposeOptions(options));
-    await other.close();
-    const { text, status } = await app.send("GET", "/requests/r2/explain?user_id=ada");
-    expect(status).toBe(200);
-    expect(JSON.parse(text)).toMatchObject({ continued: { request_id: "r1" } });
-  });
-});

@@ -1,8 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { servedApp } from "../server/served-app.js";
-import { answeringSource } from "./answering-source.js";
-import { ask, clientOf } from "./chat-client.js";
-import { openAiEngine } from "./openai-engine.js";
 
 const TURNS = 40;
 const WINDOW = 6;
@@ -98,29 +95,5 @@ describe("a client that cuts its history", () => {
       const body = { user_id: "bob", conversation_id: "whole", messages: whole, memories: facts(turn) };
       expect(extended[turn]?.messages).toEqual((await app.compose(body)).messages);
     }
-  });
-});
-
-describe("x-memprefix-history: extended", () => {
-  const engine = openAiEngine();
-  const source = answeringSource(["Ada drinks tea."]);
-  const app = servedApp({ source: () => source, upstream: engine });
-
-  it("puts the chats of a windowed client behind what it cut", async () => {
-    const client = clientOf(app, {
-      "x-memprefix-user": "ada",
-      "x-memprefix-conversation": "c",
-      "x-memprefix-history": "extended",
-    });
-    for (const { messages } of windows(8))
-      await client.chat.completions.create({ ...ask(""), messages: messages as never });
-    const sent = engine.requests.map(({ body }) => body.messages as readonly object[]);
-    const isContinued = sent
-      .slice(1)
-      .map((messages, at) =>
-        (sent[at] ?? []).every((message, n) => JSON.stringify(messages[n]) === JSON.stringify(message)),
-      );
-    expect(isContinued.filter(Boolean).length).toBeGreaterThan(5);
-    expect(Math.max(...sent.map(({ length }) => length))).toBeGreaterThan(WINDOW + 1);
   });
 });

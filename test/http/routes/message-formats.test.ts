@@ -1,13 +1,9 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { readSettings } from "../../../src/cli/settings.js";
 import { type AgentEngine, agentEngine } from "../../clients/agent-engine.js";
 import { answerTo, lookUp } from "../../clients/agent-model.js";
 import { answeringSource } from "../routes/answering-source.js";
-import { type StartedApp, startApp } from "../server/started-app.js";
+import { servedApp } from "../server/served-app.js";
 
 type Message = Readonly<Record<string, unknown>>;
 
@@ -18,24 +14,11 @@ const composed = z.looseObject({
 });
 type Composed = z.output<typeof composed>;
 
-const dataDir = mkdtempSync(join(tmpdir(), "memprefix-formats-"));
-let app: StartedApp;
-beforeAll(async () => {
-  const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none" });
-  app = await startApp(settings, answeringSource([]), { log: [], faults: [] });
-});
-afterAll(async () => {
-  await app.close();
-  rmSync(dataDir, { recursive: true });
-});
+const app = servedApp({ source: () => answeringSource([]) });
 
 async function post(body: object): Promise<{ readonly status: number; readonly answer: unknown }> {
-  const response = await fetch(`${app.base}/compose`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ user_id: "ana", ...body }),
-  });
-  return { status: response.status, answer: await response.json() };
+  const { status, text } = await app.send("POST", "/compose", { user_id: "ana", ...body });
+  return { status, answer: JSON.parse(text) };
 }
 
 async function compose(body: object): Promise<Composed> {

@@ -1,6 +1,7 @@
 import OpenAI from "openai";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readSettings } from "../../../src/cli/settings.js";
+import { sendWith } from "../guards/callers.js";
 import { type StartedApp, servedApp, startApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { openAiEngine } from "./openai-engine.js";
@@ -49,7 +50,7 @@ describe("a client that continues a response after a restart", () => {
     const first = await ask(app.base, "Which tea?", 1);
     const second = await ask(app.base, "Which city?", 2, continuing(first));
     const base = await restarted();
-    await ask(base, "And then?", 2, continuing(second));
+    const third = await ask(base, "And then?", 2, continuing(second));
     await ask(base, "Or rather?", 2, continuing(first));
     const [, , newest, branch] = received();
     expect([newest?.previous_response_id, branch?.previous_response_id]).toEqual([second, first]);
@@ -58,6 +59,10 @@ describe("a client that continues a response after a restart", () => {
     expect(factsIn(branch)).toEqual([FACTS[1]]);
     await ask(base, "What was said?", 2, continuing(second), "eve");
     expect(factsIn(received().at(-1))).toEqual(FACTS);
+    const holding = `/users/ada/memories/${encodeURIComponent(`m-${FACTS[1]}`)}`;
+    const { text } = await sendWith({ base }, {}, "DELETE", holding);
+    expect(JSON.parse(text)).toMatchObject({ responses: expect.arrayContaining([second, third]) });
+    expect(columnsHolding(app.database, second)).toEqual([]);
     expect(app.faults).toEqual([]);
   });
 
@@ -66,16 +71,6 @@ describe("a client that continues a response after a restart", () => {
     await ask(app.base, "Which tea?", 1, inConversation);
     await ask(await restarted(), "Which city?", 2, inConversation);
     expect(received().map(factsIn)).toEqual([[FACTS[0]], [FACTS[1]]]);
-  });
-
-  it("is told by the next process which responses hold a memory", async () => {
-    const first = await ask(app.base, "Which tea?", 1);
-    const base = await restarted();
-    const second = await ask(base, "And then?", 1, continuing(first));
-    const path = `/users/ada/memories/${encodeURIComponent(`m-${FACTS[0]}`)}`;
-    const answer = await fetch(`${base}${path}`, { method: "DELETE", headers: { connection: "close" } });
-    expect(await answer.json()).toMatchObject({ responses: [first, second] });
-    expect(columnsHolding(app.database, first)).toEqual([]);
   });
 
   it("has no answer in the files, and no id of a response once the user is forgotten", async () => {

@@ -1,5 +1,6 @@
 import type OpenAI from "openai";
 import { describe, expect, it } from "vitest";
+import { sendWith } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { clientOf, errorOf, observedBy } from "./chat-client.js";
@@ -127,13 +128,8 @@ describe("OpenAI's own client, by the Responses API", () => {
     ];
     for (const input of [endsWithAnswer, [], { no: "list" }, 7, undefined, [null, 1, { type: 2 }]]) {
       const asked = { model: "stub-1", ...(input === undefined ? {} : { input }) };
-      const answer = await fetch(`${app.base}/v1/responses`, {
-        method: "POST",
-        headers: { "content-type": "application/json", "x-memprefix-user": "ada", connection: "close" },
-        body: JSON.stringify(asked),
-      });
-      await answer.arrayBuffer();
-      expect(answer.headers.get("x-memprefix-not-composed")).toBe("messages");
+      const { headers } = await sendWith(app, { "x-memprefix-user": "ada" }, "POST", "/v1/responses", asked);
+      expect(headers.get("x-memprefix-not-composed")).toBe("messages");
       expect(JSON.parse(engine.requests.at(-1)?.raw ?? "")).toEqual(asked);
     }
     expect(app.faults).toEqual([]);

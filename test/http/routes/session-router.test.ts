@@ -81,20 +81,28 @@ describe("the session's key of xAI", () => {
   });
 });
 
-describe("the session's key for llm-d's router", () => {
+describe.each([
+  ["llm-d", "vllm", "x-session-token", "headers"],
+  ["openai", "openai", "prompt_cache_key", "body"],
+] as const)("the session's key for %s", (router, family, name, place) => {
   const engine = openAiEngine();
-  const app = servedApp({ upstream: engine, environment: { MEMPREFIX_ROUTER: "llm-d" } });
+  const app = servedApp({
+    upstream: engine,
+    environment: { MEMPREFIX_ROUTER: router, MEMPREFIX_ENGINE_FAMILY: family },
+  });
+  const keyOf = async (conversation: string, own: Record<string, string> = {}) => {
+    const [headers, fields] = place === "headers" ? [own, {}] : [{}, own];
+    const named = { "x-memprefix-user": "ada", "x-memprefix-conversation": conversation, ...headers };
+    await clientOf(app, named).chat.completions.create({ ...ask("Which tea?"), ...fields });
+    return engine.requests.at(-1)?.[place][name];
+  };
 
-  it("is a conversation's, and a token that the client sends back stays", async () => {
-    const tokenOf = async (headers: Record<string, string>) => {
-      const trip = { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" };
-      await clientOf(app, { ...trip, ...headers }).chat.completions.create(ask("Which tea?"));
-      return engine.requests.at(-1)?.headers["x-session-token"];
-    };
-    const key = await tokenOf({});
-    expect(key).toMatch(KEY);
-    expect(await tokenOf({})).toBe(key);
-    expect(await tokenOf({ "x-session-token": "cG9kLTE=" })).toBe("cG9kLTE=");
+  it("is one per conversation, and the client's where it has one", async () => {
+    const trip = await keyOf("trip");
+    expect(trip).toMatch(KEY);
+    expect(await keyOf("trip")).toBe(trip);
+    expect(await keyOf("work")).not.toBe(trip);
+    expect(await keyOf("trip", { [name]: "cG9kLTE=" })).toBe("cG9kLTE=");
   });
 });
 
@@ -111,25 +119,5 @@ describe("the session's key for SGLang's gateway", () => {
     expect(request?.headers["x-smg-routing-key"]).toMatch(KEY);
     expect(JSON.parse(request?.raw ?? "{}")).toMatchObject({ cache_salt: expect.any(String) });
     expect(JSON.parse(request?.raw ?? "{}")).not.toHaveProperty("rid");
-  });
-});
-
-describe("the session's key as OpenAI's `prompt_cache_key`", () => {
-  const engine = openAiEngine();
-  const app = servedApp({
-    upstream: engine,
-    environment: { MEMPREFIX_ROUTER: "openai", MEMPREFIX_ENGINE_FAMILY: "openai" },
-  });
-
-  it("is one per conversation, and the client's where it has one", async () => {
-    const keyOf = async (conversation: string, fields: object = {}) => {
-      const headers = { "x-memprefix-user": "ada", "x-memprefix-conversation": conversation };
-      await clientOf(app, headers).chat.completions.create({ ...ask("Which tea?"), ...fields });
-      return (JSON.parse(engine.requests.at(-1)?.raw ?? "{}") as { prompt_cache_key?: string }).prompt_cache_key;
-    };
-    const trip = await keyOf("trip");
-    expect(await keyOf("trip")).toBe(trip);
-    expect(await keyOf("work")).not.toBe(trip);
-    expect(await keyOf("trip", { prompt_cache_key: "mine" })).toBe("mine");
   });
 });

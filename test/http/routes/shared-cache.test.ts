@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../../src/core/index.js";
-import { callerOf } from "../guards/callers.js";
+import { callerOf, sendWith } from "../guards/callers.js";
 import { type ServedApp, servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { openAiEngine } from "./openai-engine.js";
@@ -34,13 +34,11 @@ describe("users whose conversations do not fit into the engine's cache together"
         source.found = found(turn);
         const history = histories[at] as ChatMessage[];
         history.push({ role: "user", content: `What about day ${turn}, ${user}?` });
-        const response = await fetch(`${app.base}/v1/chat/completions`, {
-          method: "POST",
-          headers: { "content-type": "application/json", "x-memprefix-conversation": "trip", ...headersOf(user) },
-          body: JSON.stringify({ model: "stub-1", messages: history, memprefix: { retention } }),
-        });
+        const named = { "x-memprefix-conversation": "trip", ...headersOf(user) };
+        const body = { model: "stub-1", messages: history, memprefix: { retention } };
+        const response = await sendWith(app, named, "POST", "/v1/chat/completions", body);
         expect(response.status).toBe(200);
-        const { usage } = (await response.json()) as {
+        const { usage } = JSON.parse(response.text) as {
           usage: { prompt_tokens: number; prompt_tokens_details: { cached_tokens: number } };
         };
         history.push({ role: "assistant", content: "Indeed." });
@@ -88,19 +86,15 @@ describe("users whose conversations do not fit into the engine's cache together"
   });
 
   it("find the instructions cached that others of them have sent, behind the same tools, by the same model", async () => {
-    const { key } = callerOf(app, "of newcomers");
+    const { send } = callerOf(app, "of newcomers");
     const system = { role: "system", content: "Answer in one sentence, from what you remember. ".repeat(9) };
     const tool = { type: "function", function: { name: "search", parameters: { type: "object" } } };
     const first = async (user: string, body: object = {}) => {
       const messages = [system, { role: "user", content: `What about ${user}?` }];
-      const response = await fetch(`${app.base}/v1/chat/completions`, {
-        method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${key}`, ...byName(user) },
-        body: JSON.stringify({ model: "stub-1", messages, ...body }),
-      });
-      expect(response.status).toBe(200);
-      await response.text();
-      return Number(response.headers.get("x-memprefix-expected-cached-tokens"));
+      const chat = { model: "stub-1", messages, ...body };
+      const { status, headers } = await send("POST", "/v1/chat/completions", chat, byName(user));
+      expect(status).toBe(200);
+      return Number(headers.get("x-memprefix-expected-cached-tokens"));
     };
     source.found = [];
     expect([await first("one"), await first("two")]).toEqual([0, 0]);

@@ -78,3 +78,12 @@ export function filesHolding(file: string, text: string): string[] {
     (path) => existsSync(path) && readFileSync(path).includes(text),
   );
 }
+
+/** The parts of rows' texts that match. */
+export function textsMatching(file: string, pattern: RegExp): readonly string[] {
+  const values = [...storedRows(file).values()].flat().flatMap((row) => Object.values(row));
+  const found = values.flatMap(
+    (value) => pattern.exec(Buffer.isBuffer(value) ? value.toString("latin1") : String(value)) ?? [],
+  );
+  return [...new Set(found)].toSorted();
+}

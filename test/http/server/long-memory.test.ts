@@ -30,18 +30,3 @@ describe("a memory that is too long for a prompt", () => {
     expect(next.blocks.map(({ placement }) => placement)).toEqual(["earlier_turn", "earlier_turn"]);
   });
 });
-
-describe("a memory of one word with a million letters", () => {
-  const app = servedApp();
-
-  it("is answered like any other", async () => {
-    const word = "w".repeat(1_000_000);
-    const { warnings, plan } = await app.compose({
-      user_id: "ada",
-      query: "Where?",
-      memories: [{ id: "word", memory: word }],
-    });
-    expect(warnings).toMatchObject([{ code: "memory_cut", memory_ids: ["word"] }]);
-    expect(plan.total_tokens).toBeGreaterThan(1_000);
-  });
-});

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { sendWith } from "../guards/callers.js";
 import { answeringSource } from "../routes/answering-source.js";
 import { openAiEngine, sendJson, wholeAnswer } from "../routes/openai-engine.js";
 import { problemOf, servedApp } from "../server/served-app.js";
@@ -220,17 +221,11 @@ describe("GET /usage/… of chats with tools", () => {
         const counted = { prompt_tokens: prompt + 3_000, prompt_tokens_details: { cached_tokens: cached } };
         sendJson(response, 200, wholeAnswer("Indeed.", { ...usage, ...counted }));
       });
-      const response = await fetch(`${app.base}/v1/chat/completions`, {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          "x-memprefix-user": "ana",
-          "x-memprefix-conversation": "trip",
-        },
-        body: JSON.stringify({ model: "stub-1", tools, messages: [...messages, ...more] }),
-      });
+      const named = { "x-memprefix-user": "ana", "x-memprefix-conversation": "trip" };
+      const body = { model: "stub-1", tools, messages: [...messages, ...more] };
+      const response = await sendWith(app, named, "POST", "/v1/chat/completions", body);
       expect(response.status).toBe(200);
-      const { usage } = (await response.json()) as { usage: { prompt_tokens: number } };
+      const { usage } = JSON.parse(response.text) as { usage: { prompt_tokens: number } };
       return { ...usage, request_id: response.headers.get("x-memprefix-request-id") ?? "" };
     };
     await chat([], 0);

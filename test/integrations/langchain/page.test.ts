@@ -1,11 +1,9 @@
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type AgentEngine, agentEngine } from "../../clients/agent-engine.js";
 import { ROOT, samplesOf } from "../../docs/pages.js";
+import { standIn } from "../../stand-in.js";
 import { runPageProgram } from "../page-program.js";
 
 describe("the program of docs/langchain.md", () => {
@@ -32,16 +30,9 @@ describe("the program of docs/langchain.md", () => {
 });
 
 describe("the program of docs/langchain.md, with LangGraph's store", () => {
-  let server: Server;
-  afterEach(async () => {
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
-  });
-
   it("prints what the page says", async () => {
     /** Stands in for OpenAI's embeddings, which are paid for: texts are near that are of the same place. */
-    server = createServer(async (incoming, response) => {
+    const server = await standIn(async (incoming, response) => {
       const { input } = JSON.parse(Buffer.concat(await incoming.toArray()).toString()) as { input: string | string[] };
       const data = [input].flat().map((text, index) => {
         const vector = new Float32Array(1_536);
@@ -52,10 +43,8 @@ describe("the program of docs/langchain.md, with LangGraph's store", () => {
       const usage = { prompt_tokens: 1, total_tokens: 1 };
       response.setHeader("content-type", "application/json");
       response.end(JSON.stringify({ object: "list", model: "text-embedding-3-small", data, usage }));
-    }).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-    const environment = { OPENAI_BASE_URL: url, OPENAI_API_KEY: "the engine's" };
+    });
+    const environment = { OPENAI_BASE_URL: `${server}/v1`, OPENAI_API_KEY: "the engine's" };
     const { code, stdout, stderr } = await runPageProgram("docs/langchain.md", environment, undefined, 2);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const page = readFileSync(join(ROOT, "docs/langchain.md"), "utf8");
