@@ -96,10 +96,14 @@ export class EngineLimits {
     this.#askAt = now + APART_MS;
     // No second request while this call is under way.
     this.#lists.set(key, { ...known, askAt: now + RETRY_AFTER_MS });
-    void this.#list(chat.query, headers).then(async (limits) => {
-      const keepsThoughts = limits?.isLlamaCpp ? await this.#keepsThoughts(chat.query, headers) : null;
-      this.#lists.set(key, { ...this.#next(known, limits), keepsThoughts });
-    });
+    // Not awaited, so it must not reject. What fails is asked for again after {@link RETRY_AFTER_MS}.
+    this.#ask(key, known, chat.query, headers).catch(() => {});
+  }
+
+  async #ask(key: string, known: KnownList, query: string, headers: readonly HeaderPair[]): Promise<void> {
+    const limits = ModelLimits.read(await this.#read("models", query, headers));
+    const keepsThoughts = limits?.isLlamaCpp ? await this.#keepsThoughts(query, headers) : null;
+    this.#lists.set(key, { ...this.#next(known, limits), keepsThoughts });
   }
 
   /** Tokens of a chat's tools as JSON, which engines put into the prompt in forms of their own: an estimate. */
@@ -119,11 +123,6 @@ export class EngineLimits {
     if (limits !== null) return { limits, askAt: this.clock() + KNOWN_FOR_MS, failures: 0 };
     const retryMs = Math.min(KNOWN_FOR_MS, RETRY_AFTER_MS * 2 ** failures);
     return { limits: null, askAt: this.clock() + retryMs, failures: Math.min(failures + 1, 16) };
-  }
-
-  /** Null where the engine gives no list. */
-  async #list(query: string, headers: readonly HeaderPair[]): Promise<ModelLimits | null> {
-    return ModelLimits.read(await this.#read("models", query, headers));
   }
 
   /**
@@ -193,7 +192,7 @@ interface KnownLimit {
   readonly until: number;
 }
 
-/** Most (user, model) pairs of one tenant whose limit is remembered, and most models that take no user message after a tool's result. */
+/** Most (user, model) pairs of one tenant whose limit is remembered, and most of its models that take no user message after a tool's result. */
 const MOST_KNOWN = 1_000;
 /** A limit expires: the engine may be restarted with a larger context under the same name. */
 const LIMIT_KNOWN_FOR_MS = 60 * 60 * 1_000;
@@ -202,12 +201,12 @@ const MARGIN = 0.95;
 
 /**
  * Constraints learned from an engine's refusals, so that it refuses a prompt for each of them once. In memory only: after a restart it
- * refuses one more. A token limit is kept per tenant, user and model, for an hour, so an error that one client provoked costs nobody else
- * their memories. The placement after tool results is kept for all: every engine takes memories inside the result.
+ * refuses one more. All are kept per tenant: an error that one tenant's client provoked changes no other tenant's prompts. A token limit is
+ * kept per user and model, for an hour; the placement after tool results per model.
  */
 export class KnownConstraints {
   readonly #limits = new WeakMap<object, LruMap<string, KnownLimit>>();
-  readonly #insideResults = new LruMap<string, true>(MOST_KNOWN);
+  readonly #insideResults = new WeakMap<object, LruMap<string, true>>();
 
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
@@ -216,13 +215,13 @@ export class KnownConstraints {
     const limit = this.#limits.get(of.tenant)?.get(limitKey(of));
     return {
       acceptedTokens: limit !== undefined && limit.until > this.clock() ? limit.tokens : null,
-      inResult: isMistralModel(of.model) || this.#insideResults.get(modelName(of.model)) === true,
+      inResult: isMistralModel(of.model) || this.#insideResults.get(of.tenant)?.get(modelName(of.model)) === true,
     };
   }
 
   /** The engine refused a prompt, and accepted one under these constraints. */
   learn(of: ConstraintsKey, { acceptedTokens, inResult }: PromptConstraints): void {
-    if (inResult) this.#insideResults.set(modelName(of.model), true);
+    if (inResult) keptIn(this.#insideResults, of.tenant, () => new LruMap(MOST_KNOWN)).set(modelName(of.model), true);
     if (acceptedTokens === null) return;
     const limits = keptIn(this.#limits, of.tenant, () => new LruMap(MOST_KNOWN));
     limits.set(limitKey(of), { tokens: acceptedTokens, until: this.clock() + LIMIT_KNOWN_FOR_MS });
