@@ -71,6 +71,9 @@ export interface ComposeCall {
   readonly found?: FoundAhead | undefined;
 }
 
+/** Starts of one request whose user another process deletes each time. */
+const MOST_STARTS = 3;
+
 /** Takes a request from its user's queue to a stored prompt. Called again where the user was deleted meanwhile. */
 export type Drive = (composing: ComposingRequest) => Promise<ComposeAnswer>;
 
@@ -221,15 +224,17 @@ export class PromptComposer {
     return parts.engines[engine ?? parts.defaults.engineFamily].emit(prompt).fields;
   }
 
-  /** Starts again if the user was deleted meanwhile: what was looked up may be theirs. */
+  /** Starts again if the user was deleted meanwhile: what was looked up may be theirs. At most {@link MOST_STARTS} times. */
   async #inTurn(call: ComposeCall, drive: Drive): Promise<ComposeAnswer> {
     const composing = new ComposingRequest(this.#on, call);
-    for (let lookup = call.found?.lookup; ; lookup = undefined) {
+    let lookup = call.found?.lookup;
+    for (let start = 1; ; start++, lookup = undefined) {
       try {
         return (await composing.begin(lookup)) ?? (await drive(composing));
       } catch (error) {
         const isOfDeletedUser = call.request.memories !== null && lookup?.userNumber !== undefined;
-        if (!(error instanceof DeletedMeanwhileError) || isOfDeletedUser) throw error;
+        const isAgain = error instanceof DeletedMeanwhileError && !isOfDeletedUser && start < MOST_STARTS;
+        if (!isAgain) throw error;
       } finally {
         composing.end();
       }
