@@ -49,7 +49,7 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   integrations: {
     rooms: ["client"],
     typesOf: ["core", "service"],
-    files: ["core/prompt/section.ts", "core/prompt/kept-thoughts.ts"],
+    files: ["core/prompt/section.ts"],
   },
   // The page runs in browsers: of the other rooms it has types alone.
   dashboard: { rooms: [], typesOf: ["http"] },

@@ -7,7 +7,7 @@
 import { Template } from "@huggingface/jinja";
 import { describe, expect, it, vi } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
-import { CHAT_TEMPLATES } from "../core/prompt/chat-templates.js";
+import { CHAT_TEMPLATES } from "../engines/adapters/chat-templates.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { MODELS, openAiEngine, sendJson } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";

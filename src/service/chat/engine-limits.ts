@@ -6,9 +6,9 @@ import {
   sectionAtStart,
   type TokenCounter,
 } from "../../core/index.js";
-import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
 import { keptIn } from "../../core/text/collections.js";
 import { record, text } from "../../core/text/json.js";
+import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import { isEventStream, rejoined } from "../../engines/upstream/answer-body.js";
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/engine-errors.js";
