@@ -27,7 +27,7 @@ import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measures.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
-import { sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
+import { isServed, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLosses } from "../usage/losses.js";
 import { plainPrompt, sessionKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
@@ -156,7 +156,7 @@ export class PromptComposer {
     const { jobs, parts } = this.#on;
     const scope = jobs.scopeOf(request.userId, request.agentId);
     const userNumber = await parts.store.begin(scope, parts.now());
-    if (await isAnswered(this.#on, scope, request)) return { found: [] };
+    if (request.requestId !== null && (await isServed(parts.store, scope, request.requestId))) return { found: [] };
     return { ...(await lookUp(this.#on, scope, request, signal)), userNumber };
   }
 
@@ -178,10 +178,9 @@ export class PromptComposer {
     return this.#read(request, async (working) => this.#on.planner.clusterPaths(working, texts));
   }
 
-  async #read<T>({ userId, agentId }: ComposeRequest, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
-    const { jobs, scopes } = this.#on;
+  async #read<T>(scope: ComposeRequest, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
     try {
-      return await jobs.run(userId, () => scopes.use(jobs.scopeOf(userId, agentId), read));
+      return await this.#on.jobs.inScope(scope, read);
     } catch (error) {
       if (error instanceof StoreUnavailableError) return null;
       throw error;
@@ -344,12 +343,6 @@ export class ComposingRequest {
   #rejectAbandoned(): void {
     if (this.call.signal?.aborted) throw new AbandonedRequestError();
   }
-}
-
-/** Whether a request of this id is stored. */
-async function isAnswered({ parts }: ComposerParts, scope: Scope, { requestId }: ComposeRequest): Promise<boolean> {
-  const scopeId = requestId === null ? null : await parts.store.find(scope);
-  return requestId !== null && scopeId !== null && (await parts.store.findServed(scopeId, requestId)) !== null;
 }
 
 async function lookUp(
