@@ -385,10 +385,6 @@ function get(upstream: Upstream, path: string): Promise<Received> {
 async function received(upstream: Upstream, call: Parameters<Upstream["send"]>[0]): Promise<Received> {
   const began = performance.now();
   const { status, body } = await upstream.send(call, new AbortController().signal);
-  const whole = await wholeOf(body, upstream.name, MOST_BYTES);
-  return {
-    status,
-    text: whole.toString("utf8"),
-    ms: performance.now() - began,
-  };
+  const text = await wholeOf(body, upstream.name, MOST_BYTES);
+  return { status, text, ms: performance.now() - began };
 }

@@ -2,7 +2,7 @@ import type { AgentId, Scope } from "../core/text/ids.js";
 import { unstorable } from "../core/text/memory-text.js";
 import type { Mem0Item } from "./mem0-answer.js";
 import { breaks, storeConditions, withLists } from "./mem0-conditions.js";
-import { type MemoryQuery, MemorySourceError, type NewMemory, type SearchOptions } from "./memory-source.js";
+import { MemorySourceError, type NewMemory, type SearchOptions } from "./memory-source.js";
 
 /** Whose memories, under the names that Mem0 knows them by (see `mem0-identity.ts`). */
 export interface Mem0Scope {
@@ -163,16 +163,6 @@ export function sharedScope(source: string, scope: Scope): Mem0Scope {
     userId: sharedUserName(source, scope),
     agentId: scope.agentId === null ? null : unambiguous(source, "agent", scope.agentId),
   };
-}
-
-/** What a search is for, in the embedded store. */
-export function embeddedSearch({ scope, options }: Pick<MemoryQuery, "scope" | "options">): Mem0Search {
-  return { ...embeddedScope(scope), ...options };
-}
-
-/** What a search is for, in a Mem0 that memprefix does not own. Throws like {@link sharedUserName}. */
-export function sharedSearch(source: string, { scope, options }: Pick<MemoryQuery, "scope" | "options">): Mem0Search {
-  return { ...sharedScope(source, scope), ...options };
 }
 
 /** Trimmed by Python or by JavaScript: their ideas of white space differ in the control characters. */

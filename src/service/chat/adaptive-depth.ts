@@ -250,8 +250,8 @@ export class AdaptiveDepth {
     return inClientSpan("memprefix.depth_probe", {}, async (span) => {
       const answer = await this.parts.upstream.send(call, signal);
       span.setAttribute("http.response.status_code", answer.status);
-      const whole = await wholeOf(answer.body, this.parts.upstream.name, MAX_ANSWER_BYTES);
-      return { status: answer.status, text: whole.toString("utf8") };
+      const text = await wholeOf(answer.body, this.parts.upstream.name, MAX_ANSWER_BYTES);
+      return { status: answer.status, text };
     });
   }
 }

@@ -10,7 +10,7 @@ import { keptIn } from "../../core/text/collections.js";
 import { record, text } from "../../core/text/json.js";
 import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
-import { isEventStream, rejoined } from "../../engines/upstream/answer-body.js";
+import { bufferBody, isEventStream, rejoined } from "../../engines/upstream/answer-body.js";
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/engine-errors.js";
 import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
@@ -281,22 +281,6 @@ function limitKey(of: ConstraintsKey): string {
   return JSON.stringify([of.userId, modelName(of.model)]);
 }
 
-/** Buffers a body of up to `maxBytes`: gives its text, null where it is longer, and the body to be read again. */
-export async function bufferBody(
-  body: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-): Promise<{ readonly whole: string | null; readonly body: AsyncIterable<Uint8Array> }> {
-  const iterator = body[Symbol.asyncIterator]();
-  const held: Uint8Array[] = [];
-  let length = 0;
-  for (let read = await iterator.next(); !read.done; read = await iterator.next()) {
-    held.push(read.value);
-    length += read.value.length;
-    if (length > maxBytes) return { whole: null, body: rejoined(held, iterator) };
-  }
-  return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
-}
-
 /** Bytes of an error that are buffered. */
 const MAX_ERROR_BYTES = 256 * 1024;
 /** Status with which an error inside a stream is read: it has none of its own. */
@@ -368,17 +352,14 @@ export class RefusedModels {
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
 
-  /**
-   * @param tenant whose request it is: the same object for all of one tenant's
-   * @param asked the client's body
-   */
-  has(tenant: object, asked: Readonly<Record<string, unknown>>): boolean {
-    return this.clock() < (this.#until.get(tenant)?.get(modelName(asked["model"])) ?? Number.NEGATIVE_INFINITY);
+  /** @param tenant whose request it is: the same object for all of one tenant's */
+  has(tenant: object, model: string): boolean {
+    return this.clock() < (this.#until.get(tenant)?.get(model) ?? Number.NEGATIVE_INFINITY);
   }
 
-  add(tenant: object, asked: Readonly<Record<string, unknown>>): void {
+  add(tenant: object, model: string): void {
     const models = keptIn(this.#until, tenant, () => new LruMap(MAX_MODELS));
-    models.set(modelName(asked["model"]), this.clock() + ASK_AGAIN_AFTER_MS);
+    models.set(model, this.clock() + ASK_AGAIN_AFTER_MS);
   }
 }
 

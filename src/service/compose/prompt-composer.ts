@@ -42,7 +42,6 @@ import {
 } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";
 import {
-  type LookupParts,
   lookUpMemories,
   type MemoryLookup,
   NOTHING_CHECKED,
@@ -107,7 +106,6 @@ export interface ComposerParts {
 /** What composing works with. */
 interface ComposingParts extends ComposerParts {
   readonly planner: PromptPlanner;
-  readonly retrieval: LookupParts;
   readonly checks: SourceChecks;
 }
 
@@ -116,12 +114,11 @@ export class PromptComposer {
   readonly #on: ComposingParts;
 
   constructor(on: ComposerParts) {
-    const { source, defaults, now } = on.parts;
+    const { source, defaults } = on.parts;
     this.#on = {
       ...on,
       planner: new PromptPlanner(on.parts, on.tenant, on.law, new PromptLimits(on.parts, on.ratios), on.routing),
-      retrieval: { source, now, defaults },
-      checks: new SourceChecks(source, on.parts.defaults.search?.filters),
+      checks: new SourceChecks(source, defaults.search?.filters),
     };
   }
 
@@ -283,7 +280,7 @@ export class ComposingRequest {
     const { request, signal, found } = this.call;
     const looking = this.#lookup ?? lookUp(this.on, this.#scope, request, signal);
     const [searched, check] = await Promise.all([looking, this.#check()]);
-    const { lookup, gone } = withCheck(this.on.retrieval, request, searched, check);
+    const { lookup, gone } = withCheck(this.on.parts, request, searched, check);
     // Also in a dry run: what the source has deleted is to be nowhere. What was looked up is sent without them.
     if (gone.length > 0) await this.on.forgetGone(request.userId, gone);
     return { lookup, front: found?.front ?? [] };
@@ -346,18 +343,18 @@ export class ComposingRequest {
 }
 
 async function lookUp(
-  { retrieval, jobs, parts, observer }: ComposingParts,
+  { jobs, parts, observer }: ComposingParts,
   scope: Scope,
   request: ComposeRequest,
   signal: AbortSignal | undefined,
 ): Promise<MemoryLookup> {
-  const { source } = retrieval;
+  const { source } = parts;
   // No source is searched, so there is nothing to abort.
-  if (source === null || request.memories !== null) return lookUpMemories(retrieval, scope, request, jobs.closing);
+  if (source === null || request.memories !== null) return lookUpMemories(parts, scope, request, jobs.closing);
   const topK = topKOf(request, parts.defaults);
   return inSpan("memprefix.search", { "memprefix.source": source.name, "memprefix.top_k": topK }, async (span) => {
     const start = parts.now();
-    const lookup = await jobs.untilClosing(signal, (stop) => lookUpMemories(retrieval, scope, request, stop));
+    const lookup = await jobs.untilClosing(signal, (stop) => lookUpMemories(parts, scope, request, stop));
     const outcome = "failed" in lookup ? lookup.failed.failure.kind : "ok";
     observer.searched({ outcome, ms: Math.max(0, parts.now() - start) });
     span.setAttribute("memprefix.found", "found" in lookup ? lookup.found.length : 0);

@@ -14,7 +14,7 @@ import {
   type MemoryId,
   type UserId,
 } from "../../core/index.js";
-import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
+import type { KeptMemory } from "../../memory/memory-source.js";
 import { type ExportedUser, StoreUnavailableError, type User, type UsersFound } from "../../store/store.js";
 import type { Forgetting } from "../base/call-types.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
@@ -118,7 +118,8 @@ export class UserRecords {
     return this.jobs.run(userId, async () => {
       const stored = await store.exportUser(user);
       if (source === null) return { userId, ...stored, source: null };
-      const memories = await this.jobs.untilClosing(signal, (stop) => memoriesIn(source, user, stop));
+      const list = source.owned ? source.list?.bind(source) : undefined;
+      const memories = list === undefined ? null : await this.jobs.untilClosing(signal, (stop) => list(user, stop));
       return { userId, ...stored, source: { name: source.name, memories } };
     });
   }
@@ -233,12 +234,4 @@ export interface UserExport extends ExportedUser {
     /** Null: another system owns the memories, and exports them itself. */
     readonly memories: readonly KeptMemory[] | null;
   } | null;
-}
-
-async function memoriesIn(
-  source: MemorySource,
-  user: User,
-  signal: AbortSignal,
-): Promise<readonly KeptMemory[] | null> {
-  return (source.owned ? await source.list?.(user, signal) : null) ?? null;
 }
