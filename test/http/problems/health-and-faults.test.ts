@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { health } from "../../../src/http/contracts/health-contract.js";
-import { recordedMemories } from "../../memory/recorded-memories.js";
+import { answeringSource } from "../routes/answering-source.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 
 const memories = [{ id: "m-1", memory: "Ada hides the key" }];
 
 describe("GET /healthz", () => {
-  const app = servedApp({ source: () => recordedMemories({}) });
+  const app = servedApp({ source: () => answeringSource([]) });
 
   it("names the version and the memory source", async () => {
     const exchange = await app.send("GET", "/healthz");
@@ -14,7 +14,7 @@ describe("GET /healthz", () => {
     expect(health.strict().parse(JSON.parse(exchange.text))).toEqual({
       status: "ok",
       version: "1.2.3",
-      source: "recorded",
+      source: "answering",
     });
   });
 });
