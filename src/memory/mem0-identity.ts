@@ -1,4 +1,5 @@
 import type { AgentId, Scope } from "../core/text/ids.js";
+import { isRecord } from "../core/text/json.js";
 import { unstorable } from "../core/text/memory-text.js";
 import type { Mem0Item } from "./mem0-answer.js";
 import { breaks, storeConditions, withLists } from "./mem0-conditions.js";
@@ -91,7 +92,7 @@ export function belongsTo({ userId, agentId, ...of }: Mem0Search): (item: Mem0It
 
 /** Whether a memory that was found for a user before may be the user's now: it does not say that it is another's. False for no item. */
 export function isStillOf(item: unknown, { userId }: Mem0Scope): boolean {
-  return typeof item === "object" && item !== null && (namesIn(item as Mem0Item).user ?? userId) === userId;
+  return isRecord(item) && (namesIn(item).user ?? userId) === userId;
 }
 
 /**
@@ -99,8 +100,8 @@ export function isStillOf(item: unknown, { userId }: Mem0Scope): boolean {
  * without one, any of the user's qualifies. False for anything that is not an item.
  */
 export function isOwnedBy(item: unknown, scope: Mem0Scope): boolean {
-  if (typeof item !== "object" || item === null) return false;
-  const { user, agent } = namesIn(item as Mem0Item);
+  if (!isRecord(item)) return false;
+  const { user, agent } = namesIn(item);
   return user === scope.userId && (scope.agentId === null || agent === scope.agentId);
 }
 
