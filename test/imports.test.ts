@@ -48,7 +48,7 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   integrations: {
     rooms: ["client"],
     typesOf: ["core", "service"],
-    files: ["core/prompt/section.ts", "core/prompt/kept-thoughts.ts", "core/text/json.ts"],
+    files: ["core/prompt/section.ts", "core/text/json.ts"],
   },
   // The page runs in browsers.
   dashboard: { rooms: ["client"] },

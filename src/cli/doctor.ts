@@ -369,6 +369,6 @@ async function ask(upstream: Upstream, { headers, body }: Sent): Promise<Receive
 async function received(upstream: Upstream, call: Parameters<Upstream["send"]>[0]): Promise<Received> {
   const began = performance.now();
   const { status, body } = await upstream.send(call, new AbortController().signal);
-  const whole = await wholeOf(body, upstream.name, MOST_BYTES);
-  return { status, text: whole.toString("utf8"), ms: performance.now() - began };
+  const text = await wholeOf(body, upstream.name, MOST_BYTES);
+  return { status, text, ms: performance.now() - began };
 }

@@ -35,6 +35,8 @@ export function startSweeps(memprefix: Swept, { keepDays, now, onFault }: SweepO
   const start = () => {
     sweep = sweepOnce()
       .catch(onFault)
+      // A log that fails stops no sweep.
+      .catch(() => {})
       .then(() => {
         if (!stopping.signal.aborted) timer = setTimeout(start, HOUR_MS).unref();
       });

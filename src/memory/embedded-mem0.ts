@@ -3,15 +3,8 @@ import { resolve } from "node:path";
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { append } from "../core/text/collections.js";
 import { type EmbeddedStore, Erasure, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
-import {
-  embeddedFilters,
-  embeddedScope,
-  embeddedSearch,
-  embeddedUserName,
-  isOwnedBy,
-  searchOptions,
-} from "./mem0-identity.js";
-import { loadOnce } from "./mem0-packages.js";
+import { embeddedFilters, embeddedScope, embeddedUserName, isOwnedBy, searchOptions } from "./mem0-identity.js";
+import { loadOnce, SerialQueue } from "./mem0-packages.js";
 import { readMem0Added, readMem0Kept, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError, within } from "./memory-source.js";
@@ -101,10 +94,9 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
       await call(new AbortController().signal, async () => {});
     },
 
-    async search(asked, signal) {
-      const { query, topK } = asked;
+    async search({ scope, query, topK, options: asked }, signal) {
       if (query.trim() === "") return [];
-      const search = embeddedSearch(asked);
+      const search = { ...embeddedScope(scope), ...asked };
       const limits = options.threshold === undefined ? {} : { threshold: options.threshold };
       const searching = { filters: embeddedFilters(search), ...limits, ...searchOptions(search) };
       const seen = query.slice(0, MAX_QUERY_CHARACTERS);
@@ -189,24 +181,4 @@ function reasonOf(error: unknown): string {
 
 function unreachable(cause: string): MemorySourceError {
   return new MemorySourceError(NAME, { kind: "unreachable", cause });
-}
-
-/**
- * Runs jobs one at a time, first in, first out; a failed job does not stop those after it. Holds one entry per waiting call, so the
- * service's limit on requests in flight bounds it.
- */
-class SerialQueue {
-  #last: Promise<unknown> = Promise.resolve();
-
-  /** Runs `job` after all jobs before it; settles as it does. */
-  run<T>(job: () => T | Promise<T>): Promise<T> {
-    const outcome = this.#last.then(job);
-    this.#last = outcome.catch(() => undefined);
-    return outcome;
-  }
-
-  /** Resolves when every job so far has settled; never rejects. */
-  async idle(): Promise<void> {
-    await this.#last;
-  }
 }

@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import Database from "better-sqlite3";
 import type { Memory } from "mem0ai/oss";
 import { append } from "../core/text/collections.js";
+import { isRecord } from "../core/text/json.js";
 import { inMem0Directory, loaded, loadOnce, withoutTelemetry } from "./mem0-packages.js";
 
 /**
@@ -58,7 +59,7 @@ function closeDatabases(memory: Memory): void {
 }
 
 function property(holder: unknown, name: string): unknown {
-  return typeof holder === "object" && holder !== null ? Reflect.get(holder, name) : undefined;
+  return isRecord(holder) ? Reflect.get(holder, name) : undefined;
 }
 
 /** Numbers in one vector. */

@@ -2,6 +2,7 @@ import { ENDED, type MemoryEnd, type RetrievedMemory } from "../core/blocks/cont
 import { append } from "../core/text/collections.js";
 import { endOfDay, type GivenTime, instantOf } from "../core/text/given-time.js";
 import type { MemoryId } from "../core/text/ids.js";
+import { isObject, isRecord, record } from "../core/text/json.js";
 import { foundTextProblem, unstorable } from "../core/text/memory-text.js";
 
 /** What is wrong with a value that should be a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */
@@ -56,9 +57,8 @@ interface ReadItem extends Mem0Item {
 
 /** The item, or what is wrong with it. By hand: every item of every search passes here, and a schema takes five times as long. */
 function readItem(given: unknown): ReadItem | readonly AnswerIssue[] {
-  if (typeof given !== "object" || given === null || Array.isArray(given))
-    return [{ path: "", message: "must be an object with id and memory" }];
-  const item = given as Mem0Item;
+  if (!isObject(given)) return [{ path: "", message: "must be an object with id and memory" }];
+  const item: Mem0Item = given;
   const { id, memory } = item;
   const isText = typeof id === "string" && id.length > 0 && id.length <= MAX_ID_CHARACTERS;
   const ofId = isText ? unstorable(id) : Number.isSafeInteger(id) ? null : ID_WANTED;
@@ -117,8 +117,7 @@ interface RankedMemory {
 /** The value's list of items and its path in the value; null for an unknown shape. */
 function listOf(value: unknown): { readonly items: unknown; readonly path: string } | null {
   if (Array.isArray(value)) return { items: value, path: "" };
-  if (typeof value === "object" && value !== null && "results" in value)
-    return { items: value.results, path: "results" };
+  if (isRecord(value) && "results" in value) return { items: value["results"], path: "results" };
   return null;
 }
 
@@ -245,7 +244,7 @@ function inBothSpellings(readers: Readonly<Record<string, EndReader>>): Readonly
 export function mem0End(item: Mem0Item): MemoryEnd | undefined {
   const said = endsIn(item, OF_ITEM, item);
   const { metadata } = item;
-  if (typeof metadata === "object" && metadata !== null) append(said, endsIn(metadata as Mem0Item, ANYWHERE, item));
+  if (isRecord(metadata)) append(said, endsIn(metadata, ANYWHERE, item));
   if (said.length === 0) return undefined;
   const replacedBy = said.find((end) => typeof end === "string");
   if (replacedBy !== undefined)
@@ -273,7 +272,7 @@ function successorIn(named: unknown, { id: own }: Mem0Item): string | null {
   const id: unknown = Array.isArray(named) ? named.at(-1) : named;
   if (typeof id === "number") return id === own ? null : String(id);
   if (typeof id === "string") return id.trim() === "" || id === own ? null : id;
-  return typeof id === "object" && id !== null && Object.keys(id).length > 0 ? "" : null;
+  return Object.keys(record(id)).length > 0 ? "" : null;
 }
 
 function timeOf(value: unknown): number | null {

@@ -1,13 +1,12 @@
+import { isObject, type JsonObject } from "../core/text/json.js";
 import type { Mem0Item } from "./mem0-answer.js";
 
 /*
  * Conditions of a search on metadata, in Mem0's form: `{ topic: "food", year: { gte: 2025 }, OR: [{ … }, { … }] }`.
  */
 
-type Conditions = Readonly<Record<string, unknown>>;
-
 /** Conditions whose `NOT` has a list: the platform takes one filter there, too, the open-source Mem0 does not. */
-export function withLists(filters: Conditions): Conditions {
+export function withLists(filters: JsonObject): JsonObject {
   const inList = (one: unknown) => (isObject(one) ? withLists(one) : one);
   const entries = Object.entries(filters).map(([name, condition]): [string, unknown] => {
     const given: unknown = name === "NOT" && !Array.isArray(condition) ? [condition] : condition;
@@ -20,11 +19,11 @@ export function withLists(filters: Conditions): Conditions {
  * Conditions as the embedded store reads them, one operator an entry, since it overlooks a second one. Mem0 itself would flatten `AND`, so
  * that the last condition on a field counted alone, and takes nothing nested; `$and`, `$or` and `$not` reach its store as they are.
  */
-export function storeConditions(filters: Conditions): { readonly $and: readonly Conditions[] } {
+export function storeConditions(filters: JsonObject): { readonly $and: readonly JsonObject[] } {
   return { $and: Object.entries(filters).flatMap(([name, condition]) => storeEntries(name, condition)) };
 }
 
-function storeEntries(name: string, condition: unknown): readonly Conditions[] {
+function storeEntries(name: string, condition: unknown): readonly JsonObject[] {
   if (name === "AND") return listed(condition);
   if (name === "OR") return [{ $or: listed(condition) }];
   if (name === "NOT") return [{ $not: listed(condition) }];
@@ -35,7 +34,7 @@ function storeEntries(name: string, condition: unknown): readonly Conditions[] {
 }
 
 /** One filter may stand for a list of one. */
-function listed(given: unknown): readonly Conditions[] {
+function listed(given: unknown): readonly JsonObject[] {
   return (Array.isArray(given) ? given : [given]).filter(isObject).map(storeConditions);
 }
 
@@ -53,11 +52,11 @@ const NO_METADATA: ReadonlySet<string> = new Set([
  * Whether a found item breaks conditions by the metadata that it shows. Only what breaks them in every store of Mem0's does: these differ in
  * lists, in numbers and dates that are texts, and in what is missing.
  */
-export function breaks(filters: Conditions, item: Mem0Item): boolean {
+export function breaks(filters: JsonObject, item: Mem0Item): boolean {
   return verdictOn(filters, item) === false;
 }
 
-function verdictOn(filters: Conditions, item: Mem0Item): Verdict {
+function verdictOn(filters: JsonObject, item: Mem0Item): Verdict {
   return all(
     Object.entries(filters).map(([name, condition]) => {
       const each = () => (Array.isArray(condition) ? condition : [condition]).filter(isObject);
@@ -141,8 +140,4 @@ function some(verdicts: readonly Verdict[]): Verdict {
 
 function not(verdict: Verdict): Verdict {
   return verdict === null ? null : !verdict;
-}
-
-function isObject(value: unknown): value is Conditions {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

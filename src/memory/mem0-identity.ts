@@ -1,8 +1,9 @@
 import type { AgentId, Scope } from "../core/text/ids.js";
+import { isRecord } from "../core/text/json.js";
 import { unstorable } from "../core/text/memory-text.js";
 import type { Mem0Item } from "./mem0-answer.js";
 import { breaks, storeConditions, withLists } from "./mem0-conditions.js";
-import { type MemoryQuery, MemorySourceError, type NewMemory, type SearchOptions } from "./memory-source.js";
+import { MemorySourceError, type NewMemory, type SearchOptions } from "./memory-source.js";
 
 /** Whose memories, under the names that Mem0 knows them by (see `mem0-identity.ts`). */
 export interface Mem0Scope {
@@ -91,7 +92,7 @@ export function belongsTo({ userId, agentId, ...of }: Mem0Search): (item: Mem0It
 
 /** Whether a memory that was found for a user before may be the user's now: it does not say that it is another's. False for no item. */
 export function isStillOf(item: unknown, { userId }: Mem0Scope): boolean {
-  return typeof item === "object" && item !== null && (namesIn(item as Mem0Item).user ?? userId) === userId;
+  return isRecord(item) && (namesIn(item).user ?? userId) === userId;
 }
 
 /**
@@ -99,8 +100,8 @@ export function isStillOf(item: unknown, { userId }: Mem0Scope): boolean {
  * without one, any of the user's qualifies. False for anything that is not an item.
  */
 export function isOwnedBy(item: unknown, scope: Mem0Scope): boolean {
-  if (typeof item !== "object" || item === null) return false;
-  const { user, agent } = namesIn(item as Mem0Item);
+  if (!isRecord(item)) return false;
+  const { user, agent } = namesIn(item);
   return user === scope.userId && (scope.agentId === null || agent === scope.agentId);
 }
 
@@ -163,16 +164,6 @@ export function sharedScope(source: string, scope: Scope): Mem0Scope {
     userId: sharedUserName(source, scope),
     agentId: scope.agentId === null ? null : unambiguous(source, "agent", scope.agentId),
   };
-}
-
-/** What a search is for, in the embedded store. */
-export function embeddedSearch({ scope, options }: Pick<MemoryQuery, "scope" | "options">): Mem0Search {
-  return { ...embeddedScope(scope), ...options };
-}
-
-/** What a search is for, in a Mem0 that memprefix does not own. Throws like {@link sharedUserName}. */
-export function sharedSearch(source: string, { scope, options }: Pick<MemoryQuery, "scope" | "options">): Mem0Search {
-  return { ...sharedScope(source, scope), ...options };
 }
 
 /** Trimmed by Python or by JavaScript: their ideas of white space differ in the control characters. */

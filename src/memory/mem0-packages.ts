@@ -41,12 +41,32 @@ export function withoutTelemetry(): void {
   process.env.MEM0_TELEMETRY = "false";
 }
 
-/** The opening that is using `MEM0_DIR` now; two at a time would write one's `config.json` into the other's directory. */
-let lastOpening: Promise<unknown> = Promise.resolve();
+/**
+ * Runs jobs one at a time, first in, first out; a failed job does not stop those after it. Holds one entry per waiting call, so the
+ * service's limit on requests in flight bounds it.
+ */
+export class SerialQueue {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Runs `job` after all jobs before it; settles as it does. */
+  run<T>(job: () => T | Promise<T>): Promise<T> {
+    const outcome = this.#last.then(job);
+    this.#last = outcome.catch(() => undefined);
+    return outcome;
+  }
+
+  /** Resolves when every job so far has settled; never rejects. */
+  async idle(): Promise<void> {
+    await this.#last;
+  }
+}
+
+/** Openings use `MEM0_DIR` one at a time; two would write one's `config.json` into the other's directory. */
+const openings = new SerialQueue();
 
 /** Runs `open` while `MEM0_DIR` is `directory`, after any such call before it, and puts the variable back. */
 export function inMem0Directory<T>(directory: string, open: () => Promise<T>): Promise<T> {
-  const opening = lastOpening.then(async () => {
+  return openings.run(async () => {
     const before = process.env.MEM0_DIR;
     process.env.MEM0_DIR = directory;
     try {
@@ -56,6 +76,4 @@ export function inMem0Directory<T>(directory: string, open: () => Promise<T>): P
       else process.env.MEM0_DIR = before;
     }
   });
-  lastOpening = opening.catch(() => undefined);
-  return opening;
 }

@@ -3,15 +3,7 @@ import { append } from "../core/text/collections.js";
 import type { MemoryId } from "../core/text/ids.js";
 import { type Mem0Item, readMem0Answer } from "./mem0-answer.js";
 import { breaks } from "./mem0-conditions.js";
-import {
-  isOwnedBy,
-  isStillOf,
-  type Mem0Scope,
-  type Mem0Search,
-  sharedScope,
-  sharedSearch,
-  sharedUserName,
-} from "./mem0-identity.js";
+import { isOwnedBy, isStillOf, type Mem0Scope, type Mem0Search, sharedScope, sharedUserName } from "./mem0-identity.js";
 import { readMem0Added, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText, isNotFound, isPathSegment } from "./mem0-service.js";
 import {
@@ -49,9 +41,9 @@ export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
     sourceUserId: (scope) => sharedUserName(name, scope),
     ...(load && { load }),
 
-    async search(asked, signal) {
-      const search = sharedSearch(name, asked);
-      return await searchMem0(name, search, asked.topK, (topK) => mem0.search(search, asked.query, topK, signal));
+    async search({ scope, query, topK, options }, signal) {
+      const search = { ...sharedScope(name, scope), ...options };
+      return await searchMem0(name, search, topK, (most) => mem0.search(search, query, most, signal));
     },
 
     ...(get && {

@@ -174,11 +174,11 @@ export interface LiveRequest {
   readonly turn: TurnId;
 }
 
-/** A page of a walk through users: those on it that were looked for. */
-export interface UsersFound {
+/** A page of a walk through users: those on it that were looked for. The cursor is a row's number, or a user's name. */
+export interface UsersFound<Cursor extends number | string = number> {
   readonly users: readonly User[];
   /** The next call's `after`; null at the end. */
-  readonly next: number | null;
+  readonly next: Cursor | null;
 }
 
 /** Sizes of one scope. */
@@ -338,8 +338,8 @@ export interface Store {
   scopesOf(user: User): Promise<Scope[]>;
   /** Users of all tenants, page by page. `after` 0 begins. */
   users(after: number): Promise<UsersFound>;
-  /** Users of a tenant who have, or had, a memory. */
-  usersWithMemory(tenant: string, memoryId: MemoryId, after: number): Promise<UsersFound>;
+  /** Users of a tenant who have, or had, a memory. Reads no other tenant's rows. `after` "" begins. */
+  usersWithMemory(tenant: string, memoryId: MemoryId, after: string): Promise<UsersFound<string>>;
   /** Users of all tenants with turns from before a time (milliseconds since the epoch). */
   usersWithOldTurns(before: number, after: number): Promise<UsersFound>;
   /** Users of whom the memory source has yet to delete something. */

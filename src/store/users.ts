@@ -148,6 +148,25 @@ async function walk(read: ReadRows, after: number, where: string, ...values: rea
   return { users, next: ids.length < PAGE ? null : last };
 }
 
+/** The same through one tenant's users alone, by their names. */
+async function walkTenant(
+  read: ReadRows,
+  tenant: string,
+  after: string,
+  where: string,
+  ...values: readonly SqlValue[]
+): Promise<UsersFound<string>> {
+  const page = `select u.user_id as "userId" from scopes u
+    where u.tenant = $1 and u.agent_id = '' and u.user_id > $2 order by u.user_id limit ${PAGE}`;
+  const names = await read<{ userId: UserId }>(page, [tenant, after]);
+  const last = names.at(-1)?.userId;
+  if (last === undefined) return { users: [], next: null };
+  const text = `select u.user_id as "userId" from scopes u
+    where u.tenant = $1 and u.agent_id = '' and u.user_id > $2 and u.user_id <= $3 and ${where} order by u.user_id`;
+  const users = await read<{ userId: UserId }>(text, [tenant, after, last, ...values]);
+  return { users: users.map(({ userId }) => ({ tenant, userId })), next: names.length < PAGE ? null : last };
+}
+
 /** Whether a user has a scope `s` by which a condition holds. */
 function hasScope(condition: string): string {
   return `exists (select 1 from scopes s where s.tenant = u.tenant and s.user_id = u.user_id and (${condition}))`;
@@ -178,8 +197,7 @@ export function usersIn(
     pendingInSource: async (user) => (await userRow(read, user))?.pending ?? null,
     deletedFromSource: (user, memoryId) => deletedFromSource(database, user, memoryId),
     users: (after) => walk(read, after, hasScope(HAS_STATE)),
-    usersWithMemory: (tenant, id, after) =>
-      walk(read, after, `u.tenant = $3 and ${hasScope(HAS_MEMORY)}`, tenant, JSON.stringify(id)),
+    usersWithMemory: (tenant, id, after) => walkTenant(read, tenant, after, hasScope(HAS_MEMORY), JSON.stringify(id)),
     usersWithOldTurns: (before, after) => walk(read, after, hasScope(`${OLD_CONVERSATION} or ${OLD_SINGLE}`), before),
     usersPendingInSource: (after) => walk(read, after, "u.pending is not null"),
   };

@@ -7,6 +7,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
 import { createMemprefix } from "../../src/index.js";
+import { sendWith } from "../http/guards/callers.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { answersResponses } from "../http/routes/responses-engine.js";
@@ -147,18 +148,9 @@ const source = answeringSource([]);
 const app = servedApp({ source: () => source, upstream: engine });
 
 const post = async (path: string, body: object, conversation: string) => {
-  const response = await fetch(app.base + path, {
-    method: "POST",
-    headers: {
-      connection: "close",
-      "content-type": "application/json",
-      "x-memprefix-user": "ada",
-      "x-memprefix-conversation": conversation,
-    },
-    body: JSON.stringify(body),
-  });
-  const answered = await response.text();
-  expect(response.status, answered).toBe(200);
+  const whose = { "x-memprefix-user": "ada", "x-memprefix-conversation": conversation };
+  const { status, text: answered } = await sendWith(app, whose, "POST", path, body);
+  expect(status, answered).toBe(200);
   return engine.requests.at(-1)?.raw ?? "";
 };
 
@@ -290,21 +282,13 @@ describe("what was recorded of a message that its client changed since", () => {
   const ask = async (messages: Messages, conversation = "c", more: object = {}) => {
     kept.found = kept.added.map((memory) => memory.text);
     const count = kept.added.length;
-    const response = await fetch(`${recorded.base}/v1/chat/completions`, {
-      method: "POST",
-      headers: { connection: "close", "content-type": "application/json" },
-      body: JSON.stringify({
-        model: "m",
-        user: "ada",
-        messages,
-        memprefix: { conversation_id: conversation, ...more },
-      }),
-    });
-    expect(response.status, await response.text()).toBe(200);
+    const asked = { model: "m", user: "ada", messages, memprefix: { conversation_id: conversation, ...more } };
+    const { status, text: said, headers } = await sendWith(recorded, {}, "POST", "/v1/chat/completions", asked);
+    expect(status, said).toBe(200);
     await vi.waitFor(() => expect(kept.added).toHaveLength(count + 1));
     return {
       sent: engine.requests.at(-1)?.raw ?? "",
-      warnings: response.headers.get("x-memprefix-warnings")?.split(",") ?? [],
+      warnings: headers.get("x-memprefix-warnings")?.split(",") ?? [],
     };
   };
   const answered = says("Indeed.");

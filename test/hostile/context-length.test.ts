@@ -5,6 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
+import { sendWith } from "../http/guards/callers.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import {
   type Behaviour,
@@ -88,22 +89,10 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
 
   const ask = async (messages: readonly ChatMessage[], more: object = {}, user = "ada", conversation = "c") => {
     const before = engine.requests.length;
-    const response = await fetch(`${app.base}/v1/chat/completions`, {
-      method: "POST",
-      headers: {
-        connection: "close",
-        "content-type": "application/json",
-        "x-memprefix-user": user,
-        "x-memprefix-conversation": conversation,
-      },
-      body: JSON.stringify({ model: "stub-1", messages, ...more }),
-    });
-    return {
-      status: response.status,
-      headers: response.headers,
-      text: await response.text(),
-      sends: engine.requests.length - before,
-    };
+    const whose = { "x-memprefix-user": user, "x-memprefix-conversation": conversation };
+    const body = { model: "stub-1", messages, ...more };
+    const answer = await sendWith(app, whose, "POST", "/v1/chat/completions", body);
+    return { ...answer, sends: engine.requests.length - before };
   };
 
   it("goes on: the client always has its answer, and the engine is hardly ever asked twice", async () => {
@@ -201,35 +190,22 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     expect(counts).toEqual([2, 1, 1]);
   });
 
-  it("is understood where it begins a stream and says it there", async () => {
-    engine.behave((request, response, usage) => {
-      if (!request.body.stream || usage.prompt_tokens <= LIMIT) return bounded(error)(request, response, usage);
-      openEvents(response);
-      const { body } = error(usage.prompt_tokens) as { body: object };
-      response.write(eventOf("error" in body ? body : { error: body }));
-    });
-    source.found = ["Ada rows.", "word ".repeat(18_000)];
-    const answer = await ask([{ role: "user", content: "Where?" }], { stream: true });
-    expect(answer).toMatchObject({ status: 200, sends: 2 });
-    expect(answer.text).not.toContain("rror");
-    expect(answer.text).toContain("so.");
-    // The stream that was refused never ended by itself.
-    await engine.requests[0]?.abandoned;
-  });
-
-  it.each([": PROCESSING\n\n", "\r\n:\r\n\r\n: still\r\n\r\nid: 1\r\n"])(
-    "is understood after a comment at the start of a stream, %j",
+  it.each(["", ": PROCESSING\n\n", "\r\n:\r\n\r\n: still\r\n\r\nid: 1\r\n"])(
+    "is understood where it begins a stream and says it there, also after a comment: %j",
     async (comment) => {
       engine.behave((request, response, usage) => {
         if (!request.body.stream || usage.prompt_tokens <= LIMIT) return bounded(error)(request, response, usage);
         openEvents(response);
         const { body } = error(usage.prompt_tokens) as { body: object };
-        response.end(comment + eventOf("error" in body ? body : { error: body }));
+        response.write(comment + eventOf("error" in body ? body : { error: body }));
       });
       source.found = ["Ada rows.", "word ".repeat(18_000)];
       const answer = await ask([{ role: "user", content: "Where?" }], { stream: true });
       expect(answer).toMatchObject({ status: 200, sends: 2 });
+      expect(answer.text).not.toContain("rror");
       expect(answer.text).toContain("so.");
+      // The stream that was refused never ended by itself.
+      await engine.requests[0]?.abandoned;
     },
   );
 

@@ -12,6 +12,7 @@ import { digestOf, type UserId } from "../../src/core/index.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { processes } from "../cli/memprefix-process.js";
+import { sendWith } from "../http/guards/callers.js";
 import { type Composed, servedApp } from "../http/server/served-app.js";
 import { IS_WHOLE } from "../run-length.js";
 import { checkDatabase } from "../store/checked-database.js";
@@ -37,10 +38,9 @@ describe("a memory that is forgotten in the middle of a conversation, at a built
   const MIDDLE = 15;
 
   const send = async (address: string, method: string, path: string, body?: object) => {
-    const headers = { "content-type": "application/json" };
-    const answer = await fetch(address + path, { method, ...(body && { headers, body: JSON.stringify(body) }) });
-    expect(answer.ok).toBe(true);
-    return answer.status === 204 ? null : ((await answer.json()) as unknown);
+    const { status, text } = await sendWith({ base: address }, {}, method, path, body);
+    expect(status).toBeLessThan(300);
+    return status === 204 ? null : (JSON.parse(text) as unknown);
   };
   const plain = (turn: number): Message[] =>
     Array.from({ length: 2 * turn + 1 }, (_, at) =>

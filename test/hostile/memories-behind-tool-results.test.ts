@@ -5,6 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
+import { sendWith } from "../http/guards/callers.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { type Behaviour, openAiEngine, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
@@ -86,19 +87,10 @@ describe.each(Object.entries(REFUSALS))("an agent with tools on %s", (_who, refu
 
   const ask = async (messages: readonly ChatMessage[], { model = "own-7b", conversation = "c", user = "ada" } = {}) => {
     const before = engine.requests.length;
-    const response = await fetch(`${app.base}/v1/chat/completions`, {
-      method: "POST",
-      headers: {
-        connection: "close",
-        "content-type": "application/json",
-        "x-memprefix-user": user,
-        "x-memprefix-conversation": conversation,
-      },
-      body: JSON.stringify({ model, messages }),
-    });
-    const text = await response.text();
+    const whose = { "x-memprefix-user": user, "x-memprefix-conversation": conversation };
+    const answer = await sendWith(app, whose, "POST", "/v1/chat/completions", { model, messages });
     const sent = engine.requests.at(-1)?.body.messages ?? [];
-    return { status: response.status, headers: response.headers, text, sent, sends: engine.requests.length - before };
+    return { ...answer, sent, sends: engine.requests.length - before };
   };
 
   it("is refused once, has its memories inside the result from then on, and its conversation goes on", async () => {

@@ -5,6 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
+import { sendWith } from "../http/guards/callers.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
@@ -90,19 +91,11 @@ describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => 
   const app = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_RETENTION: "keep" } });
 
   const ask = async (messages: readonly ChatMessage[], more: object = {}) => {
-    const response = await fetch(`${app.base}/v1/chat/completions`, {
-      method: "POST",
-      headers: {
-        connection: "close",
-        "content-type": "application/json",
-        "x-memprefix-user": "ada",
-        "x-memprefix-conversation": "c",
-      },
-      body: JSON.stringify({ model: "stub-1", messages, ...more }),
-    });
-    expect(response.status).toBe(200);
-    await response.text();
-    return response.headers;
+    const whose = { "x-memprefix-user": "ada", "x-memprefix-conversation": "c" };
+    const body = { model: "stub-1", messages, ...more };
+    const { status, headers } = await sendWith(app, whose, "POST", "/v1/chat/completions", body);
+    expect(status).toBe(200);
+    return headers;
   };
 
   it("goes on with its conversation, and the engine gets what it sent now", async () => {

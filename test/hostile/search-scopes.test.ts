@@ -4,7 +4,7 @@ import { type EmbeddedStore, openEmbeddedStore } from "../../src/memory/embedded
 import { openOwnMem0 } from "../../src/memory/own-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
-import { problemOf, servedApp } from "../http/server/served-app.js";
+import { problemOf, type ServedApp, servedApp } from "../http/server/served-app.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
 
 /*
@@ -195,6 +195,19 @@ describe("searches as they are configured", () => {
   });
 });
 
+/** What is found of Ada's drinks by a search with these conditions. */
+async function expectDrinks(
+  app: Pick<ServedApp, "compose">,
+  known: readonly (readonly [filters: object, drinks: readonly string[]])[],
+): Promise<void> {
+  for (const [filters, drinks] of known) {
+    const query = "What does Ada drink?";
+    const { messages, warnings } = await app.compose({ user_id: "ada", query, search: { filters } });
+    const found = [...JSON.stringify(messages).matchAll(/Ada drinks (\w+)/g)].map(([, drink]) => drink).sort();
+    expect([filters, found, warnings]).toEqual([filters, drinks, []]);
+  }
+}
+
 /** Three ways to say the same of the memories below. */
 const CONFIGURED = [
   '{"visibility":"public","topic":{"ne":"work"}}',
@@ -217,7 +230,7 @@ describe.each(CONFIGURED)("before the embedded Mem0, the configured conditions %
     await keep("Ada drinks milk", { topic: "food" });
     await keep("Ada drinks coffee", { visibility: "public", topic: "work" });
     await keep("Ada drinks juice", { visibility: "public", topic: "trip" });
-    const known: readonly (readonly [object, readonly string[]])[] = [
+    await expectDrinks(app, [
       [{}, ["juice", "tea"]],
       [{ visibility: "private" }, []],
       [{ topic: "food" }, ["tea"]],
@@ -227,16 +240,7 @@ describe.each(CONFIGURED)("before the embedded Mem0, the configured conditions %
       [{ OR: [{ visibility: "private" }, { visibility: "public" }] }, ["juice", "tea"]],
       [{ NOT: [{ topic: "food" }] }, ["juice"]],
       [{ topic: "work" }, []],
-    ];
-    for (const [filters, drinks] of known) {
-      const { messages, warnings } = await app.compose({
-        user_id: "ada",
-        query: "What does Ada drink?",
-        search: { filters },
-      });
-      const found = [...JSON.stringify(messages).matchAll(/Ada drinks (\w+)/g)].map(([, drink]) => drink).sort();
-      expect([filters, found, warnings]).toEqual([filters, drinks, []]);
-    }
+    ]);
   });
 });
 
@@ -273,7 +277,7 @@ describe("before a Mem0 that overlooks some, configured conditions", () => {
     await keep("wine", { visibility: "public", year: 2023 });
     await keep("rum", { visibility: "public", year: 2026 });
     await keep("milk", {});
-    const known: readonly (readonly [object, readonly string[]])[] = [
+    await expectDrinks(app, [
       [{}, ["juice", "tea"]],
       [{ topic: "food" }, ["tea"]],
       [{ NOT: { topic: "food" } }, ["juice"]],
@@ -283,15 +287,6 @@ describe("before a Mem0 that overlooks some, configured conditions", () => {
       [{ AND: [{ visibility: { in: ["private", "public"] } }, { year: { gt: 2000 } }] }, ["juice", "tea"]],
       [{ year: 2026 }, []],
       [{ year: 2025 }, ["juice"]],
-    ];
-    for (const [filters, drinks] of known) {
-      const { messages, warnings } = await app.compose({
-        user_id: "ada",
-        query: "What does Ada drink?",
-        search: { filters },
-      });
-      const found = [...JSON.stringify(messages).matchAll(/Ada drinks (\w+)/g)].map(([, drink]) => drink).sort();
-      expect([filters, found, warnings]).toEqual([filters, drinks, []]);
-    }
+    ]);
   });
 });

@@ -7,7 +7,8 @@
 import { Template } from "@huggingface/jinja";
 import { describe, expect, it, vi } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
-import { CHAT_TEMPLATES } from "../core/prompt/chat-templates.js";
+import { CHAT_TEMPLATES } from "../engines/adapters/chat-templates.js";
+import { sendWith } from "../http/guards/callers.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { MODELS, openAiEngine, sendJson } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
@@ -37,18 +38,9 @@ const source = answeringSource([]);
 /** An agent's requests, one after each question and each result. */
 function agentOf(app: { readonly base: string }) {
   const post = async (path: string, body: object, conversation: string): Promise<Messages> => {
-    const response = await fetch(app.base + path, {
-      method: "POST",
-      headers: {
-        connection: "close",
-        "content-type": "application/json",
-        "x-memprefix-user": "ada",
-        "x-memprefix-conversation": conversation,
-      },
-      body: JSON.stringify(body),
-    });
-    const text = await response.text();
-    expect(response.status, text).toBe(200);
+    const whose = { "x-memprefix-user": "ada", "x-memprefix-conversation": conversation };
+    const { status, text } = await sendWith(app, whose, "POST", path, body);
+    expect(status, text).toBe(200);
     return engine.requests.at(-1)?.body.messages ?? [];
   };
   const chat = (model: string, messages: Messages, conversation = "c") =>

@@ -3,21 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import { readSettings } from "../../src/cli/settings.js";
+import { type FullExchange, sendWith } from "../http/guards/callers.js";
 import type { OpenAiEngine } from "../http/routes/openai-engine.js";
 import { type StartedApp, startApp } from "../http/server/served-app.js";
 import { type OwnedMemories, ownedMemories } from "./owned-memories.js";
 
-/** An answer over a socket. */
-export interface Answered {
-  readonly status: number;
-  readonly text: string;
-}
-
 /** One of two services on one directory. */
 export interface Service {
-  send(method: string, path: string, body?: unknown): Promise<Answered>;
+  send(method: string, path: string, body?: unknown): Promise<FullExchange>;
   /** A chat of user "ada". */
-  chat(content: string, more?: object): Promise<Answered>;
+  chat(content: string, more?: object): Promise<FullExchange>;
 }
 
 /** Two services on one directory, which share a memory source; fresh ones for every test. */
@@ -48,14 +43,8 @@ export function twoServices(engine: OpenAiEngine, environment: Readonly<Record<s
     return app;
   };
   const serviceAt = (at: number): Service => {
-    const send = async (method: string, path: string, body?: unknown) => {
-      const answer = await fetch(`${apps[at]?.base}${path}`, {
-        method,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        headers: { connection: "close", "content-type": "application/json" },
-      });
-      return { status: answer.status, text: await answer.text() };
-    };
+    const send = async (method: string, path: string, body?: unknown) =>
+      sendWith({ base: apps[at]?.base ?? "" }, {}, method, path, body);
     const chat = (content: string, more: object = {}) =>
       send("POST", "/v1/chat/completions", { user: "ada", messages: [{ role: "user", content }], ...more });
     return { send, chat };

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createMemprefix } from "../../src/index.js";
-import { openAiEngine } from "../http/routes/openai-engine.js";
-import { composedOf, servedApp } from "../http/server/served-app.js";
+import { sendWith } from "../http/guards/callers.js";
+import { type OpenAiEngine, openAiEngine } from "../http/routes/openai-engine.js";
+import { composedOf, type ServedApp, servedApp } from "../http/server/served-app.js";
 
 /*
  * One bad memory costs that memory and a warning, at every door: what a search leaves out does not fail a request that gives it.
@@ -52,11 +53,6 @@ describe("a bad memory among good ones", () => {
     expect(warnings, what).toMatchObject([{ code: "memory_unusable" }]);
     expect(warnings[0]?.message, what).toContain(`memories[1]${field} must`);
     expect(warnings[0]?.message, what).not.toContain(SECRET);
-  };
-  const expectGood = (prompt: unknown, what: string) => {
-    const text = JSON.stringify(prompt);
-    for (const good of TEXTS) expect(text, what).toContain(good);
-    expect(text, what).not.toContain(SECRET);
   };
 
   it.each([
@@ -118,26 +114,12 @@ describe("a bad memory among good ones", () => {
     }
   });
 
-  it.each([
-    ["chat completions", "/v1/chat/completions", { messages: [{ role: "user", content: QUESTION }] }],
-    ["Messages", "/v1/messages", { max_tokens: 9, messages: [{ role: "user", content: QUESTION }] }],
-    ["Responses", "/v1/responses", { input: QUESTION }],
-  ])("fails no chat: %s", async (_door, path, body) => {
-    for (const [what, item] of BAD) {
-      const before = engine.requests.length;
-      const response = await fetch(app.base + path, {
-        method: "POST",
-        headers: { connection: "close", "content-type": "application/json", "x-memprefix-user": "ada" },
-        body: JSON.stringify({ model: "m", ...body, memprefix: { memories: withBad(item) } }),
-      });
-      await response.text();
-      expect(response.status, what).toBe(200);
-      expect(response.headers.get("x-memprefix-warnings"), what).toBe("memory_unusable");
-      expectGood(
-        engine.requests.slice(before).map(({ body: sent }) => sent),
-        what,
-      );
-    }
+  it("fails no chat, of any API", async () => {
+    await failNoChat(
+      app,
+      engine,
+      BAD.map(([what, item]) => [what, JSON.stringify(withBad(item))]),
+    );
   });
 
   it("costs the library no more", async () => {
@@ -157,6 +139,37 @@ describe("a bad memory among good ones", () => {
     }
   });
 });
+
+/** Chats of every API with these memories: none fails, each has the good ones alone and a warning. */
+async function failNoChat(
+  app: Pick<ServedApp, "base">,
+  engine: OpenAiEngine,
+  among: readonly (readonly [what: string, memories: string])[],
+): Promise<void> {
+  const whose = { "x-memprefix-user": "ada" };
+  for (const [path, body] of [
+    ["/v1/chat/completions", `"messages":[{"role":"user","content":"${QUESTION}"}]`],
+    ["/v1/messages", `"max_tokens":9,"messages":[{"role":"user","content":"${QUESTION}"}]`],
+    ["/v1/responses", `"input":"${QUESTION}"`],
+  ] as const)
+    for (const [what, memories] of among) {
+      const before = engine.requests.length;
+      const json = `{"model":"m",${body},"memprefix":{"memories":${memories}}}`;
+      const { status, headers } = await sendWith(app, whose, "POST", path, json);
+      expect([path, what, status]).toEqual([path, what, 200]);
+      expect(headers.get("x-memprefix-warnings"), what).toBe("memory_unusable");
+      expectGood(
+        engine.requests.slice(before).map(({ body: sent }) => sent),
+        what,
+      );
+    }
+}
+
+function expectGood(prompt: unknown, what: string): void {
+  const text = JSON.stringify(prompt);
+  for (const good of TEXTS) expect(text, what).toContain(good);
+  expect(text, what).not.toContain(SECRET);
+}
 
 const nested = (levels: number) => `${"[".repeat(levels)}1${"]".repeat(levels)}`;
 const DEEP = "must not be nested more than 128 levels deep";
@@ -178,10 +191,6 @@ describe("a memory that is not safe to parse", () => {
   const app = servedApp({ upstream: engine });
   const [first, last] = GOOD.map((memory) => JSON.stringify(memory));
   const among = (item: string) => `[${first}, ${item} ,${last}]`;
-  const expectGoodAlone = (prompt: string, what: string) => {
-    for (const good of TEXTS) expect(prompt, what).toContain(good);
-    expect(prompt, what).not.toContain(SECRET);
-  };
   const post = (path: string, body: string, type = "application/json") =>
     app.send("POST", path, new TextEncoder().encode(body), type);
 
@@ -211,23 +220,12 @@ describe("a memory that is not safe to parse", () => {
     expect(app.faults).toEqual([]);
   });
 
-  it.each([
-    ["chat completions", "/v1/chat/completions", `"messages":[{"role":"user","content":"${QUESTION}"}]`],
-    ["Messages", "/v1/messages", `"max_tokens":9,"messages":[{"role":"user","content":"${QUESTION}"}]`],
-    ["Responses", "/v1/responses", `"input":"${QUESTION}"`],
-  ])("fails no chat: %s", async (_door, path, body) => {
-    for (const [what, item] of UNSAFE) {
-      const before = engine.requests.length;
-      const response = await fetch(app.base + path, {
-        method: "POST",
-        headers: { connection: "close", "content-type": "application/json", "x-memprefix-user": "ada" },
-        body: `{"model":"m",${body},"memprefix":{"memories":${among(item)}}}`,
-      });
-      await response.text();
-      expect(response.status, what).toBe(200);
-      expect(response.headers.get("x-memprefix-warnings"), what).toBe("memory_unusable");
-      expectGoodAlone(JSON.stringify(engine.requests.slice(before).map(({ body: sent }) => sent)), what);
-    }
+  it("fails no chat, of any API", async () => {
+    await failNoChat(
+      app,
+      engine,
+      UNSAFE.map(([what, item]) => [what, among(item)]),
+    );
   });
 
   it("is an error still where something else is not safe either, or the body is no JSON", async () => {

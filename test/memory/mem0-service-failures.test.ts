@@ -29,14 +29,23 @@ afterEach(async () => {
   expect(calls).toEqual([]);
 });
 
-/** A search against a server that behaves as `handle` says. */
-async function searchAgainst(
-  open: (url: string) => MemorySource,
-  handle: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<unknown> {
+type Handle = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** The address of a server that behaves as `handle` says. */
+async function urlOf(handle: Handle): Promise<string> {
   const server = await startServer(handle);
   closing.push(server);
-  return await search(open(server.url));
+  return server.url;
+}
+
+/** A search against a server that behaves as `handle` says. */
+async function searchAgainst(open: (url: string) => MemorySource, handle: Handle): Promise<unknown> {
+  return await search(open(await urlOf(handle)));
+}
+
+/** Begins an answer in JSON, and does not end it. */
+function begin(response: ServerResponse, start: string, headers: Readonly<Record<string, string>> = {}): void {
+  response.writeHead(200, { "content-type": "application/json", ...headers }).write(start);
 }
 
 function search(source: MemorySource, signal = never) {
@@ -56,14 +65,11 @@ describe.each(SOURCES)("%s", (_name, open) => {
   });
 
   it("is unreachable where the connection breaks off half way", async () => {
-    const failure = failureOf(
-      searchAgainst(open, (_request, response) => {
-        response.writeHead(200, { "content-type": "application/json", "content-length": "1000" });
-        response.write('{"results": [');
-        setTimeout(() => response.destroy(), 20);
-      }),
-    );
-    expect(await failure).toMatchObject({ kind: "unreachable" });
+    const searching = searchAgainst(open, (_request, response) => {
+      begin(response, '{"results": [', { "content-length": "1000" });
+      setTimeout(() => response.destroy(), 20);
+    });
+    expect(await failureOf(searching)).toMatchObject({ kind: "unreachable" });
   });
 
   it.each([500, 401, 429, 404])(
@@ -86,9 +92,8 @@ describe.each(SOURCES)("%s", (_name, open) => {
 
   it("does not follow a redirect, which would carry the key away", async () => {
     const elsewhere = vi.fn(json({ results: [] }));
-    const other = await startServer(elsewhere);
-    closing.push(other);
-    const failure = await failureOf(searchAgainst(open, json({}, 307, { location: `${other.url}/search` })));
+    const other = await urlOf(elsewhere);
+    const failure = await failureOf(searchAgainst(open, json({}, 307, { location: `${other}/search` })));
     expect(failure).toMatchObject({ kind: "refused", status: 307 });
     expect(elsewhere).not.toHaveBeenCalled();
   });
@@ -125,82 +130,66 @@ describe.each(SOURCES)("%s", (_name, open) => {
     expect(await searchAgainst(open, json({ results }))).toHaveLength(5);
   });
 
-  it("does not read an answer that says it is too large", async () => {
-    const failure = await failureOf(
-      searchAgainst(open, (_request, response) => {
-        response.writeHead(200, { "content-type": "application/json", "content-length": String(2 ** 40) });
-        response.write("[");
-      }),
-    );
+  const tooLarge: [string, Handle][] = [
+    ["says that it is too large", (_request, response) => begin(response, "[", { "content-length": String(2 ** 40) })],
+    [
+      "unpacks to one too large",
+      (_request, response) => {
+        const packed = gzipSync(Buffer.alloc(64 * 1024 * 1024, " "));
+        response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end(packed);
+      },
+    ],
+  ];
+  it.each(tooLarge)("does not read an answer that %s", async (_which, handle) => {
+    const failure = await failureOf(searchAgainst(open, handle));
     expect(failure).toMatchObject({ kind: "unreadable", cause: /^more than/ });
   });
 
   it("stops reading an answer that turns out too large", async () => {
     let sent = 0;
-    const failure = await failureOf(
-      searchAgainst(open, (_request, response) => {
-        response.writeHead(200, { "content-type": "application/json" });
-        const block = Buffer.alloc(1024 * 1024, " ");
-        const more = () => {
-          sent += 1;
-          if (!response.destroyed && sent < 200) response.write(block, more);
-        };
-        more();
-      }),
-    );
-    expect(failure).toMatchObject({ kind: "unreadable", cause: /^more than/ });
+    const searching = searchAgainst(open, (_request, response) => {
+      const block = " ".repeat(1024 * 1024);
+      const more = () => {
+        sent += 1;
+        if (!response.destroyed && sent < 200) response.write(block, more);
+      };
+      begin(response, "");
+      more();
+    });
+    expect(await failureOf(searching)).toMatchObject({ kind: "unreadable", cause: /^more than/ });
     expect(sent).toBeLessThan(100);
-  });
-
-  it("stops reading an answer that unpacks to one too large", async () => {
-    const packed = gzipSync(Buffer.alloc(64 * 1024 * 1024, " "));
-    const failure = await failureOf(
-      searchAgainst(open, (_request, response) => {
-        response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end(packed);
-      }),
-    );
-    expect(failure).toMatchObject({ kind: "unreadable", cause: /^more than/ });
   });
 
   it("ends at its deadline where the server is slow, and closes the connection", async () => {
     let closed: Promise<void> | undefined;
-    const server = await startServer((request) => {
+    const url = await urlOf((request) => {
       closed = new Promise((resolve) => request.socket.once("close", () => resolve()));
     });
-    closing.push(server);
-    const source = withDeadline(open(server.url), { searchMs: 100, writeMs: 100 });
+    const source = withDeadline(open(url), { searchMs: 100, writeMs: 100 });
     expect(await failureOf(search(source))).toEqual({ kind: "timeout", afterMs: 100 });
     await closed;
   });
 
   it("ends at its deadline where the server stops in the middle of its answer", async () => {
-    const server = await startServer((_request, response) => {
-      response.writeHead(200, { "content-type": "application/json" }).write('{"results": [');
-    });
-    closing.push(server);
-    const source = withDeadline(open(server.url), { searchMs: 100, writeMs: 100 });
+    const url = await urlOf((_request, response) => begin(response, '{"results": ['));
+    const source = withDeadline(open(url), { searchMs: 100, writeMs: 100 });
     expect(await failureOf(search(source))).toEqual({ kind: "timeout", afterMs: 100 });
   });
 
   it("stops when its caller does", async () => {
-    const server = await startServer(() => abort.abort());
-    closing.push(server);
     const abort = new AbortController();
-    expect(await failureOf(search(open(server.url), abort.signal))).toEqual({ kind: "aborted" });
+    const url = await urlOf(() => abort.abort());
+    expect(await failureOf(search(open(url), abort.signal))).toEqual({ kind: "aborted" });
   });
 
   it.each(["", ".", ".."])("asks for no memory with the id %j, which a URL would take for another path", async (id) => {
     const asked = vi.fn(json({ user_id: "ada", memory: "x" }));
-    const server = await startServer(asked);
-    closing.push(server);
-    expect(await open(server.url).delete(ada, id as MemoryId, never)).toBe(false);
+    expect(await open(await urlOf(asked)).delete(ada, id as MemoryId, never)).toBe(false);
     expect(asked).not.toHaveBeenCalled();
   });
 
   it("reports a failure of every kind of call", async () => {
-    const server = await startServer(json({ detail: "down" }, 503));
-    closing.push(server);
-    const source = open(server.url);
+    const source = open(await urlOf(json({ detail: "down" }, 503)));
     const down = { kind: "refused", status: 503 };
     expect(await failureOf(source.add(ada, [{ text: "tea" }], never))).toMatchObject(down);
     expect(await failureOf(source.delete(ada, "x" as MemoryId, never))).toMatchObject(down);

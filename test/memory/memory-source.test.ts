@@ -10,7 +10,6 @@ import { openOwnMem0 } from "../../src/memory/own-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { startPlatformServer, startRestServer } from "./mem0-wire-server.js";
 import { describeMemorySource, type OpenedSource } from "./memory-source.suite.js";
-import { recordedMemories } from "./recorded-memories.js";
 
 async function openedRest(): Promise<OpenedSource> {
   const server = await startRestServer("m0-secret");
@@ -85,33 +84,5 @@ describeMemorySource("hosted Mem0", {
   withoutAgent: "those without one",
   skips: {
     "gives back what it added with ids, in order": "the platform queues what is added, and answers with an event only",
-  },
-});
-
-const takesNothingIn = "a recording is of searches: it takes nothing in, and knows no users";
-describeMemorySource("recorded memories", {
-  async open() {
-    return { source: recordedMemories({}), async dispose() {} };
-  },
-  withoutAgent: "all",
-  skips: {
-    "finds what was added, the most relevant first": takesNothingIn,
-    "gives back what it added with ids, in order": takesNothingIn,
-    "keeps metadata beside a memory": takesNothingIn,
-    "never shows one user another user's memories": takesNothingIn,
-    "keeps the users of different tenants apart": takesNothingIn,
-    "keeps a user's agents apart": takesNothingIn,
-    "without an agent, finds all": takesNothingIn,
-    "takes no odd id for another one": takesNothingIn,
-    "gives at most topK memories": takesNothingIn,
-    "deletes exactly the memory that is named": takesNothingIn,
-    "deletes a memory once, however many ask at a time": takesNothingIn,
-    "deletes no memory of another user or agent": takesNothingIn,
-    "deletes a user's memory for whoever names the user alone, whatever agent it was kept with": takesNothingIn,
-    "deletes nothing for an id that is none": takesNothingIn,
-    "forgets a user in all agents, and nobody else": takesNothingIn,
-    "keeps no text that could not be in a prompt": takesNothingIn,
-    "takes calls that run at the same time": takesNothingIn,
-    "lets go when the signal aborts": "a recording has answered before anybody can abort",
   },
 });

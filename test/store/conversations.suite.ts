@@ -114,7 +114,7 @@ export function describeConversations(open: OpenDatabase): void {
       expect(block?.text).toContain("a whole: 🍵");
       expect(block?.textDigest).toBe(digestOf(block?.text ?? ""));
       expect(stored).toEqual(users.state(ana)?.stored());
-      const walk = await store.usersWithMemory("default", 'm\u{1f375}"\\' as MemoryId, 0);
+      const walk = await store.usersWithMemory("default", 'm\u{1f375}"\\' as MemoryId, "");
       expect(walk.users).toEqual([{ tenant: "default", userId: "ana" }]);
       await users.forget(ana, 'm\u{1f375}"\\');
       expect((await suite.rows("turns")).length).toBe(0);

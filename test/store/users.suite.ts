@@ -11,10 +11,15 @@ const TEA: Said = { requestId: "r1", question: "What does she drink?", memories:
 /** Users on a page of a walk. */
 const PAGE = 100;
 
-async function walked(page: (after: number) => Promise<UsersFound>): Promise<readonly string[]> {
+type Cursor = number | string;
+
+async function walked(
+  page: (after: never) => Promise<UsersFound<Cursor>>,
+  begin: Cursor = 0,
+): Promise<readonly string[]> {
   const found: User[] = [];
-  for (let after: number | null = 0; after !== null; ) {
-    const { users, next }: UsersFound = await page(after);
+  for (let after: Cursor | null = begin; after !== null; ) {
+    const { users, next }: UsersFound<Cursor> = await page(after as never);
     expect(users.length).toBeLessThanOrEqual(PAGE);
     found.push(...users);
     after = next;
@@ -211,7 +216,7 @@ export function describeUsers(open: OpenDatabase): void {
       const stored = everyone.filter((_, n) => n % 10 !== 9);
       expect((await walked((after) => store.users(after))).toSorted()).toEqual(stored.map(nameOf).toSorted());
       const withMemory = (tenant: string, memory: string) =>
-        walked((after) => store.usersWithMemory(tenant, memory as MemoryId, after));
+        walked((after) => store.usersWithMemory(tenant, memory as MemoryId, after), "");
       const holders = everyone.filter((scope, n) => n % 7 === 3 && n % 10 !== 9 && scope.tenant === "default");
       expect((await withMemory("default", "m3")).toSorted()).toEqual(holders.map(nameOf).toSorted());
       expect(await withMemory("default", "m")).toEqual([]);
@@ -231,7 +236,7 @@ export function describeUsers(open: OpenDatabase): void {
       const { store, users } = suite;
       for (let n = 0; n < 70; n++)
         await users.compose(ana, { ...TEA, requestId: `r${n}`, memories: { [`m${n}`]: `Fact ${n}.` } });
-      const holders = (memory: string) => store.usersWithMemory("default", memory as MemoryId, 0);
+      const holders = (memory: string) => store.usersWithMemory("default", memory as MemoryId, "");
       const found = { users: [{ tenant: "default", userId: "ana" }], next: null };
       for (const memory of ["m0", "m63", "m69"]) expect(await holders(memory)).toEqual(found);
       await users.forget(ana, "m0");

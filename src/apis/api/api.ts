@@ -17,6 +17,11 @@ export interface ApiFailure {
   readonly upstreamFailure: string | null;
 }
 
+/** A body's fields for a short answer: unstreamed, one choice. */
+export function forShortAnswer({ stream: _stream, stream_options: _options, n: _n, ...body }: JsonObject): JsonObject {
+  return body;
+}
+
 /** One API of an engine. Every one passes `test/apis/api.suite.ts`. */
 export interface Api {
   readonly name: ApiName;

@@ -1,4 +1,4 @@
-import { type JsonPart, partsOf, pastBlanks, valueEnd } from "../../core/text/json.js";
+import { isObject, type JsonObject, type JsonPart, partsOf, pastBlanks, valueEnd } from "../../core/text/json.js";
 
 /** A part of a JSON text to write again. */
 interface Edit {
@@ -53,7 +53,7 @@ function collect(json: string, from: number, value: unknown, next: unknown, edit
   }
 }
 
-function collectFields(json: string, from: number, value: JsonFields, next: JsonFields, edits: Edit[]): void {
+function collectFields(json: string, from: number, value: JsonObject, next: JsonObject, edits: Edit[]): void {
   const parts = [...partsOf(json, from)];
   const last = new Map(parts.map((part) => [part.key, part]));
   const isKept = (part: JsonPart) => next[part.key] !== undefined;
@@ -157,12 +157,6 @@ function holds(made: unknown, own: unknown): boolean {
   }
   if (!Array.isArray(own) || !Array.isArray(made)) return !Array.isArray(own);
   return made.some((part) => own.some((given) => isMadeOf(given, part)));
-}
-
-type JsonFields = Readonly<Record<string, unknown>>;
-
-function isObject(value: unknown): value is JsonFields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Whether two JSON values are equal, apart from key order; undefined fields are absent. */

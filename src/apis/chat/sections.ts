@@ -1,6 +1,6 @@
 import type { ChatMessage } from "../../core/index.js";
 import type { JsonObject } from "../../core/text/json.js";
-import { forShortAnswer } from "../api/short-answer.js";
+import { forShortAnswer } from "../api/api.js";
 
 /** The body with a composed prompt as its messages. */
 export function withPrompt(body: JsonObject, prompt: readonly ChatMessage[]): JsonObject {

@@ -46,11 +46,6 @@ export function history(body: JsonObject): readonly ChatMessage[] | null {
   return chat;
 }
 
-/** The tools of a body. */
-export function tools({ tools: given }: JsonObject): readonly unknown[] {
-  return listIn(given);
-}
-
 /** The system messages after a chat message's own message. */
 export function systemAfter(message: ChatMessage): readonly ChatMessage[] {
   return listIn(message[FOLLOWING]) as readonly ChatMessage[];

@@ -1,8 +1,8 @@
-import { record } from "../../core/text/json.js";
+import { listIn, record } from "../../core/text/json.js";
 import type { Api } from "../api/api.js";
 import { MessageAnswer, readMessagesUsage } from "./answer.js";
 import { error } from "./error.js";
-import { history, tools } from "./history.js";
+import { history } from "./history.js";
 import { warmUp, withPrompt } from "./sections.js";
 
 /** Anthropic's Messages API. Source: https://platform.claude.com/docs/en/api/messages */
@@ -13,7 +13,7 @@ export const messages: Api = {
   userField: "metadata.user_id",
   user: ({ metadata }) => record(metadata)["user_id"],
   history,
-  tools,
+  tools: ({ tools }) => listIn(tools),
   withPrompt,
   warmUp,
   answerReader: () => new MessageAnswer(),

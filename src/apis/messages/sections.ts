@@ -1,7 +1,7 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { append } from "../../core/text/collections.js";
 import { type JsonObject, listIn, record } from "../../core/text/json.js";
-import { forShortAnswer } from "../api/short-answer.js";
+import { forShortAnswer } from "../api/api.js";
 import { FOLLOWING, isResult, JOINED, Joins, systemAfter } from "./history.js";
 
 const MARK = "cache_control";

@@ -5,7 +5,7 @@
 
 import { type ChatMessage, type ContentPart, ITEM_FORM } from "../../core/index.js";
 import { append } from "../../core/text/collections.js";
-import { isRecord, type JsonObject, listIn, record } from "../../core/text/json.js";
+import { isRecord, type JsonObject, record } from "../../core/text/json.js";
 
 /** An input or output item of the Responses API; unchecked. */
 export type ResponsesItem = unknown;
@@ -30,16 +30,6 @@ export const PART_TYPE = "responses_part";
 const ROLES = new Set<unknown>(["system", "developer", "user", "assistant"]);
 const TEXT_TYPES = new Set(["input_text", "output_text", "text"]);
 
-/** The instructions and items of a body as chat messages; null where its input is neither a text nor a list. */
-export function history({ input, instructions }: JsonObject): readonly ChatMessage[] | null {
-  return messagesOf(input, instructions);
-}
-
-/** The tools of a body. */
-export function tools({ tools: given }: JsonObject): readonly unknown[] {
-  return listIn(given);
-}
-
 /** What a body continues at the engine, which then has the history: a response, or a conversation of the engine's. Null: nothing. */
 export function continuedBy(body: JsonObject): string | null {
   return nameIn(body["previous_response_id"]) ?? conversationOf(body);
@@ -59,12 +49,12 @@ export function nameIn(given: unknown): string | null {
 const MOST_NAME = 200;
 
 /**
- * The messages of an `input`, which `sections.ts` turns back into the same items. A message item is a message, a function call an
+ * The instructions and items of a body as chat messages, which `sections.ts` turns back into the same items. A message item is a message, a function call an
  * assistant's message with one call, a call's output a tool's message; reasoning belongs to what the assistant does next, or else did before.
  * Any other item is a message without content that holds the item. Null: `input` is neither a text nor a list of items.
  * Source: https://platform.openai.com/docs/api-reference/responses/create
  */
-function messagesOf(input: unknown, instructions: unknown = null): readonly ChatMessage[] | null {
+export function history({ input, instructions }: JsonObject): readonly ChatMessage[] | null {
   const items = typeof input === "string" ? [{ role: "user", content: input }] : input;
   if (!Array.isArray(items)) return null;
   const messages: ChatMessage[] = typeof instructions === "string" ? [instructionsMessage(instructions)] : [];

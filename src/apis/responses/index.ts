@@ -1,8 +1,9 @@
+import { listIn } from "../../core/text/json.js";
 import type { Api } from "../api/api.js";
 import { readOpenAiUsage } from "../api/usage.js";
 import { ResponsesAnswer } from "./answer.js";
 import { error } from "./error.js";
-import { history, tools } from "./history.js";
+import { history } from "./history.js";
 import { warmUp, withPrompt } from "./sections.js";
 
 /** OpenAI's Responses API. Source: https://platform.openai.com/docs/api-reference/responses/create */
@@ -13,7 +14,7 @@ export const responses: Api = {
   userField: "user",
   user: ({ user }) => user,
   history,
-  tools,
+  tools: ({ tools }) => listIn(tools),
   withPrompt,
   warmUp,
   answerReader: () => new ResponsesAnswer(),

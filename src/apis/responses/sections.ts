@@ -1,6 +1,6 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { type JsonObject, listIn, record } from "../../core/text/json.js";
-import { forShortAnswer } from "../api/short-answer.js";
+import { forShortAnswer } from "../api/api.js";
 import { formOf, isInstructions, OPAQUE, PART_TYPE, type ResponsesItem, textTypeOf } from "./history.js";
 
 /** Least `max_output_tokens` that OpenAI's API takes. */

@@ -11,6 +11,11 @@ export function isRecord(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null;
 }
 
+/** Whether a value is an object, and no list. */
+export function isObject(value: unknown): value is JsonObject {
+  return isRecord(value) && !Array.isArray(value);
+}
+
 /** The value where it is an object, else an empty one. */
 export function record(value: unknown): JsonObject {
   return isRecord(value) ? value : {};

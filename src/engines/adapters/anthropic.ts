@@ -1,5 +1,6 @@
 import { readMessagesUsage } from "../../apis/messages/answer.js";
 import type { ContentPart } from "../../core/index.js";
+import { record } from "../../core/text/json.js";
 import { type BreakpointStyle, withBreakpoints } from "./cache-breakpoints.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { ANTHROPIC_LIMITS } from "./provider-limits.js";
@@ -26,7 +27,7 @@ function markBetween(before: readonly unknown[], behind: readonly unknown[]) {
 }
 
 function isHour(mark: unknown): boolean {
-  return typeof mark === "object" && mark !== null && "ttl" in mark && mark.ttl === "1h";
+  return record(mark)["ttl"] === "1h";
 }
 
 const STYLE: BreakpointStyle = {

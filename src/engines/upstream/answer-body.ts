@@ -114,20 +114,33 @@ function readEvent(bytes: Uint8Array, isFirst: boolean): StreamEvent {
 /** Most bytes of an answer that is read whole; longer than any model's answer. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
-/** An answer's whole body. Throws an {@link UpstreamError} for one of more bytes than `most`. */
+/** The text of an answer's whole body. Throws an {@link UpstreamError} for one of more bytes than `most`. */
 export async function wholeOf(
   body: AsyncIterable<Uint8Array>,
   name: string,
   most: number = MAX_ANSWER_BYTES,
-): Promise<Buffer> {
+): Promise<string> {
+  const { whole, body: unread } = await bufferBody(body, most);
+  if (whole !== null) return whole;
+  // Leaving the loop ends the body.
+  for await (const _ of unread) break;
+  throw new UpstreamError(name, { kind: "broken", cause: "its answer is too long" });
+}
+
+/** Buffers a body of up to `maxBytes`: gives its text, null where it is longer, and the body to be read again. */
+export async function bufferBody(
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Promise<{ readonly whole: string | null; readonly body: AsyncIterable<Uint8Array> }> {
+  const iterator = body[Symbol.asyncIterator]();
   const held: Uint8Array[] = [];
   let length = 0;
-  for await (const bytes of body) {
-    held.push(bytes);
-    length += bytes.length;
-    if (length > most) throw new UpstreamError(name, { kind: "broken", cause: "its answer is too long" });
+  for (let read = await iterator.next(); !read.done; read = await iterator.next()) {
+    held.push(read.value);
+    length += read.value.length;
+    if (length > maxBytes) return { whole: null, body: rejoined(held, iterator) };
   }
-  return Buffer.concat(held);
+  return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
 }
 
 /** A body from its start: the chunks read so far, then the rest. */

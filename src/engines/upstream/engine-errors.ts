@@ -1,4 +1,4 @@
-import { type JsonObject, parsedJson } from "../../core/text/json.js";
+import { isRecord, type JsonObject, parsedJson, record } from "../../core/text/json.js";
 
 /** An error as an engine reports it. */
 export interface EngineError {
@@ -38,13 +38,12 @@ function withoutPrefixes(message: string): { readonly text: string; readonly kin
   return { text, kind };
 }
 
-function* nestedErrors(body: unknown, depth: number): Generator<EngineError> {
-  if (depth > 3 || typeof body !== "object" || body === null) return;
-  if (Array.isArray(body)) {
-    yield* nestedErrors(body[0], depth + 1);
+function* nestedErrors(fields: unknown, depth: number): Generator<EngineError> {
+  if (depth > 3 || !isRecord(fields)) return;
+  if (Array.isArray(fields)) {
+    yield* nestedErrors(fields[0], depth + 1);
     return;
   }
-  const fields = body as JsonObject;
   const { error, message, detail } = fields;
   if (typeof message === "string") yield { message, names: [fields["code"], fields["type"]], fields };
   // Text Generation Inference: the message itself.
@@ -57,9 +56,8 @@ function* nestedErrors(body: unknown, depth: number): Generator<EngineError> {
   // Cloudflare.
   yield* nestedErrors(fields["errors"], depth + 1);
   // OpenRouter; and Gemini, whose message is its own error as JSON.
-  const { metadata } = fields;
-  if (typeof metadata === "object" && metadata !== null && "raw" in metadata && typeof metadata.raw === "string")
-    yield* nestedErrors(parsedJson(metadata.raw), depth + 1);
+  const { raw } = record(fields["metadata"]);
+  if (typeof raw === "string") yield* nestedErrors(parsedJson(raw), depth + 1);
   if (typeof message === "string" && message.startsWith("{")) yield* nestedErrors(parsedJson(message), depth + 1);
 }
 

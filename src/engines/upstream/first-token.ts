@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { JsonObject } from "../../core/text/json.js";
+import { isRecord, type JsonObject } from "../../core/text/json.js";
 
 const listed = z.object({ token: z.string().catch(""), logprob: z.number() });
 const position = z.object({ token: z.string().catch(""), top_logprobs: z.array(listed).catch([]) });
@@ -77,7 +77,7 @@ const GRAMMARS = [
 /** Whether a request constrains its answer's beginning, so that the first token's probability says nothing of the model's confidence. */
 export function fixesStart(body: JsonObject): boolean {
   const format = body["response_format"];
-  const isText = typeof format !== "object" || format === null || (format as { type?: unknown }).type === "text";
+  const isText = !isRecord(format) || format["type"] === "text";
   const tool = body["tool_choice"] ?? body["function_call"];
   const isFree = tool == null || tool === "auto" || tool === "none";
   return !isText || !isFree || GRAMMARS.some((name) => body[name] != null);

@@ -41,6 +41,8 @@ const MOST_BYTES = 256 * 1024 * 1024;
 /** A publisher that is silent is asked for a sign of life, in milliseconds: a machine that loses its power closes no connection. */
 const HEARTBEAT: Heartbeat = { heartbeatInterval: 10_000, heartbeatTimeout: 30_000 };
 const REPLAY_TIMEOUT_MS = 5_000;
+/** How long a replay may take in all: meanwhile nothing new is read. */
+const MOST_REPLAY_MS = 60_000;
 const NUMBER_BYTES = 8;
 const WHERE_ENGINES_LISTEN =
   "vLLM listens where its endpoint is tcp://*:PORT; to one with a host it connects, and nobody hears it";
@@ -104,7 +106,7 @@ export async function followKvEvents(
     sink.take(events);
   };
   const catchUp = async (from: bigint) => {
-    for await (const frames of replay === null ? [] : replayed(zeromq, replay, from)) {
+    for await (const frames of replay === null ? [] : replayed(zeromq, replay, from, signal)) {
       const message = read(frames);
       if (message !== null) accept(message);
     }
@@ -146,6 +148,7 @@ async function* replayed(
   zeromq: KvEventPackages["zeromq"],
   address: string,
   from: bigint,
+  signal: AbortSignal,
 ): AsyncGenerator<readonly Uint8Array[]> {
   const socket = new zeromq.Dealer({ maxMessageSize: MOST_BYTES, linger: 0, receiveTimeout: REPLAY_TIMEOUT_MS });
   try {
@@ -153,7 +156,9 @@ async function* replayed(
     const number = Buffer.alloc(NUMBER_BYTES);
     number.writeBigUInt64BE(from);
     await socket.send([Buffer.alloc(0), number]);
-    for (;;) {
+    const end = performance.now() + MOST_REPLAY_MS;
+    while (!signal.aborted) {
+      if (performance.now() > end) throw new Error(`${address} does not come to the end of what it sends again`);
       const frames = await socket.receive();
       const last = frames.at(-2);
       if (last?.length === NUMBER_BYTES && last.readBigUInt64BE() === END) return;

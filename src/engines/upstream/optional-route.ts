@@ -41,6 +41,6 @@ export class OptionalRoute {
     const answer = await this.upstream.send(call, signal);
     const whole = await wholeOf(answer.body, this.upstream.name, most);
     if (ABSENT.has(answer.status)) this.#absentUntil.set(model, this.now() + ABSENT_FOR_MS);
-    return answer.status === 200 ? whole.toString("utf8") : null;
+    return answer.status === 200 ? whole : null;
   }
 }

@@ -136,7 +136,7 @@ function jsonSender(upstream: Upstream, signal: AbortSignal): SendJson {
         ? ({ method: "GET", headers: [OWN_NAME], body: null } as const)
         : ({ method: "POST", headers: [], body: JSON.stringify(body) } as const);
     const answer = await upstream.send({ path, query: "", ...call }, signal);
-    return refusedOr(answer.status, parsedJson(String(await wholeOf(answer.body, upstream.name))));
+    return refusedOr(answer.status, parsedJson(await wholeOf(answer.body, upstream.name)));
   };
 }
 
@@ -171,7 +171,7 @@ async function completion(
   const response = await upstream.send(call, signal);
   const type = response.headers.find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
   if (response.status >= 400 || !type.includes("text/event-stream")) {
-    const json = refusedOr(response.status, parsedJson(String(await wholeOf(response.body, upstream.name))));
+    const json = refusedOr(response.status, parsedJson(await wholeOf(response.body, upstream.name)));
     const answer = readWholeAnswer(json);
     if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
     // Not streamed: the time to the first token is unknown.

@@ -54,7 +54,7 @@ async function sent(upstream: Upstream, body: string, timeoutMs: number, signal:
   const call = { method: "POST", path: "chat/completions", query: "", headers: [], body } as const;
   try {
     const answer = await upstream.send(call, AbortSignal.any([signal, deadline]));
-    const text = String(await wholeOf(answer.body, upstream.name, MAX_ANSWER_BYTES));
+    const text = await wholeOf(answer.body, upstream.name, MAX_ANSWER_BYTES);
     if (answer.status >= 200 && answer.status <= 299) return text;
     throw new JudgeError(upstream.name, `answered with status ${answer.status}`);
   } catch (error) {

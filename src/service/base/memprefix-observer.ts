@@ -1,4 +1,12 @@
-import type { ConversationId, EngineReport, Plan, RequestId, Scope, Warning } from "../../core/index.js";
+import {
+  type ConversationId,
+  type EngineReport,
+  LruMap,
+  type Plan,
+  type RequestId,
+  type Scope,
+  type Warning,
+} from "../../core/index.js";
 import { listIn, parsedJson, record } from "../../core/text/json.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
@@ -59,7 +67,7 @@ const MOST_REFUSALS = 200;
  */
 export class DegradedParts {
   readonly #failing = new Map<PartName, DegradedPart & { readonly kind: string }>();
-  readonly #refused = new Set<string>();
+  readonly #refused = new LruMap<string, true>(MOST_REFUSALS);
 
   /** @param now milliseconds since the epoch */
   constructor(
@@ -84,10 +92,8 @@ export class DegradedParts {
   /** The part works, and refused a request. */
   refused(part: PartName, cause: string): void {
     const refusal = `${part} ${kindOf(cause)}`;
-    if (this.#refused.has(refusal)) return;
-    const [oldest] = this.#refused;
-    if (this.#refused.size >= MOST_REFUSALS && oldest !== undefined) this.#refused.delete(oldest);
-    this.#refused.add(refusal);
+    if (this.#refused.get(refusal)) return;
+    this.#refused.set(refusal, true);
     this.observer.failed({ part, cause, isOfRequest: true });
   }
 

@@ -100,6 +100,8 @@ const UNRELATED = new Set([401, 402, 403, 404, 429]);
 /** The outcome of a probe. */
 type Said =
   | { readonly kind: "entropy"; readonly probe: DepthProbe; readonly nats: number }
+  /** The engine may take the same with fewer log probabilities. */
+  | { readonly kind: "too_many" }
   /** `why`: the reason for which no more probes are sent for a while; null where they are. */
   | { readonly kind: "unclear"; readonly probe: DepthProbe; readonly why: string | null }
   | { readonly kind: "unavailable"; readonly why: string | null }
@@ -151,13 +153,15 @@ export class AdaptiveDepth {
       for (const blocks of depths) {
         if (request.support.topFor(model) === null) return all("unavailable", { probes, after });
         const depth: Depth = { blocks, after, choice: { outcome: "unsure", probes } };
-        let draft: DraftedPrompt;
-        let said: Said | "again";
-        do {
+        const probe = async () => {
           // Each time: what it says may have been deleted meanwhile.
-          draft = await draftAt(depth);
-          said = await this.#try(request, draft, blocks, either.signal, signal);
-        } while (said === "again");
+          const draft = await draftAt(depth);
+          return { draft, said: await this.#try(request, draft, blocks, either.signal, signal) };
+        };
+        let { draft, said } = await probe();
+        // Once, with fewer log probabilities.
+        if (said.kind === "too_many") ({ draft, said } = await probe());
+        if (said.kind === "too_many") return all("unavailable", { probes, after });
         if (said.kind !== "entropy") {
           if (said.kind === "unclear") {
             probes.push(said.probe);
@@ -182,14 +186,14 @@ export class AdaptiveDepth {
     return keptIn(this.#supports, tenant, () => new LogprobSupport(this.parts.clock));
   }
 
-  /** Sends a prompt for its answer's first token. Never rejects; `again`: with fewer log probabilities the engine may take it. */
+  /** Sends a prompt for its answer's first token. Never rejects. */
   async #try(
     request: TenantsRequest,
     draft: DraftedPrompt,
     blocks: number,
     signal: AbortSignal,
     client: AbortSignal,
-  ): Promise<Said | "again"> {
+  ): Promise<Said> {
     const { support } = request;
     const model = modelName(request.body["model"]);
     const top = support.topFor(model);
@@ -201,7 +205,7 @@ export class AdaptiveDepth {
     try {
       const { status, text } = await this.#send(request, draft, top, signal);
       if (REFUSED.has(status) && text.toLowerCase().includes("logprob")) {
-        if (!support.refused(model)) return "again";
+        if (!support.refused(model)) return { kind: "too_many" };
         return { kind: "unavailable", why: "the engine refuses log probabilities" };
       }
       if (UNRELATED.has(status)) return { kind: "failed", why: null };
@@ -246,8 +250,8 @@ export class AdaptiveDepth {
     return inClientSpan("memprefix.depth_probe", {}, async (span) => {
       const answer = await this.parts.upstream.send(call, signal);
       span.setAttribute("http.response.status_code", answer.status);
-      const whole = await wholeOf(answer.body, this.parts.upstream.name, MAX_ANSWER_BYTES);
-      return { status: answer.status, text: whole.toString("utf8") };
+      const text = await wholeOf(answer.body, this.parts.upstream.name, MAX_ANSWER_BYTES);
+      return { status: answer.status, text };
     });
   }
 }

@@ -2,7 +2,7 @@ import type { Api } from "../../apis/api/api.js";
 import type { EngineUsage } from "../../apis/api/usage.js";
 import { withEndOf } from "../../apis/responses/sections.js";
 import type { AgentId, ChatMessage, ConversationId, DepthSettings, TokenCounter, UserId } from "../../core/index.js";
-import type { JsonObject } from "../../core/text/json.js";
+import { type JsonObject, listIn, record, text } from "../../core/text/json.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { SessionRouter } from "../../engines/adapters/session-routers.js";
 import type { HeaderPair, Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
@@ -161,11 +161,8 @@ export const DEFAULT_IDENTITY_SOURCES: IdentitySources = {
  * Source: https://docs.openwebui.com/reference/env-configuration, `TITLE_GENERATION_PROMPT_TEMPLATE` and the like
  */
 export function isPromptOfSideCall(body: unknown): boolean {
-  if (typeof body !== "object" || body === null || !("messages" in body)) return false;
-  const { messages } = body;
-  const [message, ...others] = Array.isArray(messages) ? (messages as readonly unknown[]) : [];
-  if (others.length > 0 || typeof message !== "object" || message === null) return false;
-  const { role, content } = message as { readonly role?: unknown; readonly content?: unknown };
-  const isStreamed = "stream" in body && body.stream === true;
-  return role === "user" && typeof content === "string" && content.startsWith("### Task:") && !isStreamed;
+  const { messages, stream } = record(body);
+  const [message, ...others] = listIn(messages);
+  const { role, content } = record(message);
+  return others.length === 0 && role === "user" && text(content).startsWith("### Task:") && stream !== true;
 }

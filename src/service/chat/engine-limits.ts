@@ -6,11 +6,11 @@ import {
   sectionAtStart,
   type TokenCounter,
 } from "../../core/index.js";
-import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
 import { keptIn } from "../../core/text/collections.js";
 import { record, text } from "../../core/text/json.js";
+import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
-import { isEventStream, rejoined } from "../../engines/upstream/answer-body.js";
+import { bufferBody, isEventStream, rejoined } from "../../engines/upstream/answer-body.js";
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/engine-errors.js";
 import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
@@ -96,10 +96,14 @@ export class EngineLimits {
     this.#askAt = now + APART_MS;
     // No second request while this call is under way.
     this.#lists.set(key, { ...known, askAt: now + RETRY_AFTER_MS });
-    void this.#list(chat.query, headers).then(async (limits) => {
-      const keepsThoughts = limits?.isLlamaCpp ? await this.#keepsThoughts(chat.query, headers) : null;
-      this.#lists.set(key, { ...this.#next(known, limits), keepsThoughts });
-    });
+    // Not awaited, so it must not reject. What fails is asked for again after {@link RETRY_AFTER_MS}.
+    this.#ask(key, known, chat.query, headers).catch(() => {});
+  }
+
+  async #ask(key: string, known: KnownList, query: string, headers: readonly HeaderPair[]): Promise<void> {
+    const limits = ModelLimits.read(await this.#read("models", query, headers));
+    const keepsThoughts = limits?.isLlamaCpp ? await this.#keepsThoughts(query, headers) : null;
+    this.#lists.set(key, { ...this.#next(known, limits), keepsThoughts });
   }
 
   /** Tokens of a chat's tools as JSON, which engines put into the prompt in forms of their own: an estimate. */
@@ -119,11 +123,6 @@ export class EngineLimits {
     if (limits !== null) return { limits, askAt: this.clock() + KNOWN_FOR_MS, failures: 0 };
     const retryMs = Math.min(KNOWN_FOR_MS, RETRY_AFTER_MS * 2 ** failures);
     return { limits: null, askAt: this.clock() + retryMs, failures: Math.min(failures + 1, 16) };
-  }
-
-  /** Null where the engine gives no list. */
-  async #list(query: string, headers: readonly HeaderPair[]): Promise<ModelLimits | null> {
-    return ModelLimits.read(await this.#read("models", query, headers));
   }
 
   /**
@@ -193,7 +192,7 @@ interface KnownLimit {
   readonly until: number;
 }
 
-/** Most (user, model) pairs of one tenant whose limit is remembered, and most models that take no user message after a tool's result. */
+/** Most (user, model) pairs of one tenant whose limit is remembered, and most of its models that take no user message after a tool's result. */
 const MOST_KNOWN = 1_000;
 /** A limit expires: the engine may be restarted with a larger context under the same name. */
 const LIMIT_KNOWN_FOR_MS = 60 * 60 * 1_000;
@@ -202,12 +201,12 @@ const MARGIN = 0.95;
 
 /**
  * Constraints learned from an engine's refusals, so that it refuses a prompt for each of them once. In memory only: after a restart it
- * refuses one more. A token limit is kept per tenant, user and model, for an hour, so an error that one client provoked costs nobody else
- * their memories. The placement after tool results is kept for all: every engine takes memories inside the result.
+ * refuses one more. All are kept per tenant: an error that one tenant's client provoked changes no other tenant's prompts. A token limit is
+ * kept per user and model, for an hour; the placement after tool results per model.
  */
 export class KnownConstraints {
   readonly #limits = new WeakMap<object, LruMap<string, KnownLimit>>();
-  readonly #insideResults = new LruMap<string, true>(MOST_KNOWN);
+  readonly #insideResults = new WeakMap<object, LruMap<string, true>>();
 
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
@@ -216,13 +215,13 @@ export class KnownConstraints {
     const limit = this.#limits.get(of.tenant)?.get(limitKey(of));
     return {
       acceptedTokens: limit !== undefined && limit.until > this.clock() ? limit.tokens : null,
-      inResult: isMistralModel(of.model) || this.#insideResults.get(modelName(of.model)) === true,
+      inResult: isMistralModel(of.model) || this.#insideResults.get(of.tenant)?.get(modelName(of.model)) === true,
     };
   }
 
   /** The engine refused a prompt, and accepted one under these constraints. */
   learn(of: ConstraintsKey, { acceptedTokens, inResult }: PromptConstraints): void {
-    if (inResult) this.#insideResults.set(modelName(of.model), true);
+    if (inResult) keptIn(this.#insideResults, of.tenant, () => new LruMap(MOST_KNOWN)).set(modelName(of.model), true);
     if (acceptedTokens === null) return;
     const limits = keptIn(this.#limits, of.tenant, () => new LruMap(MOST_KNOWN));
     limits.set(limitKey(of), { tokens: acceptedTokens, until: this.clock() + LIMIT_KNOWN_FOR_MS });
@@ -280,22 +279,6 @@ function textsOf(content: ChatMessage["content"]): readonly string[] {
 
 function limitKey(of: ConstraintsKey): string {
   return JSON.stringify([of.userId, modelName(of.model)]);
-}
-
-/** Buffers a body of up to `maxBytes`: gives its text, null where it is longer, and the body to be read again. */
-export async function bufferBody(
-  body: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-): Promise<{ readonly whole: string | null; readonly body: AsyncIterable<Uint8Array> }> {
-  const iterator = body[Symbol.asyncIterator]();
-  const held: Uint8Array[] = [];
-  let length = 0;
-  for (let read = await iterator.next(); !read.done; read = await iterator.next()) {
-    held.push(read.value);
-    length += read.value.length;
-    if (length > maxBytes) return { whole: null, body: rejoined(held, iterator) };
-  }
-  return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
 }
 
 /** Bytes of an error that are buffered. */
@@ -369,17 +352,14 @@ export class RefusedModels {
   /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
 
-  /**
-   * @param tenant whose request it is: the same object for all of one tenant's
-   * @param asked the client's body
-   */
-  has(tenant: object, asked: Readonly<Record<string, unknown>>): boolean {
-    return this.clock() < (this.#until.get(tenant)?.get(modelName(asked["model"])) ?? Number.NEGATIVE_INFINITY);
+  /** @param tenant whose request it is: the same object for all of one tenant's */
+  has(tenant: object, model: string): boolean {
+    return this.clock() < (this.#until.get(tenant)?.get(model) ?? Number.NEGATIVE_INFINITY);
   }
 
-  add(tenant: object, asked: Readonly<Record<string, unknown>>): void {
+  add(tenant: object, model: string): void {
     const models = keptIn(this.#until, tenant, () => new LruMap(MAX_MODELS));
-    models.set(modelName(asked["model"]), this.clock() + ASK_AGAIN_AFTER_MS);
+    models.set(model, this.clock() + ASK_AGAIN_AFTER_MS);
   }
 }
 

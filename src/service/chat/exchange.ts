@@ -3,7 +3,7 @@ import type { EngineUsage } from "../../apis/api/usage.js";
 import { conversationOf } from "../../apis/responses/history.js";
 import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem } from "../../core/index.js";
 import { isRecord, type JsonObject, parsedJson } from "../../core/text/json.js";
-import { eventsOf } from "../../engines/upstream/answer-body.js";
+import { bufferBody, eventsOf } from "../../engines/upstream/answer-body.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { NewMemory } from "../../memory/memory-source.js";
 import type { ComposeAnswer } from "../base/call-types.js";
@@ -12,7 +12,7 @@ import type { InferenceSpan } from "../base/spans.js";
 import { observationOf } from "../learning/engine-reports.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
 import { isStoredBy } from "./continued-responses.js";
-import { bufferBody, RefusedModels } from "./engine-limits.js";
+import { modelName, RefusedModels } from "./engine-limits.js";
 
 /** Statuses with which engines refuse a field of a request. */
 const REFUSED = new Set([400, 422]);
@@ -44,7 +44,8 @@ export class StreamUsage {
     body: JsonObject,
     send: (body: JsonObject) => Promise<UpstreamAnswer>,
   ): Promise<{ readonly answer: UpstreamAnswer; readonly isUsageAdded: boolean }> {
-    const isUsageAdded = own["stream"] === true && own["stream_options"] == null && !this.#refused.has(tenant, own);
+    const model = modelName(own["model"]);
+    const isUsageAdded = own["stream"] === true && own["stream_options"] == null && !this.#refused.has(tenant, model);
     if (!isUsageAdded) return { answer: await send(body), isUsageAdded };
     const answer = await send({ ...body, stream_options: { include_usage: true } });
     if (!REFUSED.has(answer.status)) return { answer, isUsageAdded };
@@ -52,7 +53,7 @@ export class StreamUsage {
     if (held.whole?.includes("stream_options") !== true)
       return { answer: { ...answer, body: held.body }, isUsageAdded };
     const without = await send(body);
-    if (without.status < 300) this.#refused.add(tenant, own);
+    if (without.status < 300) this.#refused.add(tenant, model);
     return { answer: without, isUsageAdded: false };
   }
 }

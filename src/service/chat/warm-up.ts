@@ -1,9 +1,8 @@
 import { setTimeout } from "node:timers/promises";
-import { keptIn } from "../../core/text/collections.js";
 import { forAnotherRequest, type Upstream, withAdded } from "../../engines/upstream/upstream.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
 import type { ClientRequest } from "./chat-request.js";
-import { RefusedModels } from "./engine-limits.js";
+import { modelName, RefusedModels } from "./engine-limits.js";
 
 /** Longest wait for a cancelled call, in milliseconds. */
 const OVER_MS = 1_000;
@@ -14,13 +13,15 @@ const OVER_MS = 1_000;
  */
 export class WarmUp {
   /** Models whose engine refused a warm-up: it would refuse the next one too. By path: what one API refuses another may take. */
-  readonly #refused = new Map<string, RefusedModels>();
+  readonly #refused: RefusedModels;
 
   /** @param clock milliseconds, monotonic */
   constructor(
     private readonly upstream: Pick<Upstream, "send">,
-    private readonly clock: () => number,
-  ) {}
+    clock: () => number,
+  ) {
+    this.#refused = new RefusedModels(clock);
+  }
 
   /**
    * Sends the prefix. The function returned cancels that and resolves when it has ended, after {@link OVER_MS} at most: an engine that still
@@ -33,15 +34,15 @@ export class WarmUp {
     let sending = Promise.resolve();
     const { api, body: own, query, headers, added } = request;
     const { path } = api;
-    const refused = this.#refusedAt(path);
+    const model = `${path} ${modelName(own["model"])}`;
     // What the engine has of a history that it is to continue stays as it is.
-    const isUseless = added !== undefined || refused.has(tenant, own);
+    const isUseless = added !== undefined || this.#refused.has(tenant, model);
     const warming = isUseless ? null : api.warmUp(own, head.messages);
     if (warming !== null) {
       const body = request.written({ ...head.fields, ...warming });
       const sent = withAdded(forAnotherRequest(headers), head.headers);
       const call = { method: "POST", path, query, headers: sent, body } as const;
-      sending = this.#send(call, cancel.signal, () => refused.add(tenant, own));
+      sending = this.#send(call, cancel.signal, () => this.#refused.add(tenant, model));
     }
     return async () => {
       cancel.abort();
@@ -50,10 +51,6 @@ export class WarmUp {
       await Promise.race([sending, patience]);
       waiting.abort();
     };
-  }
-
-  #refusedAt(path: string): RefusedModels {
-    return keptIn(this.#refused, path, () => new RefusedModels(this.clock));
   }
 
   async #send(request: Parameters<Upstream["send"]>[0], signal: AbortSignal, onRefused: () => void): Promise<void> {

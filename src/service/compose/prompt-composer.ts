@@ -27,7 +27,7 @@ import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measures.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
-import { sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
+import { isServed, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLosses } from "../usage/losses.js";
 import { plainPrompt, sessionKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
@@ -43,7 +43,6 @@ import {
 } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";
 import {
-  type LookupParts,
   lookUpMemories,
   type MemoryLookup,
   NOTHING_CHECKED,
@@ -71,6 +70,9 @@ export interface ComposeCall {
    */
   readonly found?: FoundAhead | undefined;
 }
+
+/** Starts of one request whose user another process deletes each time. */
+const MOST_STARTS = 3;
 
 /** Takes a request from its user's queue to a stored prompt. Called again where the user was deleted meanwhile. */
 export type Drive = (composing: ComposingRequest) => Promise<ComposeAnswer>;
@@ -105,7 +107,6 @@ export interface ComposerParts {
 /** What composing works with. */
 interface ComposingParts extends ComposerParts {
   readonly planner: PromptPlanner;
-  readonly retrieval: LookupParts;
   readonly checks: SourceChecks;
 }
 
@@ -114,12 +115,11 @@ export class PromptComposer {
   readonly #on: ComposingParts;
 
   constructor(on: ComposerParts) {
-    const { source, defaults, now } = on.parts;
+    const { source, defaults } = on.parts;
     this.#on = {
       ...on,
       planner: new PromptPlanner(on.parts, on.tenant, on.law, new PromptLimits(on.parts, on.ratios), on.routing),
-      retrieval: { source, now, defaults },
-      checks: new SourceChecks(source, on.parts.defaults.search?.filters),
+      checks: new SourceChecks(source, defaults.search?.filters),
     };
   }
 
@@ -154,7 +154,7 @@ export class PromptComposer {
     const { jobs, parts } = this.#on;
     const scope = jobs.scopeOf(request.userId, request.agentId);
     const userNumber = await parts.store.begin(scope, parts.now());
-    if (await isAnswered(this.#on, scope, request)) return { found: [] };
+    if (request.requestId !== null && (await isServed(parts.store, scope, request.requestId))) return { found: [] };
     return { ...(await lookUp(this.#on, scope, request, signal)), userNumber };
   }
 
@@ -176,10 +176,9 @@ export class PromptComposer {
     return this.#read(request, async (working) => this.#on.planner.clusterPaths(working, texts));
   }
 
-  async #read<T>({ userId, agentId }: ComposeRequest, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
-    const { jobs, scopes } = this.#on;
+  async #read<T>(scope: ComposeRequest, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
     try {
-      return await jobs.run(userId, () => scopes.use(jobs.scopeOf(userId, agentId), read));
+      return await this.#on.jobs.inScope(scope, read);
     } catch (error) {
       if (error instanceof StoreUnavailableError) return null;
       throw error;
@@ -222,15 +221,17 @@ export class PromptComposer {
     return parts.engines[engine ?? parts.defaults.engineFamily].emit(prompt).fields;
   }
 
-  /** Starts again if the user was deleted meanwhile: what was looked up may be theirs. */
+  /** Starts again if the user was deleted meanwhile: what was looked up may be theirs. At most {@link MOST_STARTS} times. */
   async #inTurn(call: ComposeCall, drive: Drive): Promise<ComposeAnswer> {
     const composing = new ComposingRequest(this.#on, call);
-    for (let lookup = call.found?.lookup; ; lookup = undefined) {
+    let lookup = call.found?.lookup;
+    for (let start = 1; ; start++, lookup = undefined) {
       try {
         return (await composing.begin(lookup)) ?? (await drive(composing));
       } catch (error) {
         const isOfDeletedUser = call.request.memories !== null && lookup?.userNumber !== undefined;
-        if (!(error instanceof DeletedMeanwhileError) || isOfDeletedUser) throw error;
+        const isAgain = error instanceof DeletedMeanwhileError && !isOfDeletedUser && start < MOST_STARTS;
+        if (!isAgain) throw error;
       } finally {
         composing.end();
       }
@@ -280,7 +281,7 @@ export class ComposingRequest {
     const { request, signal, found } = this.call;
     const looking = this.#lookup ?? lookUp(this.on, this.#scope, request, signal);
     const [searched, check] = await Promise.all([looking, this.#check()]);
-    const { lookup, gone } = withCheck(this.on.retrieval, request, searched, check);
+    const { lookup, gone } = withCheck(this.on.parts, request, searched, check);
     // Also in a dry run: what the source has deleted is to be nowhere. What was looked up is sent without them.
     if (gone.length > 0) await this.on.forgetGone(request.userId, gone);
     return { lookup, front: found?.front ?? [] };
@@ -347,25 +348,19 @@ export class ComposingRequest {
   }
 }
 
-/** Whether a request of this id is stored. */
-async function isAnswered({ parts }: ComposerParts, scope: Scope, { requestId }: ComposeRequest): Promise<boolean> {
-  const scopeId = requestId === null ? null : await parts.store.find(scope);
-  return requestId !== null && scopeId !== null && (await parts.store.findServed(scopeId, requestId)) !== null;
-}
-
 async function lookUp(
-  { retrieval, jobs, parts, observer }: ComposingParts,
+  { jobs, parts, observer }: ComposingParts,
   scope: Scope,
   request: ComposeRequest,
   signal: AbortSignal | undefined,
 ): Promise<MemoryLookup> {
-  const { source } = retrieval;
+  const { source } = parts;
   // No source is searched, so there is nothing to abort.
-  if (source === null || request.memories !== null) return lookUpMemories(retrieval, scope, request, jobs.closing);
+  if (source === null || request.memories !== null) return lookUpMemories(parts, scope, request, jobs.closing);
   const topK = topKOf(request, parts.defaults);
   return inSpan("memprefix.search", { "memprefix.source": source.name, "memprefix.top_k": topK }, async (span) => {
     const start = parts.now();
-    const lookup = await jobs.untilClosing(signal, (stop) => lookUpMemories(retrieval, scope, request, stop));
+    const lookup = await jobs.untilClosing(signal, (stop) => lookUpMemories(parts, scope, request, stop));
     const outcome = "failed" in lookup ? lookup.failed.failure.kind : "ok";
     observer.searched({ outcome, ms: Math.max(0, parts.now() - start) });
     span.setAttribute("memprefix.found", "found" in lookup ? lookup.found.length : 0);

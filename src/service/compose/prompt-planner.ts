@@ -30,8 +30,8 @@ import {
   type TurnId,
   type Warning,
 } from "../../core/index.js";
-import { keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
 import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engine-adapter.js";
+import { keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { MessagesTooLongError } from "../base/errors.js";

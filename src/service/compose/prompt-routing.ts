@@ -11,7 +11,7 @@ import {
 } from "../../core/index.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
-import { deltaOf, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
+import { deltaOf, type WorkingScope } from "../scopes/working-scopes.js";
 import type { ComposeRequest } from "./compose-request.js";
 
 /** A prompt to be routed: a new one, or a stored one that is repeated. */
@@ -34,8 +34,7 @@ export class PromptRouting {
 
   constructor(
     private readonly parts: Pick<MemprefixParts, "store" | "now">,
-    private readonly scopes: WorkingScopes,
-    private readonly jobs: Pick<TenantQueues, "scopeOf" | "run">,
+    private readonly jobs: Pick<TenantQueues, "inScope">,
   ) {}
 
   /** The worker of a prompt, of those with these names: at least one. Changes nothing. */
@@ -70,25 +69,22 @@ export class PromptRouting {
   }
 
   /** The blocks of a scope that each worker processed, by the digests of their texts. */
-  processedBy({ userId, agentId }: RoutedScope, workers: readonly string[]): Promise<readonly (readonly Digest[])[]> {
-    const scope = this.jobs.scopeOf(userId, agentId);
-    const processed = ({ state }: WorkingScope) =>
+  processedBy(scope: RoutedScope, workers: readonly string[]): Promise<readonly (readonly Digest[])[]> {
+    return this.jobs.inScope(scope, ({ state }) =>
       workers.map((worker) =>
         [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
-      );
-    return this.jobs.run(userId, () => this.scopes.use(scope, processed));
+      ),
+    );
   }
 
   /** Records that a worker processes these blocks of a batch. */
-  remember({ userId, agentId }: RoutedScope, worker: string, texts: readonly Digest[]): Promise<void> {
-    const scope = this.jobs.scopeOf(userId, agentId);
-    const rememberIn = async (working: WorkingScope) => {
+  remember(scope: RoutedScope, worker: string, texts: readonly Digest[]): Promise<void> {
+    return this.jobs.inScope(scope, async (working) => {
       // A user that was forgotten meanwhile must not be created again.
       if (!working.isStored) return;
       working.state.rememberWorker(worker, texts);
       await working.commit((held) => held.commitChanges(deltaOf(working.state)));
-    };
-    return this.jobs.run(userId, () => this.scopes.use(scope, rememberIn));
+    });
   }
 }
 

@@ -46,7 +46,7 @@ export type MemoryLookup =
 export type WaitingLookup = MemoryLookup & { readonly userNumber?: number };
 
 /** The memory source, and the defaults of a search. */
-export type LookupParts = Pick<MemprefixParts, "source" | "now" | "defaults">;
+type LookupParts = Pick<MemprefixParts, "source" | "now" | "defaults">;
 
 /**
  * The memories for a request: its own, or the source's search results. Does not reject if the source fails (docs/internals/architecture.md,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isObject } from "../../core/text/json.js";
 import { unstorable } from "../../core/text/memory-text.js";
 
 /*
@@ -17,8 +18,6 @@ const LOGICAL: ReadonlySet<string> = new Set(["AND", "OR", "NOT"]);
 const IDENTITIES: ReadonlySet<string> = new Set([
   ...["user_id", "agent_id", "run_id", "app_id", "userId", "agentId", "runId", "appId"],
 ]);
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** What is wrong with filters, phrased as the end of a sentence whose subject is the field; null for none. Never quotes a value. */
 function memoryFiltersProblem(filters: unknown): string | null {
@@ -82,10 +81,6 @@ function valueProblem(value: unknown): string | null {
 function isValue(value: unknown): boolean {
   if (typeof value === "string") return value.length <= MAX_VALUE_CHARACTERS && unstorable(value) === null;
   return value === null || typeof value === "boolean" || Number.isFinite(value);
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Conditions on memories, in Mem0's form. */

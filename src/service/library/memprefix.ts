@@ -12,16 +12,13 @@ import {
   DEFAULT_SCOPE_BOUNDS,
   type EngineReport,
   EngineWork,
-  groupBy,
-  indexEntries,
-  isWithinTtl,
-  KEEPS_ALL,
   ObservedCache,
   PredictedCache,
   planBatch,
   type RequestId,
   type UserId,
 } from "../../core/index.js";
+import type { MemorySource } from "../../memory/memory-source.js";
 import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
@@ -34,35 +31,42 @@ import { PromptComposer } from "../compose/prompt-composer.js";
 import { PromptRouting } from "../compose/prompt-routing.js";
 import { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { EngineReports } from "../learning/engine-reports.js";
-import { type Explanation, explainIn, type ShownPrompt, showIn } from "../records/explain.js";
+import { describeIn, type Explanation, explainIn, type ShownPrompt, showIn } from "../records/explain.js";
 import { MemoryAdditions } from "../records/memory-additions.js";
 import { StoredResponses } from "../records/stored-responses.js";
 import { UserRecords } from "../records/user-records.js";
 import { finishingDeletions, watchedSource } from "../records/wrapped-sources.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
-import { type WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
+import { isServed, type WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
 import { EngineLosses } from "../usage/losses.js";
 import { TenantUsage } from "../usage/tenant-usage.js";
-
-/** Maximum live requests in an index description; older ones are left out. */
-const MAX_LISTED_REQUESTS = 10_000;
 
 /** Default maximum of one user's concurrent and queued requests. */
 const MAX_WAITING_PER_USER = 64;
 
-/** State that all tenants of a service share. */
-interface SharedWork {
-  readonly scopes: WorkingScopes;
-  readonly queues: UserQueues;
-  readonly closing: AbortController;
+/** What all tenants of a service share. */
+class SharedWork {
+  readonly observers = new Observers();
+  readonly queues = new UserQueues();
+  readonly closing = new AbortController();
   /** One per tenant that was used; bounded, because only the operator creates tenants. */
-  readonly tenants: Map<string, Memprefix>;
-  readonly observers: Observers;
-  readonly degraded: DegradedParts;
+  readonly tenants = new Map<string, Memprefix>();
   /** What the engine works on. */
-  readonly work: EngineWork;
+  readonly work = new EngineWork();
   /** Why engines lost what was expected of them. */
-  readonly losses: EngineLosses;
+  readonly losses = new EngineLosses();
+  readonly degraded: DegradedParts;
+  readonly scopes: WorkingScopes;
+  /** Null: none is configured. */
+  readonly source: MemorySource | null;
+
+  constructor(readonly parts: MemprefixParts) {
+    const { store, source, countTokens, now } = parts;
+    const { maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    this.degraded = new DegradedParts(this.observers, now);
+    this.scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
+    this.source = source && finishingDeletions(watchedSource(source, this.degraded), store);
+  }
 }
 
 /** The current load of a service. */
@@ -104,9 +108,6 @@ export const systemClock = (): number => Date.now();
  * the store.
  */
 export class Memprefix {
-  readonly #shared: SharedWork;
-  readonly #scopes: WorkingScopes;
-  readonly #queues: UserQueues;
   readonly #jobs: TenantQueues;
   readonly #records: UserRecords;
   readonly #law: EngineLaw;
@@ -119,80 +120,48 @@ export class Memprefix {
   readonly chats: ChatComposer;
 
   private readonly parts: TenantParts;
+  readonly #shared: SharedWork;
 
   /** @param shared another tenant's shared state, to be one service with it */
   constructor(
-    private readonly given: MemprefixParts,
+    given: MemprefixParts,
     private readonly tenant: Tenant = DEFAULT_TENANT,
-    shared?: SharedWork,
+    shared = new SharedWork(given),
   ) {
-    const observers = shared?.observers ?? new Observers();
-    const degraded = shared?.degraded ?? new DegradedParts(observers, given.now);
-    // Another tenant's source is wrapped already.
-    const source =
-      given.source === null || shared !== undefined
-        ? given.source
-        : finishingDeletions(watchedSource(given.source, degraded), given.store);
+    this.#shared = shared;
+    shared.tenants.set(tenant.name, this);
+    const { source, scopes, queues, closing, observers: observer, work, losses } = shared;
     const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
-    const { store, countTokens, maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
-    this.#shared = shared ?? {
-      scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds),
-      queues: new UserQueues(),
-      closing: new AbortController(),
-      tenants: new Map([[tenant.name, this]]),
-      observers,
-      degraded,
-      work: new EngineWork(),
-      losses: new EngineLosses(),
-    };
-    this.#scopes = this.#shared.scopes;
-    this.#queues = this.#shared.queues;
-    const { maxWaitingPerUser = MAX_WAITING_PER_USER } = parts;
-    this.#jobs = new TenantQueues(tenant.name, this.#queues, this.#shared.closing.signal, maxWaitingPerUser);
-    this.#records = new UserRecords(parts, this.#jobs, this.#scopes);
+    const { store, countTokens, now, maxWaitingPerUser = MAX_WAITING_PER_USER, planning = planHere } = parts;
+    const { engine, engineFamily, workers = [] } = parts.defaults;
+    const jobs = new TenantQueues(tenant.name, queues, scopes, closing.signal, maxWaitingPerUser);
+    const records = new UserRecords(parts, jobs, scopes);
     // Times reported by one tenant must not affect another's plans.
-    const { engine, engineFamily } = parts.defaults;
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
-    this.#law = new EngineLaw(store, measured, engine, parts.now);
-    const observer = this.#shared.observers;
-    this.#additions = new MemoryAdditions(source, store, this.#jobs, parts.now);
-    const ratios = new TokenRatios(parts.now);
-    const { work, losses } = this.#shared;
-    this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, work, observer, losses);
-    const { planning = planHere } = parts;
-    const routing = new PromptRouting(parts, this.#scopes, this.#jobs);
-    this.#composer = new PromptComposer({
-      parts,
-      tenant,
-      scopes: this.#scopes,
-      jobs: this.#jobs,
-      law: this.#law,
-      ratios,
-      routing,
-      observer,
-      losses,
-      forgetGone: (userId, memoryIds) => this.#records.forgetGone(userId, memoryIds),
-    });
-    const workers = parts.defaults.workers ?? [];
-    this.batches = { composer: this.#composer, routing, workers, countTokens, planning };
-    this.chats = {
-      countTokens,
-      composer: this.#composer,
-      reports: this.#reports,
-      additions: this.#additions,
-      responses: new StoredResponses(store, this.#jobs),
-    };
+    const law = new EngineLaw(store, measured, engine, now);
+    const additions = new MemoryAdditions(source, store, jobs, now);
+    const ratios = new TokenRatios(now);
+    const reports = new EngineReports(parts, jobs, scopes, law, ratios, work, observer, losses);
+    const routing = new PromptRouting(parts, jobs);
+    const forgetGone: UserRecords["forgetGone"] = (...of) => records.forgetGone(...of);
+    const on = { parts, tenant, scopes, jobs, law, ratios, routing, observer, losses, forgetGone };
+    const composer = new PromptComposer(on);
+    this.batches = { composer, routing, workers, countTokens, planning };
+    this.chats = { countTokens, composer, reports, additions, responses: new StoredResponses(store, jobs) };
+    this.#jobs = jobs;
+    this.#records = records;
+    this.#law = law;
+    this.#additions = additions;
+    this.#reports = reports;
+    this.#composer = composer;
   }
 
   /** The same service for another tenant, isolated from this one. */
   forTenant(tenant: Tenant): Memprefix {
-    const { tenants } = this.#shared;
+    const { tenants, parts } = this.#shared;
     const known = tenants.get(tenant.name);
-    if (known?.tenant.cacheSecret === tenant.cacheSecret) return known;
-    const memprefix = new Memprefix({ ...this.given, source: this.parts.source }, tenant, this.#shared);
-    tenants.set(tenant.name, memprefix);
-    return memprefix;
+    return known?.tenant.cacheSecret === tenant.cacheSecret ? known : new Memprefix(parts, tenant, this.#shared);
   }
 
   /** The engine's cache, for all tenants; undefined where it is planned for as if it had no end. */
@@ -239,8 +208,9 @@ export class Memprefix {
 
   /** The current load. */
   get load(): Load {
-    const { size: scopes, weight: bytes, nodes } = this.#scopes;
-    return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs };
+    const { scopes, queues } = this.#shared;
+    const { size, weight: bytes, nodes } = scopes;
+    return { scopes: size, bytes, nodes, busyUsers: queues.busy, jobs: queues.jobs };
   }
 
   /** Milliseconds that each token of a prompt adds to its answer, as measured; 0 until it is. */
@@ -282,33 +252,15 @@ export class Memprefix {
     id: RequestId,
     read: (working: WorkingScope) => Promise<T>,
   ): Promise<T> {
-    const scope = this.#jobs.scopeOf(userId, agentId);
-    const { store } = this.parts;
-    const scopeId = await store.find(scope);
     // A scope that was never stored is not loaded.
-    if (scopeId === null || (await store.findServed(scopeId, id)) === null)
+    if (!(await isServed(this.parts.store, this.#jobs.scopeOf(userId, agentId), id)))
       throw new NotFoundError("request_id", "no such request of this user");
-    return this.#jobs.run(userId, () => this.#scopes.use(scope, read));
+    return this.#jobs.inScope({ userId, agentId }, read);
   }
 
   /** Describes a user's context index; empty for an unknown user. */
   describeIndex(userId: UserId, agentId: AgentId | null, limit: number): Promise<IndexDescription> {
-    const { store } = this.parts;
-    const scope = this.#jobs.scopeOf(userId, agentId);
-    const describe = async ({ state, scopeId }: WorkingScope) => {
-      const live = groupBy(await store.liveRequests(scopeId, MAX_LISTED_REQUESTS), ({ leaf }) => leaf);
-      const counted = await store.counts(scopeId);
-      const { residency = KEEPS_ALL, now } = this.parts;
-      const at = now();
-      const nodes = indexEntries(state.index, limit).map((entry) => ({
-        ...entry,
-        isExpected: isWithinTtl(residency, entry.usedAt, at),
-        requestIds: (live.get(entry.id) ?? []).map(({ requestId }) => requestId),
-      }));
-      const counts = { ...counted, blocks: state.register.size, nodes: state.index.size };
-      return { userId, agentId, counts, nodes };
-    };
-    return this.#jobs.run(userId, () => this.#scopes.use(scope, describe));
+    return this.#jobs.inScope({ userId, agentId }, (working) => describeIn(working, this.parts, limit));
   }
 
   /** Rejects if the store does not answer. */
@@ -321,7 +273,7 @@ export class Memprefix {
    */
   async close(graceMs = 5_000): Promise<void> {
     const cut = setTimeout(() => this.#shared.closing.abort(), graceMs);
-    await this.#queues.idle();
+    await this.#shared.queues.idle();
     clearTimeout(cut);
     await this.parts.source?.close();
     await this.parts.store.close();

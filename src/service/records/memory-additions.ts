@@ -4,6 +4,7 @@ import { type MemorySource, MemorySourceError, type NewMemory } from "../../memo
 import type { Store } from "../../store/store.js";
 import { DeletedMeanwhileError } from "../base/errors.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
+import { isServed } from "../scopes/working-scopes.js";
 
 /** Milliseconds for which an addition holds its user's queue. What is added by then, the next search finds. */
 const HELD_MS = 500;
@@ -45,12 +46,8 @@ export class MemoryAdditions {
     requestId: RequestId,
   ): Promise<boolean> {
     const scope = this.jobs.scopeOf(userId, agentId);
-    const isStored = async () => {
-      const scopeId = await this.store.find(scope);
-      return scopeId !== null && (await this.store.findServed(scopeId, requestId)) !== null;
-    };
     try {
-      await this.#add(scope, [exchange], undefined, isStored);
+      await this.#add(scope, [exchange], undefined, () => isServed(this.store, scope, requestId));
       return true;
     } catch (error) {
       if (error instanceof DeletedMeanwhileError) return false;

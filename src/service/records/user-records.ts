@@ -14,7 +14,7 @@ import {
   type MemoryId,
   type UserId,
 } from "../../core/index.js";
-import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
+import type { KeptMemory } from "../../memory/memory-source.js";
 import { type ExportedUser, StoreUnavailableError, type User, type UsersFound } from "../../store/store.js";
 import type { Forgetting } from "../base/call-types.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
@@ -99,8 +99,9 @@ export class UserRecords {
   async finishDeletions(onFault: (error: unknown) => void, signal: AbortSignal): Promise<void> {
     const { store, source } = this.parts;
     if (source === null || !source.owned) return;
-    await this.#walk(
+    await this.#walk<number>(
       signal,
+      0,
       (after) => store.usersPendingInSource(after),
       async (user) => {
         // Any call of the source for this user finishes them first.
@@ -117,20 +118,21 @@ export class UserRecords {
     return this.jobs.run(userId, async () => {
       const stored = await store.exportUser(user);
       if (source === null) return { userId, ...stored, source: null };
-      const memories = await this.jobs.untilClosing(signal, (stop) => memoriesIn(source, user, stop));
+      const list = source.owned ? source.list?.bind(source) : undefined;
+      const memories = list === undefined ? null : await this.jobs.untilClosing(signal, (stop) => list(user, stop));
       return { userId, ...stored, source: { name: source.name, memories } };
     });
   }
 
   /**
    * Applies an event of a memory's owner: a deleted memory is forgotten for every user of the tenant that has it, an updated one gets its new
-   * text. Looks through all users' memories, in steps between which other requests run. Gives the number of users that it changed.
+   * text. Looks through all memories of the tenant's users, in steps between which other requests run. Gives the number of users that it changed.
    */
   async takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
     const { store } = this.parts;
     let changed = 0;
-    const withMemory = (after: number) => store.usersWithMemory(this.jobs.tenant, event.memoryId, after);
-    await this.#walk(signal, withMemory, async ({ userId }) => {
+    const withMemory = (after: string) => store.usersWithMemory(this.jobs.tenant, event.memoryId, after);
+    await this.#walk<string>(signal, "", withMemory, async ({ userId }) => {
       const isChanged = await this.jobs.run(userId, async () => {
         if (event.kind === "updated") return this.#update(userId, event);
         await this.#forgetMemory(userId, event.memoryId);
@@ -156,8 +158,9 @@ export class UserRecords {
     const { store } = this.parts;
     let dropped = 0;
     let damage: StoreUnavailableError | null = null;
-    await this.#walk(
+    await this.#walk<number>(
       signal,
+      0,
       (after) => store.usersWithOldTurns(before, after),
       async (user) => {
         try {
@@ -183,13 +186,14 @@ export class UserRecords {
   }
 
   /** Works on users page by page; other requests run in between. */
-  async #walk(
+  async #walk<Cursor extends number | string>(
     signal: AbortSignal,
-    find: (after: number) => Promise<UsersFound>,
+    begin: Cursor,
+    find: (after: Cursor) => Promise<UsersFound<Cursor>>,
     work: (user: User) => Promise<void>,
   ): Promise<void> {
-    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
-      const { users, next } = await find(after);
+    for (let after: Cursor | null = begin; after !== null && !signal.aborted; ) {
+      const { users, next }: UsersFound<Cursor> = await find(after);
       for (const user of users) {
         if (signal.aborted) return;
         await work(user);
@@ -230,12 +234,4 @@ export interface UserExport extends ExportedUser {
     /** Null: another system owns the memories, and exports them itself. */
     readonly memories: readonly KeptMemory[] | null;
   } | null;
-}
-
-async function memoriesIn(
-  source: MemorySource,
-  user: User,
-  signal: AbortSignal,
-): Promise<readonly KeptMemory[] | null> {
-  return (source.owned ? await source.list?.(user, signal) : null) ?? null;
 }

@@ -1,6 +1,7 @@
 import type { AgentId, Scope, UserId } from "../../core/index.js";
 import { BusyUserError } from "../base/errors.js";
 import { linkedSignal } from "../base/linked-signal.js";
+import type { WorkingScope, WorkingScopes } from "./working-scopes.js";
 
 /**
  * One first-in, first-out queue of jobs per key: jobs of one key run one at a time, those of different keys concurrently. Holds one entry
@@ -57,12 +58,14 @@ export class UserQueues {
 export class TenantQueues {
   /**
    * @param queues all tenants'
+   * @param scopes all tenants'
    * @param closing aborts when running jobs have to end
    * @param maxWaiting most jobs of one user that run or wait
    */
   constructor(
     readonly tenant: string,
     private readonly queues: UserQueues,
+    private readonly scopes: WorkingScopes,
     readonly closing: AbortSignal,
     private readonly maxWaiting: number,
   ) {}
@@ -76,7 +79,15 @@ export class TenantQueues {
     return this.runOf({ tenant: this.tenant, userId }, job);
   }
 
-  /** The same for a user of any tenant. */
+  /** Runs a job that works on one of the user's scopes. */
+  inScope<T>(
+    { userId, agentId }: Pick<Scope, "userId" | "agentId">,
+    work: (working: WorkingScope) => T | Promise<T>,
+  ): Promise<T> {
+    return this.run(userId, () => this.scopes.use(this.scopeOf(userId, agentId), work));
+  }
+
+  /** The same as {@link run} for a user of any tenant. */
   runOf<T>(scope: Pick<Scope, "tenant" | "userId">, job: () => T | Promise<T>): Promise<T> {
     return this.queues.run(queueKey(scope), job);
   }

@@ -125,6 +125,16 @@ export class WorkingScope {
   }
 }
 
+/** Whether a request of this id is stored. */
+export async function isServed(
+  store: Pick<Store, "find" | "findServed">,
+  scope: Scope,
+  id: RequestId,
+): Promise<boolean> {
+  const scopeId = await store.find(scope);
+  return scopeId !== null && (await store.findServed(scopeId, id)) !== null;
+}
+
 /** What changed in a scope since the last commit, for the next one. */
 export function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };

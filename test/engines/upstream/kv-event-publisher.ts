@@ -26,6 +26,8 @@ export class EventPublisher {
   #time = 1;
   endpoint = "";
   replay = "";
+  /** Whether what it sends again comes to no end. */
+  isEndless = false;
 
   /** @param port to listen on; 0: any */
   async listen(port = 0, replayPort = 0): Promise<this> {
@@ -42,6 +44,11 @@ export class EventPublisher {
       if (client === undefined || from === undefined) continue;
       for (const { number, payload } of this.#sent)
         if (number >= from.readBigUInt64BE()) await this.#router.send([client, "", numbered(number), payload]);
+      while (this.isEndless) {
+        await this.#router.send([client, "", numbered(0n), packr.pack([0, [], 0])]);
+        await new Promise((done) => setTimeout(done, 5));
+        if (this.#router.closed) return;
+      }
       await this.#router.send([client, "", numbered(END), ""]);
     }
   }
@@ -71,6 +78,7 @@ export class EventPublisher {
   }
 
   close(): void {
+    this.isEndless = false;
     this.#socket.close();
     this.#router.close();
   }

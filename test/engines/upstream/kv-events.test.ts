@@ -109,6 +109,30 @@ describe("events of an engine's cache", () => {
     expect(blocks.isWhole).toBe(false);
   });
 
+  it("are read on where what is sent again comes to no end, and the signal ends that, too", async () => {
+    await publisher.publish([stored([1n], null, upTo(4))]);
+    publisher.isEndless = true;
+    follow();
+    await heard(4);
+    ending.abort();
+    await followed;
+    expect(faults).toEqual([]);
+    publisher.isEndless = false;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    publisher.isEndless = true;
+    follow();
+    await heard(4);
+    const started = performance.now();
+    const clock = vi.spyOn(performance, "now").mockReturnValue(started + 120_000);
+    await vi.waitFor(() => expect(String(faults[0])).toContain("does not come to the end"));
+    clock.mockRestore();
+    publisher.isEndless = false;
+    await vi.waitFor(async () => {
+      await publisher.publish([stored([2n], null, upTo(4, 50))]);
+      expect(resident(upTo(4, 50))).toBe(4);
+    });
+  });
+
   it("begin anew with an engine that was started again", async () => {
     await publisher.publish([stored([1n, 2n], null, upTo(8))]);
     await publisher.publish([]);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { countO200k } from "../../../src/cli/o200k.js";
 import { composeBody } from "../../../src/http/contracts/compose-contract.js";
-import { recordedMemories } from "../../memory/recorded-memories.js";
+import { found, searchingSource } from "../../service/compose/service-fixture.js";
 import { servedApp } from "../server/served-app.js";
 
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
@@ -114,14 +114,20 @@ describe("POST /compose without a conversation", () => {
 });
 
 describe("POST /compose without memories", () => {
-  const app = servedApp({ source: () => recordedMemories({ "Tea?": [tea, paris], tea: [bicycle] }) });
+  const answers = new Map([
+    ["Tea?", found({ "m-tea": tea.memory, "m-paris": paris.memory })],
+    ["tea", found({ "m-bicycle": bicycle.memory })],
+  ]);
+  const app = servedApp({
+    source: () => searchingSource(async ({ query, topK }) => answers.get(query)?.slice(0, topK) ?? []),
+  });
 
   it("searches the source for the query, else for the last question, for at most top_k", async () => {
-    const found = async (body: object) =>
+    const idsFor = async (body: object) =>
       (await app.compose({ user_id: "ada", ...body })).blocks.map(({ memory_id }) => memory_id);
-    expect(await found({ query: "Tea?" })).toEqual(["m-tea", "m-paris"]);
-    expect(await found({ messages: [{ role: "user", content: "Tea?" }], top_k: 1 })).toEqual(["m-tea"]);
-    expect(await found({ messages: [{ role: "user", content: "Tea?" }], query: "tea" })).toEqual(["m-bicycle"]);
-    expect(await found({ query: "something else" })).toEqual([]);
+    expect(await idsFor({ query: "Tea?" })).toEqual(["m-tea", "m-paris"]);
+    expect(await idsFor({ messages: [{ role: "user", content: "Tea?" }], top_k: 1 })).toEqual(["m-tea"]);
+    expect(await idsFor({ messages: [{ role: "user", content: "Tea?" }], query: "tea" })).toEqual(["m-bicycle"]);
+    expect(await idsFor({ query: "something else" })).toEqual([]);
   });
 });

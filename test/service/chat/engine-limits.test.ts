@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { APIS } from "../../../src/apis/apis.js";
 import type { Upstream, UpstreamCall } from "../../../src/engines/upstream/upstream.js";
-import { EngineLimits } from "../../../src/service/chat/engine-limits.js";
+import { EngineLimits, KnownConstraints } from "../../../src/service/chat/engine-limits.js";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -89,5 +89,54 @@ describe("an engine's limits", () => {
       engine.pass(HOUR);
       expect(await engine.answered()).toBe(6 + failure);
     }
+  });
+});
+
+describe("what an engine's list has", () => {
+  it("is no unhandled rejection where reading it fails, and is asked for again", async () => {
+    let time = 0;
+    let isBroken = true;
+    let calls = 0;
+    const upstream = {
+      async send() {
+        calls++;
+        async function* body() {
+          yield Buffer.from(JSON.stringify(list(8_192)));
+        }
+        return { status: 200, headers: [], body: body() };
+      },
+    };
+    const clock = () => {
+      if (calls > 0 && isBroken) throw new Error("no clock");
+      return time;
+    };
+    const { chat } = listing([]);
+    const limits = new EngineLimits(upstream, true, clock);
+    const unhandled: unknown[] = [];
+    const take = (error: unknown) => unhandled.push(error);
+    process.on("unhandledRejection", take);
+    limits.answered(chat);
+    for (let turn = 0; turn < 5; turn++) await new Promise((done) => setImmediate(done));
+    process.off("unhandledRejection", take);
+    expect(unhandled).toEqual([]);
+    isBroken = false;
+    time = MINUTE;
+    limits.answered(chat);
+    await expect.poll(() => limits.destinationOf(chat, () => 0).promptTokens).toBe(7_168);
+  });
+});
+
+describe("what one tenant's client has an engine refuse", () => {
+  it("changes neither the length nor the placement of another tenant's prompts", () => {
+    const known = new KnownConstraints(() => 0);
+    const [one, other] = [{}, {}].map((tenant) => ({ tenant, userId: "ana", model: "m" })) as [
+      Parameters<typeof known.of>[0],
+      Parameters<typeof known.of>[0],
+    ];
+    known.learn(one, { acceptedTokens: 100, inResult: true });
+    expect(known.of(one)).toEqual({ acceptedTokens: 100, inResult: true });
+    // The placement is the model's; the length is what one user's client may have caused.
+    expect(known.of({ ...one, userId: "bob" })).toEqual({ acceptedTokens: null, inResult: true });
+    expect(known.of(other)).toEqual({ acceptedTokens: null, inResult: false });
   });
 });

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { startSweeps } from "../../../src/cli/sweeps.js";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type Swept, startSweeps } from "../../../src/cli/sweeps.js";
 import type { ChatMessage, MemoryId, UserId } from "../../../src/core/index.js";
 import { parseSection, sectionAtStart } from "../../../src/core/prompt/section.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
@@ -128,6 +128,26 @@ describe("what nobody used for a time", () => {
     await expect.poll(() => rows("scopes")).toBe(0);
     await stop();
     expect(faults).toEqual([]);
+  });
+
+  it("is looked for again where the last sweep failed, even if its fault could not be logged", async () => {
+    vi.useFakeTimers();
+    let sweeps = 0;
+    const swept: Swept = {
+      dropUnused: async () => {},
+      dropFigures: async () => {
+        sweeps++;
+        throw new Error("the disk is full");
+      },
+    };
+    const onFault = () => {
+      throw new Error("the log is full, too");
+    };
+    const stop = startSweeps(swept, { keepDays: 5, now: () => now, onFault });
+    await vi.advanceTimersByTimeAsync(3 * 3_600_000);
+    vi.useRealTimers();
+    await stop();
+    expect(sweeps).toBe(4);
   });
 
   it("leaves sound data, prompts that go on with the same bytes, answers that repeat, and labels of one text", async () => {

@@ -4,7 +4,7 @@ import { TenantQueues, UserQueues } from "../../../src/service/scopes/user-queue
 
 describe("a user's queue", () => {
   it("is full from its bound on, and others' are not", () => {
-    const jobs = new TenantQueues("t", new UserQueues(), new AbortController().signal, 1);
+    const jobs = new TenantQueues("t", new UserQueues(), {} as never, new AbortController().signal, 1);
     jobs.rejectIfBusy("ana" as UserId);
     void jobs.run("ana" as UserId, () => undefined);
     expect(() => jobs.rejectIfBusy("ana" as UserId)).toThrow();

@@ -1,6 +1,6 @@
 import { Template } from "@huggingface/jinja";
 import { describe, expect, it } from "vitest";
-import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../../src/core/prompt/kept-thoughts.js";
+import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../../src/engines/adapters/kept-thoughts.js";
 import { CHAT_TEMPLATES } from "./chat-templates.js";
 
 const CALL = { id: "c", type: "function", function: { name: "look_up", arguments: "{}" } };

@@ -1,7 +1,7 @@
 /*
  * Chat templates of models that think. Some keep what an assistant thought only after the newest user's message: to them a user's message
  * after a tool's result is the next question, which takes the thoughts of the turn under way out of the prompt, and the cached prefix ends
- * at that turn's first step. Memories have to stand in the result there. No imports: adapters of frameworks run this in browsers.
+ * at that turn's first step. Memories have to be in the result there.
  */
 
 /** What stands after a version: no further digit, and no unit of billions. */

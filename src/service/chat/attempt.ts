@@ -1,0 +1,189 @@
+import type { JsonObject } from "../../core/text/json.js";
+import { isEventStream } from "../../engines/upstream/answer-body.js";
+import { type UpstreamAnswer, UpstreamError, withAdded } from "../../engines/upstream/upstream.js";
+import type { ComposeAnswer } from "../base/call-types.js";
+import { InferenceSpan, UNREAD } from "../base/spans.js";
+import type { ExactExpectation } from "../learning/engine-cache.js";
+import {
+  bodyOf,
+  type ChatComposer,
+  type ChatParts,
+  type ChatRequest,
+  NOBODY,
+  type ProxiedAnswer,
+} from "./chat-request.js";
+import type { ChatPrompt } from "./compose-with-timeout.js";
+import { modelName } from "./engine-limits.js";
+import { Exchange, type StreamUsage } from "./exchange.js";
+
+/** A client's request, and what is needed to send prompts for it. */
+export interface AttemptParts {
+  readonly parts: ChatParts;
+  readonly usage: StreamUsage;
+  /** The caller's tenant. */
+  readonly memprefix: ChatComposer;
+  readonly request: ChatRequest;
+  /** Aborts when the client disconnects. */
+  readonly signal: AbortSignal;
+}
+
+/** One prompt of a request on its way to the engine: a composed one, or the client's own messages. */
+export class Attempt {
+  /** When it was last sent, in the clock's milliseconds. */
+  #started: number;
+  #span: InferenceSpan | null = null;
+  /** What the engine's events say that it has cached of it; null where there are none. */
+  #exact: Promise<ExactExpectation | null> | null = null;
+
+  constructor(
+    private readonly on: AttemptParts,
+    readonly prompt: ChatPrompt<ComposeAnswer>,
+  ) {
+    this.#started = on.parts.clock();
+  }
+
+  /** Sends the prompt. Rejects with {@link UpstreamError}; then no hit is expected from it. */
+  async send(): Promise<SentPrompt> {
+    const { parts, memprefix, request, usage, signal } = this.on;
+    const { composed, notComposed } = this.prompt;
+    if (notComposed !== null) parts.onNotComposed?.(notComposed);
+    if (signal.aborted) this.neverServed();
+    try {
+      const { api, body: own, userId, agentId, engine = null } = request;
+      const whose = userId === NOBODY ? null : userId;
+      const fields = composed?.engine.fields ?? memprefix.composer.plainFields(whose, agentId, engine);
+      const body = { ...fields, ...bodyOf(request, composed?.messages ?? null) };
+      if (api.name !== "chat") return { answer: await this.#call(body), isUsageAdded: false };
+      this.#exact = this.#exactly(body);
+      return await usage.send(memprefix, own, body, (sent) => this.#call(sent));
+    } catch (error) {
+      this.#failed(error);
+      throw error;
+    }
+  }
+
+  /** The answer on its way to the client, and to what learns from it. */
+  async passOn({ answer, isUsageAdded }: SentPrompt): Promise<ProxiedAnswer> {
+    const { parts, memprefix, request } = this.on;
+    const unread = { ...answer, ...this.prompt, expectedTokens: await this.#expectedTokens(), usage: null };
+    const span = this.#span;
+    if (answer.status >= 300) this.neverServed();
+    if (answer.status >= 300 || span === null) return unread;
+    if (answer.headers.some(([name]) => name === "content-encoding")) {
+      span.end(UNREAD);
+      return unread;
+    }
+    try {
+      const { composed } = this.prompt;
+      const exchange = new Exchange(parts, { memprefix, request, composed, started: this.#started, span });
+      if (isEventStream(answer)) return { ...unread, body: exchange.stream(answer, isUsageAdded) };
+      return { ...unread, ...(await exchange.whole(answer)) };
+    } catch (error) {
+      this.#failed(error);
+      throw error;
+    }
+  }
+
+  /** The engine refused the prompt: it is withdrawn, and counts as never composed. False where that failed. */
+  async withdraw(refusal: string): Promise<boolean> {
+    const { parts, memprefix, request } = this.on;
+    const { composed } = this.prompt;
+    this.#span?.fail(refusal);
+    if (composed === null) return true;
+    try {
+      await memprefix.reports.withdraw(request.userId, request.agentId, composed.requestId);
+      return true;
+    } catch (error) {
+      parts.onFault(error);
+      return false;
+    }
+  }
+
+  /** The engine did not compute the prompt, so no hit is expected from it. */
+  neverServed(): void {
+    const { composed } = this.prompt;
+    if (composed !== null) neverServed(this.on, composed);
+  }
+
+  /** Calls the engine, in a span of its own: a second time where the first was refused for what memprefix added. */
+  async #call(sent: JsonObject): Promise<UpstreamAnswer> {
+    const { parts, request, signal } = this.on;
+    const { api, body: own, query, written } = request;
+    const span = new InferenceSpan({
+      engine: request.engine ?? parts.family ?? "generic",
+      server: parts.upstream.name,
+      model: own["model"],
+      conversationId: request.conversationId ?? request.compose?.conversationId ?? null,
+      isStreamed: own["stream"] === true,
+      headers: withAdded(request.headers, this.prompt.composed?.engine.headers ?? {}),
+    });
+    this.#span = span;
+    return span.during(async () => {
+      const call = { method: "POST", path: api.path, query, body: written(sent), isOnce: isOnce(own) } as const;
+      this.#started = parts.clock();
+      return parts.upstream.send({ ...call, headers: span.headers }, signal);
+    });
+  }
+
+  /** What events say of a prompt that is about to be sent; the next one of its conversation is planned with it. */
+  #exactly(body: JsonObject): Promise<ExactExpectation | null> | null {
+    const { parts, memprefix, request } = this.on;
+    const { composed } = this.prompt;
+    const knowing = composed === null ? undefined : parts.expectations?.of(body);
+    if (composed === null || knowing === undefined) return null;
+    const { userId, agentId } = request;
+    const taken = knowing.then((exact) => {
+      if (exact !== null) memprefix.composer.tokenized(userId, agentId, composed.requestId, exact);
+      return exact;
+    });
+    // Nothing may wait for it.
+    return taken.catch((error: unknown) => {
+      parts.onFault(error);
+      return null;
+    });
+  }
+
+  /**
+   * How many tokens of the prompt should be cached, in the engine's own; null where that is not known. Waits for nothing: an engine that makes
+   * tokens of a prompt more slowly than it answers is not heard here.
+   */
+  async #expectedTokens(): Promise<number | null> {
+    const { memprefix, request } = this.on;
+    const { composed } = this.prompt;
+    // What the engine has of a history that it is to continue is not known.
+    if (composed === null || request.added !== undefined) return null;
+    const known =
+      this.#exact && (await Promise.race([this.#exact, new Promise<null>((now) => setImmediate(now, null))]));
+    const of = { userId: request.userId, model: modelName(request.body["model"]) };
+    return known?.cachedTokens() ?? memprefix.composer.engineTokens(composed.plan.expectedCachedTokens, of);
+  }
+
+  /** If the client disconnected, the engine may have computed the prompt. */
+  #failed(error: unknown): void {
+    const { memprefix, request } = this.on;
+    const { composed } = this.prompt;
+    if (!(error instanceof UpstreamError) || composed === null) return;
+    if (error.failure.kind !== "aborted") this.neverServed();
+    else memprefix.reports.interrupted(request.userId, request.agentId, composed.requestId);
+  }
+}
+
+/** An engine's answer to a prompt. */
+export interface SentPrompt {
+  readonly answer: UpstreamAnswer;
+  /** Whether memprefix asked for the usage, where the client did not. */
+  readonly isUsageAdded: boolean;
+}
+
+/** An engine did not compute a prompt, so no hit is expected from it. */
+export function neverServed({ memprefix, request, parts }: AttemptParts, { requestId }: ComposeAnswer): void {
+  memprefix.reports.neverServed(request.userId, request.agentId, requestId).catch(parts.onFault);
+}
+
+/**
+ * Whether a body has effects at the engine, and so is never sent twice: what adds to a conversation of the engine's, or runs with nobody
+ * connected.
+ */
+function isOnce({ conversation, background }: JsonObject): boolean {
+  return conversation != null || background === true;
+}
