@@ -10,20 +10,19 @@ import { encodeO200k } from "../src/cli/o200k.js";
 import type { BatchPlanner, BatchRequest } from "../src/core/index.js";
 import { type ExecutedRequest, RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { executedLive } from "./live-batches.js";
 import { onlineOrders } from "./online-orders.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
 import { hitRatioBound } from "./saving-bound.js";
+import { printHead, printRow } from "./table.js";
 
 const K = Number(process.env["K"] ?? 15);
 /** Contexts at once that the bound looks at. */
 const BOUND_DEPTH = 12;
 const SHARES = [1 / 64, 1 / 16, 1 / 4, 1] as const;
 
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 const batch = new RecordedBatch(traces, K, encodeO200k);
 
 let before = 0;
@@ -66,13 +65,13 @@ console.log(
 );
 for (const engine of ["blocks", "radix"] as const) {
   console.log(`\n${engine}, room for so much of all prompts\n`);
-  console.log("| | 1/64 | 1/16 | 1/4 | all |\n| --- | --: | --: | --: | --: |");
+  printHead(["", "1/64", "1/16", "1/4", "all"]);
   for (const [name, executed] of ROWS) {
     const cells = SHARES.map((share) => {
       const capacityTokens = Math.floor(share * batch.promptTokens);
       return (100 * batch.hitRatio(executed, simulatedCache(engine, { capacityTokens }))).toFixed(1);
     });
-    console.log(`| ${name} | ${cells.join(" | ")} |`);
+    printRow([name, ...cells]);
   }
 }
 console.log(`\nno plan above ${(100 * hitRatioBound(batch, BOUND_DEPTH)).toFixed(1)} %`);

@@ -15,21 +15,19 @@ import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/in
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import { replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import {
-  mean,
   type Served,
   servedByHand,
   servedWith,
   singlesByHand,
   singlesWith,
 } from "../test/eval/replay/retention-costs.js";
-import { median } from "./median.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
+import { mean, median } from "./statistics.js";
+import { printHead, printRow, whole } from "./table.js";
 
 const turns = Number(process.env["TURNS"] ?? 150);
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 
 type Measure = (prompt: Served) => number;
 const uncached: Measure = ({ promptTokens, cachedTokens }) => promptTokens - cachedTokens;
@@ -44,7 +42,6 @@ const MEASURES: readonly (readonly [title: string, measure: Measure])[] = [
   ["memories", ({ order }) => order.length],
 ];
 
-const whole = (value: number) => Math.round(value).toLocaleString("en");
 const twoDigits = (value: number) => value.toFixed(2);
 
 /** Median over the conversations, least and most in brackets. */
@@ -59,17 +56,13 @@ function row(names: readonly string[], served: readonly (readonly Served[])[], r
       whole,
     ),
   );
-  console.log(`| ${[...names, ...cells, ...rest].join(" | ")} |`);
-}
-
-function heading(...titles: readonly string[]): void {
-  console.log(`| ${titles.join(" | ")} |\n|${titles.map(() => " --- |").join("")}`);
+  printRow([...names, ...cells, ...rest]);
 }
 
 const titles = MEASURES.map(([title]) => title);
 
 console.log("Conversations\n");
-heading("k", "answer", "memories are", ...titles, "in the last prompt");
+printHead(["k", "answer", "memories are", ...titles, "in the last prompt"]);
 for (const k of [20, 100]) {
   for (const answerTokens of [8, 200]) {
     const conversations = { traces, k, answerTokens, turns };
@@ -89,7 +82,7 @@ for (const k of [20, 100]) {
 }
 
 console.log("\nConversations whose client sends its last 20 messages, answers of 120 tokens\n");
-heading("k", "memories are", ...titles);
+printHead(["k", "memories are", ...titles]);
 for (const k of [20, 100]) {
   const replay = {
     k,
@@ -117,7 +110,7 @@ for (const k of [20, 100]) {
 console.log(
   "\nSingle prompts; ratios are tokens to compute ÷ those of Mem0's README: of all, and of the median question\n",
 );
-heading("k", "order", ...titles, "ratio", "median question");
+printHead(["k", "order", ...titles, "ratio", "median question"]);
 for (const k of [20, 100]) {
   const singles = { traces, k, turns };
   const readme = singlesByHand(singles);

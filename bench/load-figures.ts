@@ -28,7 +28,3 @@ export function readWrittenBytes(io: string): number {
 export function readDelay(metrics: string): number {
   return Number(/^nodejs_eventloop_lag_p99_seconds (\S+)$/m.exec(metrics)?.[1]) * 1_000;
 }
-
-export function quantile(values: readonly number[], q: number): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(q * (values.length - 1))] ?? Number.NaN;
-}

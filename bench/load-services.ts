@@ -78,19 +78,15 @@ export function controlProcesses(count: number): LoadProcesses {
 export class LoadServices extends LoadProcesses {
   readonly #directories: readonly string[];
 
-  /**
-   * @param database null: SQLite files
-   * @param program what Node runs in place of the command line that is measured
-   */
+  /** @param database null: SQLite files */
   constructor(
     count: number,
     readonly database: LoadDatabase | null,
-    program: readonly string[] = [MAIN],
   ) {
     const made = Array.from({ length: count }, () => mkdtempSync(join(tmpdir(), "memprefix-load-")));
     super(
       made.map((directory) => ({
-        args: [...program, "serve"],
+        args: [MAIN, "serve"],
         env: {
           MEMPREFIX_PORT: "0",
           MEMPREFIX_SOURCE: "none",

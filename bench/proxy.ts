@@ -19,10 +19,11 @@ import { Agent, request } from "node:http";
 import { loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { listeningChild } from "./child-process.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
+import { median, quantile } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const APIS = ["chats", "responses", "messages"] as const;
 const OLD = process.env["OLD"] ?? null;
@@ -44,8 +45,7 @@ const WAYS: readonly Way[] = [
 const MOST_MORE_MS = 1;
 const K = 20;
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
-const data = neededData();
-const trace = readRecordedTrace(data, "conv-26");
+const [trace = { memories: [], questions: [] }] = neededTraces();
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
 /** The name of the package that the old version is of. */
@@ -121,9 +121,6 @@ function bodyOf(way: Way, round: number, tokens: number): object {
   return { ...common, max_tokens: tokens, messages };
 }
 
-const quantile = (sorted: readonly number[], share: number) =>
-  sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
-
 const dataDir = mkdtempSync(join(tmpdir(), "memprefix-bench-"));
 const engine = await listeningChild(["--import", "tsx", path("paced-engine.ts")]);
 const hop = await listeningChild(["--import", "tsx", path("bare-hop.ts")], { UPSTREAM: engine.address });
@@ -196,27 +193,26 @@ async function measure(streams: number, rounds: number, tokens: number, inStep: 
     );
   }
   const name = `${streams}${inStep ? ", in step" : ""}`;
-  const sorted = (way: Way, field: keyof Timing) =>
-    (seen.get(way) ?? []).map((timing) => timing[field]).toSorted((a, b) => a - b);
+  const timesOf = (way: Way, field: keyof Timing) => (seen.get(way) ?? []).map((timing) => timing[field]);
   for (const way of WAYS.filter((one) => baseOf(one) !== "direct")) {
     const isRecalling = way.endsWith("with memories");
     const compared: Way = isRecalling ? "direct with memories" : "direct";
     for (const field of way === "hop" ? (["first"] as const) : (["first", "total"] as const)) {
-      const [direct, proxied] = [sorted(compared, field), sorted(way, field)];
+      const [direct, proxied] = [timesOf(compared, field), timesOf(way, field)];
       const cells = [0.5, 0.99].flatMap((share) => {
         const [a, b] = [quantile(direct, share), quantile(proxied, share)];
         return [a.toFixed(1), b.toFixed(1), (b - a).toFixed(1)];
       });
       const to = field === "first" ? "first byte" : "whole answer";
       const what = [name, isRecalling ? K : "none", baseOf(way), to, direct.length];
-      console.log(`| ${[...what, ...cells].join(" | ")} |`);
+      printRow([...what, ...cells]);
     }
   }
   if (inStep) return;
   for (const way of WAYS)
     for (const base of comparedWith(baseOf(way))) {
       const compared: Way = way.endsWith("with memories") ? `${base} with memories` : base;
-      const more = quantile(sorted(way, "first"), 0.5) - quantile(sorted(compared, "first"), 0.5);
+      const more = median(timesOf(way, "first")) - median(timesOf(compared, "first"));
       if (more <= MOST_MORE_MS) continue;
       console.log(`${way}, ${name} streams: ${more.toFixed(1)} ms more than ${compared} to the first byte`);
       process.exitCode = 1;
@@ -232,9 +228,8 @@ await Promise.all(
         await call(ADDRESSES[baseOf(way)], ...pathOf(way), bodyOf(way, round, 1), `user-warm-${stream}`);
   }),
 );
-console.log(
-  "| streams | memories | by | to | calls | direct p50, ms | proxied | added | direct p99 | proxied | added |\n| --- | --: | --- | --- | --: | --: | --: | --: | --: | --: | --: |",
-);
+const TITLES = ["streams", "memories", "by", "to", "calls", "direct p50, ms", "proxied", "added"];
+printHead([...TITLES, "direct p99", "proxied", "added"]);
 const rounds = Number(process.env["ROUNDS"] ?? 0);
 await measure(1, rounds || 100, 5, false);
 await measure(32, Math.min(rounds || 12, 12), 50, false);

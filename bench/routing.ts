@@ -17,6 +17,8 @@ import { type BatchInput, composeBatch } from "../src/service/batch/batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { distinctTokens } from "../test/eval/locomo/shared-cache.js";
 import { neededData } from "./recorded-data.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 import { promptTokens, type UserQuestion, userQuestions } from "./user-questions.js";
 
 const PIECE = 100;
@@ -94,13 +96,13 @@ function pieceBalance(sent: readonly Sent[], workers: number): number {
   const pieces = Array.from({ length: Math.floor(sent.length / PIECE) }, (_, n) =>
     sent.slice(n * PIECE, (n + 1) * PIECE),
   );
-  return pieces.reduce((sum, piece) => sum + balance(piece, workers), 0) / pieces.length;
+  return mean(pieces.map((piece) => balance(piece, workers)));
 }
 
 function row(name: string, sent: readonly Sent[], workers: number, all: number): void {
   const ratios = [hitRatio(sent, workers, undefined), hitRatio(sent, workers, all / 4)].map((r) => r.toFixed(3));
   const balances = [balance(sent, workers), pieceBalance(sent, workers)].map((b) => b.toFixed(2));
-  console.log(`| ${workers} | ${name.padEnd(32)} | ${[...ratios, ...balances].join(" | ")} |`);
+  printRow([workers, name, ...ratios, ...balances]);
 }
 
 /** The same prompts by the rules that know no cache. */
@@ -126,8 +128,7 @@ for (const k of [20, 100]) {
   console.log(
     `\nk = ${k}: ${asked.length} prompts; one endless cache: ${hitRatio(alone, 1, undefined).toFixed(3)}, ${all} tokens\n`,
   );
-  console.log("| workers | routed | endless | ¼ | busiest ÷ mean | in pieces |");
-  console.log("| --: | --- | --: | --: | --: | --: |");
+  printHead(["workers", "routed", "endless", "¼", "busiest ÷ mean", "in pieces"]);
   for (const workers of [2, 4, 8]) {
     rivals("online, ", alone, workers, all);
     for (const perSecond of [1, 10, 100])

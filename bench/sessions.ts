@@ -29,6 +29,8 @@ import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/r
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { sessionRounds } from "../test/eval/replay/session-rounds.js";
 import { neededData } from "./recorded-data.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const [K, LIMIT, SESSION_TURNS] = [15, 150, 8];
 const CONCURRENT = [2, 4, 8, 16, 32];
@@ -179,8 +181,7 @@ console.log(`${sessions.length} sessions of ${SESSION_TURNS} turns, k = ${K}; ${
 for (const part of [4, 16]) {
   const capacityTokens = Math.floor(endless.heldTokens / part);
   console.log(`\nTokens computed per turn, a cache of ${capacityTokens.toLocaleString("en")} tokens\n`);
-  console.log(`| sessions at a time | prompt tokens | ${CONCURRENT.join(" | ")} |`);
-  console.log(`| --- | --: |${CONCURRENT.map(() => " --: |").join("")}`);
+  printHead(["sessions at a time", "prompt tokens", ...CONCURRENT]);
   const first: number[] = [];
   for (const [name, served] of arms) {
     const cells = served.map((prompts, at) => {
@@ -189,7 +190,6 @@ for (const part of [4, 16]) {
       return `${tokens.toFixed(0)} (${((first[at] ?? 0) / tokens).toFixed(2)}×)`;
     });
     const [prompts = []] = served;
-    const size = prompts.reduce((sum, { prompt }) => sum + prompt.length, 0) / prompts.length;
-    console.log(`| ${name} | ${size.toFixed(0)} | ${cells.join(" | ")} |`);
+    printRow([name, mean(prompts.map(({ prompt }) => prompt.length)).toFixed(0), ...cells]);
   }
 }

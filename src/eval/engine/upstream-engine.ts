@@ -242,9 +242,9 @@ function readDelta(event: unknown): { readonly text: string; readonly begins: bo
 export type SendJson = (path: string, body: unknown) => Promise<unknown>;
 
 /** vLLM's answer to `/tokenize`. */
-export const tokenized = z.looseObject({ tokens: z.array(z.int()).min(1) });
+const tokenized = z.looseObject({ tokens: z.array(z.int()).min(1) });
 /** vLLM's completion with `prompt_logprobs`: for each token of the prompt, what was likely there. */
-export const scored = z.looseObject({
+const scored = z.looseObject({
   choices: z.tuple([
     z.looseObject({
       prompt_logprobs: z.array(z.record(z.string(), z.looseObject({ logprob: z.number() })).nullable()),
@@ -254,31 +254,45 @@ export const scored = z.looseObject({
 const version = z.looseObject({ version: z.string() });
 const models = z.looseObject({ data: z.array(z.looseObject({ id: z.string(), root: z.string().nullish() })) });
 
+/** The right answer's likelihood after a prompt. */
+export interface LikelihoodAfter {
+  readonly promptTokens: number;
+  readonly likelihood: AnswerLikelihood;
+  /** Log-probabilities of what may come first, the likeliest first. */
+  readonly first: readonly number[];
+}
+
 /**
  * The right answer's likelihood after a prompt, as vLLM gives it: the chat as tokens, the answer's after them, and log-probabilities of a
- * prompt's tokens. vLLM computes such a prompt whole, cached or not.
+ * prompt's tokens, `top` for each. vLLM computes such a prompt whole, cached or not.
  */
-async function answerLikelihood(
+export async function answerLikelihood(
   send: SendJson,
-  { model, messages, answer, salt }: { model: string; messages: readonly ChatMessage[]; answer: string; salt: string },
-): Promise<{ readonly promptTokens: number; readonly likelihood: AnswerLikelihood }> {
+  given: {
+    readonly model: string;
+    readonly messages: readonly ChatMessage[];
+    readonly answer: string;
+    readonly salt?: string;
+    readonly top?: number;
+  },
+): Promise<LikelihoodAfter> {
+  const { model, messages, answer, salt, top = 0 } = given;
   const chat = tokenized.parse(await send("/tokenize", { model, messages })).tokens;
   const own = tokenized.parse(await send("/tokenize", { model, prompt: answer, add_special_tokens: false })).tokens;
-  const body = {
-    model,
-    prompt: [...chat, ...own],
-    max_tokens: 1,
-    temperature: 0,
-    prompt_logprobs: 0,
-    cache_salt: salt,
-  };
+  const prompt = [...chat, ...own];
+  const body = { model, prompt, max_tokens: 1, temperature: 0, prompt_logprobs: top, cache_salt: salt };
   const [{ prompt_logprobs: logprobs }] = scored.parse(await send("completions", body)).choices;
   const nats = own.reduce((sum, token, at) => {
     const one = logprobs[chat.length + at]?.[token];
     if (one === undefined) throw new Error("the engine gave no log-probability of a token of the answer");
     return sum - one.logprob;
   }, 0);
-  return { promptTokens: chat.length, likelihood: { nats, tokens: own.length } };
+  const first = Object.values(logprobs[chat.length] ?? {}).map(({ logprob }) => logprob);
+  return {
+    promptTokens: chat.length,
+    likelihood: { nats, tokens: own.length },
+    first: first.toSorted((a, b) => b - a),
+  };
 }
 
 /** What vLLM says of itself: its version, and the name of the weights' folder or repository. */

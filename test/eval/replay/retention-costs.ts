@@ -1,3 +1,4 @@
+import { mean } from "../../../bench/statistics.js";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import {
   type ChatMessage,
@@ -119,10 +120,6 @@ export function singlesWith(
   } as const;
   const tokens = { encode: encodeO200k, countTokens: countO200k };
   return traces.map((trace) => replayTrace(trace, simulatedCache("radix"), tokens, options).requests);
-}
-
-export function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** Each conversation's cost per turn. */
