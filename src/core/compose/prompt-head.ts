@@ -72,7 +72,7 @@ export function batchKnowledge(
   const anchor = firstAnchor(input);
   return {
     cached: anchor === null ? [] : index.usable(anchor, wanted),
-    recent: [...recent.sets()],
+    recent: recent.sets(),
   };
 }
 
