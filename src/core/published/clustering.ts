@@ -155,24 +155,6 @@ export function averageLinkage(contexts: readonly (readonly Label[])[]): Merge[]
 /** Rounded products within this relative distance are compared exactly. */
 const ROUNDING = 1 + 2 ** -50;
 
-/** The nearest of a series of clusters; the first of equally near ones. */
-class Nearest {
-  place = -1;
-  #sum = 0;
-  #weight = 1;
-  /** Upper bound of the minimum mean distance. */
-  limit = Number.POSITIVE_INFINITY;
-
-  /** `mean` is `sum / weight` up to rounding, and not above the limit. */
-  take(place: number, sum: number, weight: number, mean: number): void {
-    if (this.place >= 0 && !isSmaller(sum, weight, this.#sum, this.#weight)) return;
-    this.place = place;
-    this.#sum = sum;
-    this.#weight = weight;
-    this.limit = mean * ROUNDING;
-  }
-}
-
 class NearestNeighbourChain {
   /** The remaining clusters, ascending, each by its name. A cluster's place in this array is its index in `sums`. */
   #names: Int32Array;
@@ -219,16 +201,22 @@ class NearestNeighbourChain {
     return merges;
   }
 
+  /** The first of equally near ones. */
   #findNearest(of: number): number {
     const [sums, weights, shares] = [this.sums, this.#weights, this.#shares];
-    const nearest = new Nearest();
+    let [nearest, least, weight] = [-1, 0, 1];
+    // Upper bound of the minimum mean distance.
+    let limit = Number.POSITIVE_INFINITY;
     for (let other = 0; other < shares.length; other++) {
       if (other === of) continue;
       const sum = sums[pairAt(of, other)] as number;
       const mean = sum * (shares[other] as number);
-      if (mean <= nearest.limit) nearest.take(other, sum, weights[other] as number, mean);
+      if (!(mean <= limit)) continue;
+      if (nearest >= 0 && !isSmaller(sum, weights[other] as number, least, weight)) continue;
+      [nearest, least, weight] = [other, sum, weights[other] as number];
+      limit = mean * ROUNDING;
     }
-    return nearest.place;
+    return nearest;
   }
 
   #merge(a: number, b: number): Merge {

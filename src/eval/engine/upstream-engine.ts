@@ -36,11 +36,11 @@ export interface UpstreamEngineOptions {
   readonly scores: readonly AnswerScore[];
 }
 
-type Counts = Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "answerTokens">;
-
-const NO_COUNTS: Counts = { promptTokens: null, cachedTokens: null, answerTokens: null };
 /** A prompt for which nothing was generated. */
-const UNASKED: EngineAnswer = { ...NO_COUNTS, ttftMs: null, totalMs: null, answer: null };
+const UNASKED: EngineAnswer = {
+  ...{ promptTokens: null, cachedTokens: null, answerTokens: null },
+  ...{ ttftMs: null, totalMs: null, answer: null },
+};
 
 /** Engines that honour `cache_salt`: the same prompt under another salt is another prompt to the cache. */
 export const SALTED_FAMILIES: ReadonlySet<EngineName> = new Set(["vllm"]);
@@ -176,38 +176,37 @@ async function completion(
     if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
     // Not streamed: the time to the first token is unknown.
     return {
-      ...withUsage(NO_COUNTS, ENGINES[family].readUsage(json)),
+      ...countsIn(ENGINES[family].readUsage(json)),
       ttftMs: null,
       totalMs: performance.now() - startedAt,
       answer: answer.trim(),
     };
   }
-  let ttftMs: number | null = null;
+  const reader = APIS.chat.answerReader();
   let answer = "";
-  let counts = NO_COUNTS;
   let isWhole = false;
   for await (const { data, isLast } of eventsOf(response.body)) {
     if (isLast) isWhole = true;
     if (data === undefined) continue;
     const says = readErrorMessage(data);
     if (says !== null) throw new EngineAnswerError(response.status, `the engine broke off its answer: ${says}`);
-    const delta = readDelta(data);
-    if (delta.begins) ttftMs ??= performance.now() - startedAt;
-    if (delta.ends) isWhole = true;
-    answer += delta.text;
-    counts = withUsage(counts, ENGINES[family].readUsage(data));
+    reader.take(data, performance.now());
+    const { delta, finish_reason: finish } = record(listIn(record(data)["choices"])[0]);
+    isWhole ||= typeof finish === "string";
+    answer += text(record(delta)["content"]);
   }
   if (!isWhole) throw new EngineAnswerError(response.status, "the engine's stream ended before its answer did");
-  return { ...counts, ttftMs, totalMs: performance.now() - startedAt, answer: answer.trim() };
+  const { firstTokenAt, reported } = reader;
+  return {
+    ...countsIn(ENGINES[family].readUsage(reported)),
+    ttftMs: firstTokenAt === null ? null : firstTokenAt - startedAt,
+    totalMs: performance.now() - startedAt,
+    answer: answer.trim(),
+  };
 }
 
-/** Later counts replace earlier ones; null keeps them. */
-function withUsage(earlier: Counts, usage: EngineUsage): Counts {
-  return {
-    promptTokens: usage.promptTokens ?? earlier.promptTokens,
-    cachedTokens: usage.cachedTokens ?? earlier.cachedTokens,
-    answerTokens: usage.completionTokens ?? earlier.answerTokens,
-  };
+function countsIn({ promptTokens, cachedTokens, completionTokens }: EngineUsage) {
+  return { promptTokens, cachedTokens, answerTokens: completionTokens };
 }
 
 /*
@@ -227,15 +226,6 @@ function readErrorMessage(answer: unknown): string | null {
 function readWholeAnswer(answer: unknown): string | null {
   const message = record(listIn(record(answer)["choices"])[0])["message"];
   return isRecord(message) ? text(message["content"]) : null;
-}
-
-/** One piece of a streamed answer. `begins`: whether a token came with it, of the text or of what the model thinks before it. */
-function readDelta(event: unknown): { readonly text: string; readonly begins: boolean; readonly ends: boolean } {
-  const choice = record(listIn(record(event)["choices"])[0]);
-  const delta = record(choice["delta"]);
-  const [said, ...thought] = [delta["content"], delta["reasoning_content"], delta["reasoning"]].map(text);
-  const begins = said !== "" || thought.some((one) => one !== "");
-  return { text: said ?? "", begins, ends: typeof choice["finish_reason"] === "string" };
 }
 
 /** Sends a JSON body to a path of the engine (`UpstreamCall.path`), without one as GET; rejects where it is refused. */
