@@ -12,9 +12,7 @@ import { entropyBounds } from "../src/core/compose/depth.js";
 import { SECTION_CLOSING, SECTION_OPENING } from "../src/core/prompt/section.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
-import { installAll } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
-import { serving } from "../test/real-engines/serving.js";
 import { likelihoodOn, meanWithInterval } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
 import { neededData } from "./recorded-data.js";
@@ -50,15 +48,7 @@ function keyOf({ conversation, question }: Pick<Measured, "conversation" | "ques
 }
 
 const missing = askedInTurn().filter((place) => !records.has(keyOf(place)));
-if (missing.length > 0) {
-  await installAll();
-  const engine = await serving({ engine: "vllm", model, contextTokens: 4_096 });
-  try {
-    for (const place of missing) records.keep(await measure(engine.url, place));
-  } finally {
-    await engine.kill();
-  }
-}
+await records.complete(missing, { model, contextTokens: 4_096 }, measure);
 report(records.all);
 
 /** So many questions of each conversation, one of each in turn, drawn from all that have an answer. */

@@ -15,13 +15,7 @@ import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/in
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import { replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
-import {
-  type Served,
-  servedByHand,
-  servedWith,
-  singlesByHand,
-  singlesWith,
-} from "../test/eval/replay/retention-costs.js";
+import { type Served, servedByHand, servedWith } from "../test/eval/replay/retention-costs.js";
 import { neededTraces } from "./recorded-data.js";
 import { mean, median } from "./statistics.js";
 import { printHead, printRow, whole } from "./table.js";
@@ -69,10 +63,22 @@ for (const k of [20, 100]) {
     const arms: readonly (readonly [name: string, served: readonly (readonly Served[])[]])[] = [
       ["in the system prompt (Mem0's README)", servedByHand(conversations)],
       ["in the last message, by hand", servedByHand(conversations, inLastMessage)],
-      ["`auto`, the default, by a GPU's time", servedWith(conversations, "auto", ENGINE_MODELS.gpu)],
-      ["`auto`, the default, by hosted prices", servedWith(conversations, "auto", ENGINE_MODELS.hosted)],
-      ["in the last message (`ephemeral`)", servedWith(conversations, "ephemeral", ENGINE_MODELS.gpu)],
-      ["where they were first sent (`keep`)", servedWith(conversations, "keep", ENGINE_MODELS.gpu)],
+      [
+        "`auto`, the default, by a GPU's time",
+        servedWith(conversations, { retention: "auto", engine: ENGINE_MODELS.gpu }),
+      ],
+      [
+        "`auto`, the default, by hosted prices",
+        servedWith(conversations, { retention: "auto", engine: ENGINE_MODELS.hosted }),
+      ],
+      [
+        "in the last message (`ephemeral`)",
+        servedWith(conversations, { retention: "ephemeral", engine: ENGINE_MODELS.gpu }),
+      ],
+      [
+        "where they were first sent (`keep`)",
+        servedWith(conversations, { retention: "keep", engine: ENGINE_MODELS.gpu }),
+      ],
     ];
     for (const [name, served] of arms) {
       const last = served.map((prompts) => prompts.at(-1)?.order.length ?? 0);
@@ -112,16 +118,16 @@ console.log(
 );
 printHead(["k", "order", ...titles, "ratio", "median question"]);
 for (const k of [20, 100]) {
-  const singles = { traces, k, turns };
-  const readme = singlesByHand(singles);
+  const singles = { traces, k, turns, answerTokens: null };
+  const readme = servedByHand(singles);
   row([String(k), "Mem0's README"], readme, ["", ""]);
-  for (const [name, policy, budget, engine, annotations] of [
-    ["prefix-exact", "prefix-exact", null, ENGINE_MODELS.gpu],
-    ["prefix-exact, without the line", "prefix-exact", null, ENGINE_MODELS.gpu, false],
-    ["prefix-exact, by hosted prices", "prefix-exact", null, ENGINE_MODELS.hosted],
-    ["carry-over, 1.5×", "carry-over", 1.5, ENGINE_MODELS.gpu],
+  for (const [name, composing] of [
+    ["prefix-exact", { engine: ENGINE_MODELS.gpu }],
+    ["prefix-exact, without the line", { engine: ENGINE_MODELS.gpu, annotations: false }],
+    ["prefix-exact, by hosted prices", { engine: ENGINE_MODELS.hosted }],
+    ["carry-over, 1.5×", { engine: ENGINE_MODELS.gpu, policy: "carry-over", budgetRatio: 1.5 }],
   ] as const) {
-    const served = singlesWith(singles, policy, budget, engine, annotations);
+    const served = servedWith(singles, composing);
     const of = served.map((prompts, at) => mean(prompts.map(uncached)) / mean((readme[at] ?? []).map(uncached)));
     const middle = served.map((prompts, at) =>
       median(prompts.map((prompt, turn) => uncached(prompt) / uncached(readme[at]?.[turn] ?? prompt))),

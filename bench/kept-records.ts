@@ -1,5 +1,10 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import type { z } from "zod";
+import { installAll } from "../test/real-engines/install.js";
+import type { MODELS } from "../test/real-engines/packages.js";
+import { serving } from "../test/real-engines/serving.js";
+
+type EngineModelName = (typeof MODELS)[number];
 
 /** What a long run has measured so far, by key; kept in a file of JSON lines where one is named, so that a run goes on from there. */
 export class KeptRecords<T> {
@@ -25,7 +30,23 @@ export class KeptRecords<T> {
     return this.#known.has(key);
   }
 
-  keep(one: T): void {
+  /** Measures what is missing, on a vLLM of its own. */
+  async complete<P>(
+    missing: readonly P[],
+    { model, contextTokens }: { readonly model: EngineModelName; readonly contextTokens: number },
+    measure: (url: string, place: P) => Promise<T>,
+  ): Promise<void> {
+    if (missing.length === 0) return;
+    await installAll();
+    const engine = await serving({ engine: "vllm", model, contextTokens });
+    try {
+      for (const place of missing) this.#keep(await measure(engine.url, place));
+    } finally {
+      await engine.kill();
+    }
+  }
+
+  #keep(one: T): void {
     this.#known.set(this.keyOf(one), one);
     if (this.file !== undefined) appendFileSync(this.file, `${JSON.stringify(one)}\n`);
   }

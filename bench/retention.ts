@@ -41,7 +41,7 @@ function costsOfRetentions(): void {
       const system = servedByHand(conversations);
       const share = uncached(fixed[FIXED_RETENTIONS.indexOf("keep")] ?? []) / uncached(system);
       for (const [name, engine] of Object.entries(LAWS)) {
-        const auto = costs(servedWith(conversations, "auto", engine), engine);
+        const auto = costs(servedWith(conversations, { retention: "auto", engine }), engine);
         const byRetention = fixed.map((served) => costs(served, engine));
         const best = Math.min(...byRetention.map(mean));
         const worst = auto.map((cost, at) => cost / Math.min(...byRetention.map((of) => of[at] ?? Number.NaN)));

@@ -12,14 +12,17 @@
  */
 
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
+import { encodeO200k } from "../src/cli/o200k.js";
 import { type ChatMessage, DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../src/core/index.js";
+import { INSTRUCTION } from "../src/eval/base/hand-built.js";
 import { type BatchInput, composeBatch } from "../src/service/batch/batch.js";
+import { type ComposeRequest, readComposeOptions } from "../src/service/compose/compose-request.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
-import { distinctTokens } from "../test/eval/locomo/shared-cache.js";
-import { neededData } from "./recorded-data.js";
+import { chatTokenizer } from "../src/simulator/chat-tokens.js";
+import { distinctTokens, inTurn } from "../test/eval/locomo/shared-cache.js";
+import { neededTraces } from "./recorded-data.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
-import { promptTokens, type UserQuestion, userQuestions } from "./user-questions.js";
 
 const PIECE = 100;
 const NO_ABORT = new AbortController().signal;
@@ -30,7 +33,32 @@ interface Sent {
   readonly worker: number;
 }
 
-const data = neededData();
+const traces = neededTraces();
+
+/** First so many questions of each user. */
+const LIMIT = 150;
+
+/** One user's question, as the service takes it. */
+interface UserQuestion {
+  readonly user: number;
+  readonly request: ComposeRequest;
+}
+
+/** The questions of six users in turn, each with its first k recorded memories. */
+function userQuestions(k: number): readonly UserQuestion[] {
+  const users = traces.map(({ memories, questions }, user) =>
+    questions.slice(0, LIMIT).map(({ question, retrieved }): UserQuestion => {
+      const found = retrieved.slice(0, k).map((at) => ({ id: String(at), memory: memories[at]?.memory ?? "" }));
+      const asked = { userId: `user ${user}`, system: INSTRUCTION, query: question, memories: found };
+      return { user, request: readComposeOptions(asked) };
+    }),
+  );
+  return [...inTurn(users)];
+}
+
+/** A prompt's tokens; one encoder for all. */
+const promptTokens: (messages: readonly ChatMessage[]) => readonly number[] = chatTokenizer(encodeO200k);
+
 const namesOf = (workers: number) => Array.from({ length: workers }, (_, n) => `worker-${n}`);
 
 function sentOf(
@@ -122,7 +150,7 @@ function rivals(title: string, sent: readonly Sent[], workers: number, all: numb
 }
 
 for (const k of [20, 100]) {
-  const asked = userQuestions(data, k);
+  const asked = userQuestions(k);
   const alone = await online(asked, 1, 1);
   const all = distinctTokens(alone, new BlockHashCache());
   console.log(

@@ -25,10 +25,10 @@ import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { chatTokenizer } from "../src/simulator/chat-tokens.js";
 import type { PrefixCache } from "../src/simulator/prefix-cache.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { sessionRounds } from "../test/eval/replay/session-rounds.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 
@@ -50,10 +50,8 @@ interface Session {
 /** Builds the prompt of a session's next turn. */
 type Build = (session: number, turn: number) => Promise<readonly ChatMessage[]>;
 
-const data = neededData();
-
-const users = RECORDED_CONVERSATIONS.map((user) => {
-  const { memories, questions } = readRecordedTrace(data, user);
+const users = neededTraces().map(({ memories, questions }, at) => {
+  const user = RECORDED_CONVERSATIONS[at] ?? "";
   const turns = questions.slice(0, LIMIT).map((asked): Turn => {
     const found = asked.retrieved
       .slice(0, K)

@@ -19,9 +19,7 @@ import {
   type Question,
   readLocomo,
 } from "../src/eval/locomo/locomo-data.js";
-import { installAll } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
-import { serving } from "../test/real-engines/serving.js";
 import { likelihoodOn, meanWithInterval } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
 import { drawnInTurn } from "./seeded.js";
@@ -56,15 +54,7 @@ const missing = askedInTurn(readLocomo(JSON.parse(readFileSync(data, "utf8")))).
   ({ place, conversation, question }) =>
     !records.has(keyOf({ place, conversation: conversation.id, question: question.question })),
 );
-if (missing.length > 0) {
-  await installAll();
-  const engine = await serving({ engine: "vllm", model, contextTokens: 8_192 });
-  try {
-    for (const asked of missing) records.keep(await measure(engine.url, asked));
-  } finally {
-    await engine.kill();
-  }
-}
+await records.complete(missing, { model, contextTokens: 8_192 }, measure);
 report(records.all);
 
 function keyOf({ place, conversation, question }: Pick<Measured, "place" | "conversation" | "question">): string {
