@@ -18,7 +18,6 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { encodeO200k } from "../src/cli/o200k.js";
 import {
-  type BatchRequest,
   clusterContexts,
   DEFAULT_BATCH_PLANNER,
   groupBy,
@@ -179,12 +178,8 @@ function live(): void {
       ["user by user", [...batch.requests.keys()]],
       ["in turn", [...inTurn([...groupBy(batch.requests.keys(), (at) => batch.requests[at]?.key).values()])]],
     ] as const) {
-      const requests = order.map((at) => batch.requests[at] as BatchRequest);
-      const ratios = sizes.map((size) => {
-        const executed = executedLive(requests, size).map((each) => ({ ...each, request: order[each.request] ?? 0 }));
-        return batch.hitRatio(executed, new BlockHashCache()).toFixed(3);
-      });
-      printRow([name, k, ...ratios]);
+      const executed = sizes.map((size) => executedLive(batch.requests, size, DEFAULT_BATCH_PLANNER, order));
+      printRow([name, k, ...executed.map((all) => batch.hitRatio(all, new BlockHashCache()).toFixed(3))]);
     }
   }
 }

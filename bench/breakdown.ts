@@ -7,7 +7,7 @@
  * Ceiling of any plan that sends each request exactly its own blocks: the last line.
  */
 import { encodeO200k } from "../src/cli/o200k.js";
-import type { BatchPlanner, BatchRequest } from "../src/core/index.js";
+import type { BatchPlanner } from "../src/core/index.js";
 import { type ExecutedRequest, RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
@@ -40,11 +40,7 @@ const asTheyCame = (executed: readonly ExecutedRequest[]) =>
 
 /** One by one, or in batches of so many, planned behind what was served before. */
 const live = (size: number | null, planner?: BatchPlanner): readonly ExecutedRequest[] =>
-  executedLive(
-    arrivals.map((at) => batch.requests[at] as BatchRequest),
-    size,
-    planner,
-  ).map((each) => ({ ...each, request: arrivals[each.request] ?? 0 }));
+  executedLive(batch.requests, size, planner, arrivals);
 
 const known = batch.executedBy("context-pilot");
 const ROWS: readonly (readonly [name: string, executed: readonly ExecutedRequest[]])[] = [

@@ -14,7 +14,7 @@
  * a service is measured that has been running for a while: one that has just started has its code still to compile. `CPU_PROF=folder`
  * writes the services' profiles there. Takes `--data FOLDER` (`recorded-data.ts`).
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -48,10 +48,6 @@ const INSTRUCTION = "You are a helpful assistant. Answer the question from what 
 const [trace = { memories: [], questions: [] }] = neededTraces();
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
-/** The name of the package that the old version is of. */
-const OLD_NAME =
-  OLD === null ? "memprefix" : String(JSON.parse(readFileSync(join(OLD, "../package.json"), "utf8")).name);
-
 interface Timing {
   /** Milliseconds from sending the request. */
   readonly first: number;
@@ -65,7 +61,6 @@ function call(base: string, path: string, end: RegExp, body: object, user: strin
     "content-type": "application/json",
     "content-length": Buffer.byteLength(sent),
     "x-memprefix-user": user,
-    [`x-${OLD_NAME}-user`]: user,
   };
   return new Promise((resolve, reject) => {
     const start = performance.now();
@@ -100,12 +95,11 @@ function bodyOf(way: Way, round: number, tokens: number): object {
     .map((at) => ({ id: String(at), memory: trace.memories[at]?.memory ?? "" }));
   const isRecalling = way.endsWith("with memories");
   const base = baseOf(way);
-  const field = base.startsWith("old ") ? OLD_NAME : "memprefix";
   const inline = isRecalling && base === "direct" ? `${memories.map(({ memory }) => `- ${memory}\n`).join("")}\n` : "";
   const common = {
     model: "stub",
     stream: true,
-    ...(isRecalling && base !== "direct" ? { [field]: { memories } } : {}),
+    ...(isRecalling && base !== "direct" ? { memprefix: { memories } } : {}),
   };
   const content = `${inline}${question}`;
   if (base.endsWith("messages")) {
@@ -126,8 +120,7 @@ const engine = await listeningChild(["--import", "tsx", path("paced-engine.ts")]
 const hop = await listeningChild(["--import", "tsx", path("bare-hop.ts")], { UPSTREAM: engine.address });
 const profile = process.env["CPU_PROF"];
 /** Started one after the other: each has a database of its own. */
-async function startService(name: string, dist: string, settings: Readonly<Record<string, string>> = {}) {
-  const prefix = dist === OLD ? OLD_NAME.toUpperCase() : "MEMPREFIX";
+async function startService(name: string, dist: string) {
   const profiling = profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
   const all = {
     PORT: "0",
@@ -135,15 +128,12 @@ async function startService(name: string, dist: string, settings: Readonly<Recor
     LOG_LEVEL: process.env["LOG_LEVEL"] ?? "info",
     DATA_DIR: join(dataDir, name),
     UPSTREAM_URL: engine.address,
-    ...settings,
   };
-  const environment = Object.fromEntries(Object.entries(all).map(([of, value]) => [`${prefix}_${of}`, value]));
+  const environment = Object.fromEntries(Object.entries(all).map(([of, value]) => [`MEMPREFIX_${of}`, value]));
   return listeningChild([...profiling, join(resolve(dist), "cli/main.js"), "serve"], environment);
 }
 const service = await startService("new", path("../dist"));
 const old = OLD === null ? null : await startService("old", OLD);
-// Before issue 64 Messages went straight through with this setting only; later versions ignore it.
-const oldMessages = OLD === null ? null : await startService("old-messages", OLD, { UPSTREAM_API: "anthropic" });
 const random = seeded(11);
 /** Where each way asks. */
 const ADDRESSES: Readonly<Record<Base, string>> = {
@@ -154,7 +144,7 @@ const ADDRESSES: Readonly<Record<Base, string>> = {
   messages: `${service.address}/v1`,
   "old chats": `${old?.address}/v1`,
   "old responses": `${old?.address}/v1`,
-  "old messages": `${oldMessages?.address}/v1`,
+  "old messages": `${old?.address}/v1`,
 };
 
 /** The path of a way's calls, and what its streams end with. */
@@ -236,7 +226,7 @@ await measure(32, Math.min(rounds || 12, 12), 50, false);
 await measure(32, Math.min(rounds || 8, 8), 10, true);
 console.log(`\nload average ${loadavg()[0]?.toFixed(1)}`);
 agent.destroy();
-for (const one of [service, old, oldMessages]) await one?.stop();
+for (const one of [service, old]) await one?.stop();
 await hop.stop();
 await engine.stop();
 rmSync(dataDir, { recursive: true });

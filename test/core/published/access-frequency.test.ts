@@ -47,7 +47,7 @@ describe("access window (CRAFT)", () => {
         window.forget(new Set(gone));
         window.take(window.alongPrefixes(next), ticket(contexts.length + 1));
         const rows = structuredClone(window.drain().upserted);
-        const reloaded = new AccessWindow(rows.reverse());
+        const reloaded = new AccessWindow([...rows].reverse());
         expect(reloaded.stored()).toEqual(window.stored());
         expect(prefixesOf(reloaded)).toEqual(prefixesOf(window));
         expect(reloaded.alongPrefixes(next)).toEqual(window.alongPrefixes(next));

@@ -1,3 +1,5 @@
+import { TokenTree } from "../../../src/simulator/token-tree.js";
+
 /** What a user's searches have in common, each as a share of all blocks that they returned. */
 export interface OverlapShares {
   /** Blocks that an earlier search returned too, at any place: "unordered" overlap. */
@@ -71,26 +73,13 @@ export function sharedWords(texts: readonly string[], run: number): number {
   return all === 0 ? 0 : shared / all;
 }
 
-interface Step {
-  readonly next: Map<number, Step>;
-}
-
 /** Of each order, how many blocks from its front some earlier order began with: an endless cache that is exact on blocks. */
 export function leadingHeld(orders: readonly (readonly number[])[]): number[] {
-  const root: Step = { next: new Map() };
+  const tree = new TokenTree();
   return orders.map((order) => {
-    let at = root;
-    let held = 0;
-    let isHeld = true;
-    for (const block of order) {
-      const known = at.next.get(block);
-      isHeld &&= known !== undefined;
-      if (isHeld) held++;
-      const step: Step = known ?? { next: new Map() };
-      at.next.set(block, step);
-      at = step;
-    }
-    return held;
+    const { node } = tree.descend(order, order.length);
+    if (node.end < order.length) tree.append(node, order, order.length);
+    return node.end;
   });
 }
 
