@@ -14,7 +14,6 @@ import {
   compose,
   DEFAULT_ENGINE_MODEL,
   DEFAULT_RETENTION,
-  type DedupeName,
   EMPTY_SCOPE,
   ENGINE_MODELS,
   type EngineModel,
@@ -23,8 +22,6 @@ import {
   type RetentionName,
   type ScopePolicy,
   ScopeState,
-  type SharedCache,
-  sharedResidency,
   type TokenCounter,
   takeReport,
 } from "../../core/index.js";
@@ -135,12 +132,8 @@ export interface ReplayOptions {
   readonly answer?: string | undefined;
   /** What the composer assumes that the cache evicts. Default: nothing. */
   readonly residency?: ResidencyModel | undefined;
-  /** Which texts are given once. Default: the default one. */
-  readonly dedupe?: DedupeName | undefined;
   /** Default: the default ones. */
   readonly annotations?: Annotations | undefined;
-  /** The cache that others use too, which the prompts are planned for; default: none. */
-  readonly shared?: { readonly cache: SharedCache; readonly stream: string; now(): number } | undefined;
   /** First so many questions only. */
   readonly limit?: number | undefined;
 }
@@ -192,16 +185,14 @@ export function* composeTrace(
   const served = new TokenTree();
   const list = new MemoryList(memoriesOf(trace), countTokens);
   const standing = new PromptMemories(list);
-  const { budgetEach = null, shared, engine: given = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
-  const residency = options.residency ?? (shared === undefined ? KEEPS_ALL : sharedResidency(shared.cache));
+  const { budgetEach = null, residency = KEEPS_ALL, engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
   for (const [at, recorded] of trace.questions.slice(0, options.limit).entries()) {
     const { question, retrieved, evidence } = recorded;
-    const now = shared?.now() ?? at * PAUSE_MS;
+    const now = at * PAUSE_MS;
     const asked = retrieved.slice(0, options.k);
     const retrievedTokens = list.tokens(asked);
     const spoken: ChatMessage = { role: "user", content: question };
     const isConversation = options.layout === "conversation";
-    const engine = typeof given === "function" ? given() : given;
     const composition = compose(state, {
       conversation: isConversation ? { id: "replay" as ConversationId, turns } : null,
       messages: [{ role: "system", content: INSTRUCTION }, ...(isConversation ? history : []), spoken],
@@ -211,28 +202,11 @@ export function* composeTrace(
       memoryBudgetRatio: options.budgetRatio,
       annotations: options.annotations ?? true,
       residency,
-      shareTokens: shared?.cache.shareOf(shared.stream),
-      residentTokens: shared?.cache.residentOf(shared.stream),
-      heldHead: shared?.cache.heldHead,
-      wholeBlocks: shared?.cache.wholeBlocks,
       now,
       retention: options.retention ?? DEFAULT_RETENTION,
-      engine: shared?.cache.inItsBlocks(engine) ?? engine,
+      engine: typeof engine === "function" ? engine() : engine,
       countTokens,
-      dedupe: options.dedupe,
       isOurs: () => false,
-    });
-    const requestId = String(at);
-    const { totalTokens: total, expectedCachedTokens: cached } = composition.plan;
-    shared?.cache.served({
-      stream: shared.stream,
-      user: shared.stream,
-      requestId: `${shared.stream} ${requestId}`,
-      at: now,
-      total,
-      cached,
-      known: composition.knownTokens,
-      head: { digest: composition.turn.head, tokens: composition.headTokens },
     });
     const answered: ChatMessage = { role: "assistant", content: options.answer ?? saidTo(recorded) };
     history.push(spoken, answered);
@@ -253,10 +227,8 @@ export function* composeTrace(
       expectedCachedTokens: composition.plan.expectedCachedTokens,
       report(cachedTokens) {
         const { leaf, turn, plan } = composition;
-        const ended = shared?.now() ?? now;
         const report = { cachedTokens, promptTokens: tokens.length };
-        shared?.cache.reported(`${shared.stream} ${requestId}`, report, ended);
-        takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, report, ended);
+        takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, report, now);
       },
     };
   }
