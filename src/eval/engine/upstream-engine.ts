@@ -172,7 +172,7 @@ async function completion(
   const type = response.headers.find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
   if (response.status >= 400 || !type.includes("text/event-stream")) {
     const json = refusedOr(response.status, parsedJson(String(await wholeOf(response.body, upstream.name))));
-    const answer = readWholeAnswer(json);
+    const answer = completionText(json);
     if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
     // Not streamed: the time to the first token is unknown.
     return {
@@ -222,10 +222,16 @@ function readErrorMessage(answer: unknown): string | null {
   return typeof says === "string" ? says.slice(0, MAX_QUOTED) : null;
 }
 
-/** The text of an answer that was not streamed; null for anything else. */
-function readWholeAnswer(answer: unknown): string | null {
+/**
+ * The text of a chat completion that was not streamed; empty where the model said nothing (a refusal, a tool call), null for anything else.
+ * Mistral's models that reason give parts, of which some are no text.
+ */
+export function completionText(answer: unknown): string | null {
   const message = record(listIn(record(answer)["choices"])[0])["message"];
-  return isRecord(message) ? text(message["content"]) : null;
+  if (!isRecord(message)) return null;
+  const content = message["content"];
+  if (!Array.isArray(content)) return text(content);
+  return content.map((part) => (record(part)["type"] === "text" ? text(record(part)["text"]) : "")).join("");
 }
 
 /** Sends a JSON body to a path of the engine (`UpstreamCall.path`), without one as GET; rejects where it is refused. */
