@@ -2,12 +2,12 @@ import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import type { AnsweredQuestion } from "../../src/eval/base/run-record.js";
+import { seeded } from "../../src/eval/measures/bootstrap.js";
 import { LONGMEMEVAL_SAMPLE } from "../eval/locomo/longmemeval-sample.js";
 import { openAiEngine, sendEvents, streamedAnswer } from "../http/routes/openai-engine.js";
 import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
 import { commands } from "./memprefix-command.js";
 import { processes } from "./memprefix-process.js";
-import { seededNumbers } from "./seeded-numbers.js";
 
 const SEED = 20_261_121;
 const ROUNDS = 4;
@@ -43,7 +43,7 @@ describe("memprefix eval locomo, killed", () => {
     ];
     expect(await memprefix.run(command(out("whole"), ...args))).toMatchObject({ code: 0 });
     const whole = untimed(out("whole"));
-    const random = seededNumbers(SEED);
+    const random = seeded(SEED);
     const results = join(out("killed"), "results.jsonl");
     const searches = join(out("killed"), "searches.jsonl");
     const killed: number[] = [];
