@@ -25,7 +25,7 @@ import {
   planBatch,
   type TurnId,
 } from "../src/core/index.js";
-import { schedule } from "../src/core/published/clustering.js";
+import { schedule, withPaths } from "../src/core/published/clustering.js";
 import { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
@@ -74,13 +74,10 @@ function treeHits(all: readonly (readonly Label[])[], partSize: number | null, c
   const { nodes } = clusterContexts(ticketed(all), 0, 0, options);
   const orders: (readonly Label[])[] = [];
   const paths: (readonly number[])[] = [];
-  const pathOf = new Map<number | null, readonly number[]>();
-  for (const { id, parent, position, blocks, tickets } of nodes) {
-    const path = parent === null ? [] : [...(pathOf.get(parent) ?? []), position];
-    pathOf.set(id, path);
-    for (const ticket of tickets) {
-      orders[ticket] = blocks;
-      paths[ticket] = path;
+  for (const { node, searchPath } of withPaths(nodes)) {
+    for (const ticket of node.tickets) {
+      orders[ticket] = node.blocks;
+      paths[ticket] = searchPath;
     }
   }
   const promptTokens = ((all[0]?.length ?? 0) + 1) * BLOCK_TOKENS;

@@ -331,23 +331,27 @@ export function clusteredBatch({ sets, labels }: NumberedBatch): BatchOrder {
   }));
   const orders: (readonly Label[])[] = sets.map(() => []);
   const searchPaths: (readonly number[])[] = sets.map(() => []);
-  const pathOf = new Map<NodeId | null, readonly number[]>();
-  // Parents come before their children.
-  for (const node of clusterContexts(contexts, 0, 0).nodes) {
-    pathOf.set(node.id, pathBehind(pathOf, node));
+  for (const { node, searchPath } of withPaths(clusterContexts(contexts, 0, 0).nodes)) {
     for (const ticket of node.tickets) {
       const order = node.blocks.map((block) => labels[block] as Label);
       for (const request of alike[ticket] ?? []) {
         orders[request] = order;
-        searchPaths[request] = pathOf.get(node.id) ?? [];
+        searchPaths[request] = searchPath;
       }
     }
   }
   return { orders, shared: orders.map(({ length }) => length), searchPaths, sequence: schedule(searchPaths) };
 }
 
-function pathBehind(pathOf: ReadonlyMap<NodeId | null, readonly number[]>, node: ClusterNode): readonly number[] {
-  return node.parent === null ? [] : [...(pathOf.get(node.parent) ?? []), node.position];
+/** Each node with its search path. Parents come before their children, as {@link clusterContexts} gives them. */
+export function withPaths(nodes: readonly ClusterNode[]) {
+  const pathOf = new Map<NodeId, readonly number[]>();
+  return nodes.map((node) => {
+    const { id, parent, position } = node;
+    const searchPath = parent === null ? [] : [...(pathOf.get(parent) ?? []), position];
+    pathOf.set(id, searchPath);
+    return { node, searchPath };
+  });
 }
 
 /**
