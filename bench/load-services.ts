@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ListeningChild, listeningChild } from "./child-process.js";
 import type { LoadDatabase } from "./load-database.js";
-import { readDelay } from "./load-figures.js";
-import { cpuMsOf, WrittenSoFar } from "./process-figures.js";
+import { cpuMsOf, readDelay, WrittenSoFar } from "./process-figures.js";
 
 /** The command line of the build that is measured. */
 const MAIN = process.env["MAIN"] ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));

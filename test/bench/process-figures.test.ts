@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readDelay, readStat, readWrittenBytes } from "../../bench/load-figures.js";
-import { WrittenSoFar } from "../../bench/process-figures.js";
+import { readDelay, readStat, readWrittenBytes, WrittenSoFar } from "../../bench/process-figures.js";
 
 describe("what Linux says of a process", () => {
   it("CPU time is that of its threads and of its ended children, whatever its name has", () => {
