@@ -19,7 +19,6 @@ import { fileURLToPath } from "node:url";
 import { encodeO200k } from "../src/cli/o200k.js";
 import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
-  type BatchRequest,
   clusterContexts,
   DEFAULT_BATCH_PLANNER,
   groupBy,
@@ -27,16 +26,16 @@ import {
   planBatch,
   type TurnId,
 } from "../src/core/index.js";
-import { schedule } from "../src/core/published/clustering.js";
-import { largest } from "../src/core/text/collections.js";
+import { schedule, withPaths } from "../src/core/published/clustering.js";
 import { RecordedBatch } from "../src/eval/replay/replay-batch.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { executedLive, knownAfter } from "./live-batches.js";
-import { median } from "./median.js";
 import { onlineOrders } from "./online-orders.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
 import { hitRatioBound } from "./saving-bound.js";
 import { seeded } from "./seeded.js";
+import { median } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const BLOCKS = 5_000;
 const BLOCK_TOKENS = 16;
@@ -75,13 +74,10 @@ function treeHits(all: readonly (readonly Label[])[], partSize: number | null, c
   const { nodes } = clusterContexts(ticketed(all), 0, 0, options);
   const orders: (readonly Label[])[] = [];
   const paths: (readonly number[])[] = [];
-  const pathOf = new Map<number | null, readonly number[]>();
-  for (const { id, parent, position, blocks, tickets } of nodes) {
-    const path = parent === null ? [] : [...(pathOf.get(parent) ?? []), position];
-    pathOf.set(id, path);
-    for (const ticket of tickets) {
-      orders[ticket] = blocks;
-      paths[ticket] = path;
+  for (const { node, searchPath } of withPaths(nodes)) {
+    for (const ticket of node.tickets) {
+      orders[ticket] = node.blocks;
+      paths[ticket] = searchPath;
     }
   }
   const promptTokens = ((all[0]?.length ?? 0) + 1) * BLOCK_TOKENS;
@@ -109,17 +105,13 @@ function report(name: string, run: () => unknown, times: number): void {
   }
   const heap = process.memoryUsage().heapUsed / 2 ** 20;
   const resident = process.resourceUsage().maxRSS / 2 ** 10;
-  const cells = [median(taken).toFixed(2).padStart(9), heap.toFixed(0).padStart(9), resident.toFixed(0).padStart(13)];
-  console.log(`| ${name.padEnd(42)} | ${cells.join(" | ")} |`);
+  printRow([name, median(taken).toFixed(2), heap.toFixed(0), resident.toFixed(0)]);
 }
 
-function heading(): void {
-  console.log("|                                            | median, s | heap, MiB | peak RSS, MiB |");
-  console.log("| ------------------------------------------ | --------: | --------: | ------------: |");
-}
+const HEADING = ["", "median, s", "heap, MiB", "peak RSS, MiB"];
 
 function build(): void {
-  heading();
+  printHead(HEADING);
   for (const count of [2_000, 12_000, 100_000]) alone("--build-one", String(count));
 }
 
@@ -130,7 +122,7 @@ function buildOne(count: number): void {
 }
 
 function plan(): void {
-  heading();
+  printHead(HEADING);
   for (const k of [15, 100]) for (const served of [0, 10_000]) alone("--plan-one", String(k), String(served));
 }
 
@@ -148,69 +140,49 @@ function planOne(k: number, served: number): void {
 function approximation(): void {
   const all = contexts(12_000, 15);
   console.log("hit ratio of Alg. 4 + 5 over 12,000 contexts, by capacity as a share of all prompt tokens");
-  console.log("| clustered   |     1 |   1/4 | 1/400 |");
-  console.log("| ----------- | ----: | ----: | ----: |");
+  printHead(["clustered", "1", "1/4", "1/400"]);
   for (const partSize of [null, 250, 500, 1_000, 2_000, 4_000]) {
-    const cells = [1, 1 / 4, 1 / 400].map((share) => treeHits(all, partSize, share).toFixed(4).slice(1).padStart(5));
-    console.log(`| ${(partSize === null ? "exactly" : `by ${partSize}`).padEnd(11)} | ${cells.join(" | ")} |`);
+    const cells = [1, 1 / 4, 1 / 400].map((share) => treeHits(all, partSize, share).toFixed(4).slice(1));
+    printRow([partSize === null ? "exactly" : `by ${partSize}`, ...cells]);
   }
-}
-
-function recordedTraces() {
-  const data = neededData();
-  return RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 }
 
 /** How many contexts at once the bound looks at; more at k = 100 take minutes. */
 const BOUND_DEPTHS = { 20: 12, 100: 4 } as const;
 
 function bound(): void {
-  const traces = recordedTraces();
-  console.log("|   k | Alg. 4 + 5 | shared prefixes | no plan above | ÷ Alg. 4 + 5 |");
-  console.log("| --: | ---------: | --------------: | ------------: | -----------: |");
+  const traces = neededTraces();
+  printHead(["k", "Alg. 4 + 5", "shared prefixes", "no plan above", "÷ Alg. 4 + 5"]);
   for (const k of [20, 100] as const) {
     const batch = new RecordedBatch(traces, k, encodeO200k);
     const theirs = batch.hitRatio(batch.executedBy("context-pilot"), new SimulatedCache("blocks"));
     const ours = batch.hitRatio(batch.executedBy("shared-prefixes"), new SimulatedCache("blocks"));
     const most = hitRatioBound(batch, BOUND_DEPTHS[k]);
-    const cells = [theirs, ours, most].map((ratio) => ratio.toFixed(3));
-    console.log(`| ${k} | ${cells.join(" | ")} | ${(most / theirs).toFixed(2)} |`);
+    printRow([k, ...[theirs, ours, most].map((ratio) => ratio.toFixed(3)), (most / theirs).toFixed(2)]);
   }
 }
 
 function live(): void {
-  const traces = recordedTraces();
+  const traces = neededTraces();
   const sizes = [null, 1, 8, 64, 512, Number.POSITIVE_INFINITY];
   const nameOf = (size: number | null) =>
     size === null ? "one by one" : size === Number.POSITIVE_INFINITY ? "all" : String(size);
   console.log("hit ratio in batches of so many, each planned from what those before left cached; an endless cache");
-  console.log(`| users          |   k | ${sizes.map(nameOf).join(" | ")} |`);
-  console.log(`| -------------- | --: | ${sizes.map(() => "--:").join(" | ")} |`);
+  printHead(["users", "k", ...sizes.map(nameOf)]);
   for (const k of [20, 100]) {
     const batch = new RecordedBatch(traces, k, encodeO200k);
     for (const [name, order] of [
       ["user by user", [...batch.requests.keys()]],
-      ["in turn", inTurn(batch.requests)],
+      ["in turn", [...inTurn([...groupBy(batch.requests.keys(), (at) => batch.requests[at]?.key).values()])]],
     ] as const) {
-      const requests = order.map((at) => batch.requests[at] as BatchRequest);
-      const ratios = sizes.map((size) => {
-        const executed = executedLive(requests, size).map((each) => ({ ...each, request: order[each.request] ?? 0 }));
-        return batch.hitRatio(executed, new SimulatedCache("blocks")).toFixed(3);
-      });
-      console.log(`| ${name.padEnd(14)} | ${String(k).padStart(3)} | ${ratios.join(" | ")} |`);
+      const executed = sizes.map((size) => executedLive(batch.requests, size, DEFAULT_BATCH_PLANNER, order));
+      printRow([name, k, ...executed.map((all) => batch.hitRatio(all, new SimulatedCache("blocks")).toFixed(3))]);
     }
   }
 }
 
-/** Requests with the users in turn: each user's first, then each one's second. */
-function inTurn(requests: readonly BatchRequest[]): number[] {
-  const byUser = [...groupBy(requests.keys(), (at) => requests[at]?.key).values()];
-  const longest = largest(byUser.map(({ length }) => length));
-  return Array.from({ length: longest }, (_, nth) => byUser.flatMap((ofUser) => ofUser[nth] ?? [])).flat();
-}
-
 function hits(): void {
-  const traces = recordedTraces();
+  const traces = neededTraces();
   for (const k of [20, 100]) {
     const batch = new RecordedBatch(traces, k, encodeO200k);
     const { promptTokens, memoryTokens, requests } = batch;
@@ -227,23 +199,17 @@ function hits(): void {
     console.log(
       `hit ratio by capacity, k = ${k}; ${requests.length} requests, ${promptTokens} prompt tokens, ${memoryTokens} memory tokens`,
     );
-    console.log(`| order and schedule              | ${capacities.map(([name]) => name).join(" | ")} |`);
-    console.log(
-      `| ------------------------------- | ${capacities.map(([name]) => `${"-".repeat(name.length - 1)}:`).join(" | ")} |`,
-    );
+    printHead(["order and schedule", ...capacities.map(([name]) => name)]);
     const executed = new Map([
       ["retrieval order, as they came", batch.executedBy("retrieval")],
       ["Alg. 2 online, as they came", onlineOrders(batch)],
       ...batch.executedByPlanners(),
     ]);
     for (const [name, all] of executed) {
-      const cells = capacities.map(([title, tokens]) =>
-        batch
-          .hitRatio(all, new SimulatedCache("blocks", { capacityTokens: tokens }))
-          .toFixed(3)
-          .padStart(title.length),
+      const cells = capacities.map(([, capacityTokens]) =>
+        batch.hitRatio(all, new SimulatedCache("blocks", { capacityTokens })).toFixed(3),
       );
-      console.log(`| ${name.padEnd(31)} | ${cells.join(" | ")} |`);
+      printRow([name, ...cells]);
     }
   }
 }

@@ -17,19 +17,10 @@ export const BENCHES: Readonly<Record<string, string>> = {
   compose: "time of a compose in the process",
   proxy: "time that the proxy adds to a direct call",
   load: "composes per second, memory and bytes of the built service",
-  "load-pairs": "the same for several services or builds, in turn",
   path: "files, functions and lines that one request passes",
   crash: "the built service, killed again and again",
   forget: "whether anything is left of 1,000 forgotten memories",
 };
 
 /** Those that run `dist/`, which is built first. */
-export const OF_THE_BUILD: ReadonlySet<string> = new Set([
-  "crash",
-  "engines",
-  "forget",
-  "load",
-  "load-pairs",
-  "path",
-  "proxy",
-]);
+export const OF_THE_BUILD: ReadonlySet<string> = new Set(["crash", "engines", "forget", "load", "path", "proxy"]);

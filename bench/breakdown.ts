@@ -8,22 +8,21 @@
  */
 import { encodeO200k } from "../src/cli/o200k.js";
 import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
-import type { BatchPlanner, BatchRequest } from "../src/core/index.js";
+import type { BatchPlanner } from "../src/core/index.js";
 import { type ExecutedRequest, RecordedBatch } from "../src/eval/replay/replay-batch.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { executedLive } from "./live-batches.js";
 import { onlineOrders } from "./online-orders.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
 import { hitRatioBound } from "./saving-bound.js";
+import { printHead, printRow } from "./table.js";
 
 const K = Number(process.env["K"] ?? 15);
 /** Contexts at once that the bound looks at. */
 const BOUND_DEPTH = 12;
 const SHARES = [1 / 64, 1 / 16, 1 / 4, 1] as const;
 
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 const batch = new RecordedBatch(traces, K, encodeO200k);
 
 let before = 0;
@@ -41,11 +40,7 @@ const asTheyCame = (executed: readonly ExecutedRequest[]) =>
 
 /** One by one, or in batches of so many, planned behind what was served before. */
 const live = (size: number | null, planner?: BatchPlanner): readonly ExecutedRequest[] =>
-  executedLive(
-    arrivals.map((at) => batch.requests[at] as BatchRequest),
-    size,
-    planner,
-  ).map((each) => ({ ...each, request: arrivals[each.request] ?? 0 }));
+  executedLive(batch.requests, size, planner, arrivals);
 
 const known = batch.executedBy("context-pilot");
 const ROWS: readonly (readonly [name: string, executed: readonly ExecutedRequest[]])[] = [
@@ -66,13 +61,13 @@ console.log(
 );
 for (const engine of ["blocks", "radix"] as const) {
   console.log(`\n${engine}, room for so much of all prompts\n`);
-  console.log("| | 1/64 | 1/16 | 1/4 | all |\n| --- | --: | --: | --: | --: |");
+  printHead(["", "1/64", "1/16", "1/4", "all"]);
   for (const [name, executed] of ROWS) {
     const cells = SHARES.map((share) => {
       const capacityTokens = Math.floor(share * batch.promptTokens);
       return (100 * batch.hitRatio(executed, new SimulatedCache(engine, { capacityTokens }))).toFixed(1);
     });
-    console.log(`| ${name} | ${cells.join(" | ")} |`);
+    printRow([name, ...cells]);
   }
 }
 console.log(`\nno plan above ${(100 * hitRatioBound(batch, BOUND_DEPTH)).toFixed(1)} %`);

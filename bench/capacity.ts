@@ -19,6 +19,8 @@ import {
 } from "../test/eval/locomo/recorded-searches.js";
 import { cachedShare, distinctTokens } from "../test/eval/locomo/shared-cache.js";
 import { neededData } from "./recorded-data.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow, whole } from "./table.js";
 
 const LIMIT = 150;
 const BUDGET_EACH = 1.5;
@@ -46,22 +48,15 @@ for (const engine of ["blocks", "radix"] as const) {
     console.log(
       `\n${engine}, k = ${k}: ${reference.length} prompts; capacity 1 is ${all.toLocaleString("en")} tokens\n`,
     );
-    const titles = PARTS.map((part) => `1/${1 / part}`.padStart(4)).join(" | ");
-    console.log(`| policy                          | ${titles} | tokens per prompt | to prefill at ½ |`);
-    console.log(
-      `| ------------------------------- | ${PARTS.map(() => "---:").join(" | ")} | ----------------: | --------------: |`,
-    );
+    printHead(["policy", ...PARTS.map((part) => `1/${1 / part}`), "tokens per prompt", "to prefill at ½"]);
     for (const [name, policyFor, budgetEach] of ROWS) {
       const prompts = promptsOf(policyFor, budgetEach);
       const shareAt = (part: number) =>
         cachedShare(prompts, new SimulatedCache(engine, { capacityTokens: Math.floor(part * all) }));
       const half = shareAt(1 / 2);
       const shares = PARTS.map((part) => (part === 1 / 2 ? half : shareAt(part)).toFixed(3).slice(1));
-      const sent = prompts.reduce((sum, { tokens }) => sum + tokens.length, 0) / prompts.length;
-      const tokens = (count: number, width: number) => Math.round(count).toLocaleString("en").padStart(width);
-      console.log(
-        `| ${name.padEnd(31)} | ${shares.join(" | ")} | ${tokens(sent, 17)} | ${tokens(sent * (1 - half), 15)} |`,
-      );
+      const sent = mean(prompts.map(({ tokens }) => tokens.length));
+      printRow([name, ...shares, whole(sent), whole(sent * (1 - half))]);
     }
   }
 }

@@ -13,6 +13,8 @@ import type { ConversationId, MemoryId, UserId } from "../src/core/index.js";
 import { composeRequest } from "../src/service/compose/compose-request.js";
 import { openService } from "../test/service/compose/service-fixture.js";
 import { seeded } from "./seeded.js";
+import { quantile } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const EARLIER = 150;
 const MEASURED = 50;
@@ -59,25 +61,19 @@ async function measure(directory: string | null, k: number, layout: "single" | "
     }
   }
   await memprefix.close();
-  return times.sort((a, b) => a - b);
+  return times;
 }
-
-const quantile = (sorted: readonly number[], q: number) =>
-  (sorted[Math.floor(sorted.length * q)] ?? Number.NaN).toFixed(2);
 
 const directory = mkdtempSync(join(tmpdir(), "memprefix-bench-"));
 try {
   console.log(`compose in-process, ms; users with ${EARLIER} earlier requests; ${USERS * MEASURED} composes per row`);
-  console.log("| layout       |   k | store     |  p50 |  p99 |");
-  console.log("| ------------ | --: | --------- | ---: | ---: |");
+  printHead(["layout", "k", "store", "p50", "p99"]);
   await measure(null, 20, "single");
   for (const layout of ["single", "conversation"] as const) {
     for (const k of [20, 100]) {
       for (const store of ["file", "in memory"]) {
         const times = await measure(store === "file" ? join(directory, `${layout}-${k}`) : null, k, layout);
-        console.log(
-          `| ${layout.padEnd(12)} | ${k.toString().padStart(3)} | ${store.padEnd(9)} | ${quantile(times, 0.5)} | ${quantile(times, 0.99)} |`,
-        );
+        printRow([layout, k, store, ...[0.5, 0.99].map((share) => quantile(times, share).toFixed(2))]);
       }
     }
   }

@@ -12,13 +12,12 @@ import { entropyBounds } from "../src/core/compose/depth.js";
 import { SECTION_CLOSING, SECTION_OPENING } from "../src/core/prompt/section.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
-import { installAll } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
-import { serving } from "../test/real-engines/serving.js";
-import { answerLikelihood, meanWithInterval } from "./answer-likelihood.js";
+import { likelihoodOn, meanWithInterval } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
 import { neededData } from "./recorded-data.js";
 import { drawnInTurn } from "./seeded.js";
+import { printHead, printRow } from "./table.js";
 
 const { env } = process;
 const LIMIT = Number(env["QUESTIONS"] ?? 50);
@@ -49,15 +48,7 @@ function keyOf({ conversation, question }: Pick<Measured, "conversation" | "ques
 }
 
 const missing = askedInTurn().filter((place) => !records.has(keyOf(place)));
-if (missing.length > 0) {
-  await installAll();
-  const engine = await serving({ engine: "vllm", model, contextTokens: 4_096 });
-  try {
-    for (const place of missing) records.keep(await measure(engine.url, place));
-  } finally {
-    await engine.kill();
-  }
-}
+await records.complete(missing, { model, contextTokens: 4_096 }, measure);
 report(records.all);
 
 /** So many questions of each conversation, one of each in turn, drawn from all that have an answer. */
@@ -81,14 +72,16 @@ async function measure(
       { role: "system", content: INSTRUCTION },
       { role: "user", content: `${section}${asked.question}` },
     ];
-    return answerLikelihood({ url, model }, messages, String(asked.answer), 20);
+    return likelihoodOn({ url, model }, messages, String(asked.answer), 20);
   };
   const tries: Measured["tries"] = [];
   for (const depth of DEPTHS) {
-    const { promptTokens: tokens, nats, first } = await said(depth);
-    tries.push({ tokens, entropy: entropyBounds(first.slice(0, 20))?.most ?? Number.NaN, nats });
+    const { promptTokens: tokens, likelihood, first } = await said(depth);
+    const entropy = entropyBounds(first.slice(0, 20))?.most ?? Number.NaN;
+    tries.push({ tokens, entropy, nats: likelihood.nats });
   }
-  const { promptTokens: bareTokens, answerTokens } = await said(0);
+  const { promptTokens: bareTokens, likelihood } = await said(0);
+  const answerTokens = likelihood.tokens;
   return measured.parse({ conversation, question, answerTokens, bareTokens, tries });
 }
 
@@ -136,10 +129,11 @@ function report(all: readonly Measured[]): void {
   console.log(
     `${model}: ${fitted.length} and ${tested.length} questions; nats a token of the right answer, against all ${ALL}\n`,
   );
-  const of = `of ${DEPTHS.join(" / ")} | computed | nats`;
-  console.log(`| answered from | three conversations: ${of} | the others: ${of} |\n| --- |${" --: |".repeat(6)}`);
+  const of = `of ${DEPTHS.join(" / ")}`;
+  const titles = ["computed", "nats"];
+  printHead(["answered from", `three conversations: ${of}`, ...titles, `the others: ${of}`, ...titles]);
   const row = (name: string, at: (one: Measured) => number, tried = true) =>
-    console.log(`| ${name} | ${cells(outcomeOf(fitted, at, tried))} | ${cells(outcomeOf(tested, at, tried))} |`);
+    printRow([name, cells(outcomeOf(fitted, at, tried)), cells(outcomeOf(tested, at, tried))]);
   row(`the first ${FIRST}`, () => 0, false);
   row(`the first ${SECOND}`, () => 1, false);
   for (const threshold of THRESHOLDS) row(`at most ${threshold} nats`, (one) => givenAt(one, threshold));

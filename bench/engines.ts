@@ -20,14 +20,14 @@ import { fileURLToPath } from "node:url";
 import type { ChatMessage, MemoryId } from "../src/core/index.js";
 import { eventsOf } from "../src/engines/upstream/answer-body.js";
 import { INSTRUCTION, inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
-import { quantile } from "../src/eval/measures/measured.js";
 import { launch, listening } from "../test/cli/launch.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { besidePath, installAll, program } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
 import { type RealEngine, serving } from "../test/real-engines/serving.js";
 import { listeningChild } from "./child-process.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
+import { mean, quantile } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const { env } = process;
 const number = (name: string, standard: number) => Number(env[name] ?? standard);
@@ -39,8 +39,7 @@ const HOP = fileURLToPath(new URL("bare-hop.ts", import.meta.url));
 const WINDOW_MESSAGES = 20;
 const arms = (env["ARMS"] ?? "readme,hand,contextpilot,memprefix").split(",");
 const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol";
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 
 /** What one prompt came to. */
 interface Sent {
@@ -70,11 +69,9 @@ try {
   console.log(
     `${model}, ${layout}, k=${k}: ${all} clients, ${clients} at once, ${turns} turns, ${answer} tokens of answer`,
   );
-  console.log(
-    `| | TTFT p50, ms | p95 | total p50 | p95 | prompts/s | of ${first} | tokens in the prompt | computed | off by | failed |`,
-  );
-  console.log(`| --- |${" --: |".repeat(10)}`);
-  for (const arm of arms) console.log(`| ${arm} | ${figures(arm).join(" | ")} |`);
+  const titles = ["TTFT p50, ms", "p95", "total p50", "p95", "prompts/s", `of ${first}`, "tokens in the prompt"];
+  printHead(["", ...titles, "computed", "off by", "failed"]);
+  for (const arm of arms) printRow([arm, ...figures(arm)]);
 } finally {
   pilot?.end();
   for (const engine of engines) await engine.kill();
@@ -174,9 +171,9 @@ function figures(way: string): string[] {
   const { sent, failed, seconds } = results.get(way) as Result;
   const took = seconds.reduce((sum, each) => sum + each, 0);
   const logs = seconds.map((each, round) => Math.log((results.get(first)?.seconds[round] ?? Number.NaN) / each));
-  const ofFirst = Math.exp(logs.reduce((sum, each) => sum + each, 0) / logs.length);
-  const at = (share: number, of: (one: Sent) => number) => (quantile(sent.map(of), share) ?? Number.NaN).toFixed(0);
-  const mean = (of: (one: Sent) => number) => (sent.reduce((sum, one) => sum + of(one), 0) / sent.length).toFixed(0);
+  const ofFirst = Math.exp(mean(logs));
+  const at = (share: number, of: (one: Sent) => number) => quantile(sent.map(of), share).toFixed(0);
+  const meanOf = (of: (one: Sent) => number) => mean(sent.map(of)).toFixed(0);
   return [
     ...[
       at(0.5, ({ ttft }) => ttft),
@@ -187,11 +184,11 @@ function figures(way: string): string[] {
     ...[
       (sent.length / took).toFixed(3),
       ofFirst.toFixed(2),
-      mean(({ prompt }) => prompt),
-      mean(({ prompt, cached }) => prompt - cached),
+      meanOf(({ prompt }) => prompt),
+      meanOf(({ prompt, cached }) => prompt - cached),
     ],
     ...[
-      sent[0]?.expected === null ? "" : mean(({ expected, cached }) => Math.abs((expected ?? 0) - cached)),
+      sent[0]?.expected === null ? "" : meanOf(({ expected, cached }) => Math.abs((expected ?? 0) - cached)),
       `${failed}`,
     ],
   ];

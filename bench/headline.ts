@@ -15,21 +15,13 @@ import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/index.js";
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import { replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
-import {
-  mean,
-  type Served,
-  servedByHand,
-  servedWith,
-  singlesByHand,
-  singlesWith,
-} from "../test/eval/replay/retention-costs.js";
-import { median } from "./median.js";
-import { neededData } from "./recorded-data.js";
+import { type Served, servedByHand, servedWith } from "../test/eval/replay/retention-costs.js";
+import { neededTraces } from "./recorded-data.js";
+import { mean, median } from "./statistics.js";
+import { printHead, printRow, whole } from "./table.js";
 
 const turns = Number(process.env["TURNS"] ?? 150);
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 
 type Measure = (prompt: Served) => number;
 const uncached: Measure = ({ promptTokens, cachedTokens }) => promptTokens - cachedTokens;
@@ -44,7 +36,6 @@ const MEASURES: readonly (readonly [title: string, measure: Measure])[] = [
   ["memories", ({ order }) => order.length],
 ];
 
-const whole = (value: number) => Math.round(value).toLocaleString("en");
 const twoDigits = (value: number) => value.toFixed(2);
 
 /** Median over the conversations, least and most in brackets. */
@@ -59,27 +50,35 @@ function row(names: readonly string[], served: readonly (readonly Served[])[], r
       whole,
     ),
   );
-  console.log(`| ${[...names, ...cells, ...rest].join(" | ")} |`);
-}
-
-function heading(...titles: readonly string[]): void {
-  console.log(`| ${titles.join(" | ")} |\n|${titles.map(() => " --- |").join("")}`);
+  printRow([...names, ...cells, ...rest]);
 }
 
 const titles = MEASURES.map(([title]) => title);
 
 console.log("Conversations\n");
-heading("k", "answer", "memories are", ...titles, "in the last prompt");
+printHead(["k", "answer", "memories are", ...titles, "in the last prompt"]);
 for (const k of [20, 100]) {
   for (const answerTokens of [8, 200]) {
     const conversations = { traces, k, answerTokens, turns };
     const arms: readonly (readonly [name: string, served: readonly (readonly Served[])[]])[] = [
       ["in the system prompt (Mem0's README)", servedByHand(conversations)],
       ["in the last message, by hand", servedByHand(conversations, inLastMessage)],
-      ["`auto`, the default, by a GPU's time", servedWith(conversations, "auto", ENGINE_MODELS.gpu)],
-      ["`auto`, the default, by hosted prices", servedWith(conversations, "auto", ENGINE_MODELS.hosted)],
-      ["in the last message (`ephemeral`)", servedWith(conversations, "ephemeral", ENGINE_MODELS.gpu)],
-      ["where they were first sent (`keep`)", servedWith(conversations, "keep", ENGINE_MODELS.gpu)],
+      [
+        "`auto`, the default, by a GPU's time",
+        servedWith(conversations, { retention: "auto", engine: ENGINE_MODELS.gpu }),
+      ],
+      [
+        "`auto`, the default, by hosted prices",
+        servedWith(conversations, { retention: "auto", engine: ENGINE_MODELS.hosted }),
+      ],
+      [
+        "in the last message (`ephemeral`)",
+        servedWith(conversations, { retention: "ephemeral", engine: ENGINE_MODELS.gpu }),
+      ],
+      [
+        "where they were first sent (`keep`)",
+        servedWith(conversations, { retention: "keep", engine: ENGINE_MODELS.gpu }),
+      ],
     ];
     for (const [name, served] of arms) {
       const last = served.map((prompts) => prompts.at(-1)?.order.length ?? 0);
@@ -89,7 +88,7 @@ for (const k of [20, 100]) {
 }
 
 console.log("\nConversations whose client sends its last 20 messages, answers of 120 tokens\n");
-heading("k", "memories are", ...titles);
+printHead(["k", "memories are", ...titles]);
 for (const k of [20, 100]) {
   const replay = {
     k,
@@ -117,18 +116,18 @@ for (const k of [20, 100]) {
 console.log(
   "\nSingle prompts; ratios are tokens to compute ÷ those of Mem0's README: of all, and of the median question\n",
 );
-heading("k", "order", ...titles, "ratio", "median question");
+printHead(["k", "order", ...titles, "ratio", "median question"]);
 for (const k of [20, 100]) {
-  const singles = { traces, k, turns };
-  const readme = singlesByHand(singles);
+  const singles = { traces, k, turns, answerTokens: null };
+  const readme = servedByHand(singles);
   row([String(k), "Mem0's README"], readme, ["", ""]);
-  for (const [name, policy, budget, engine, annotations] of [
-    ["prefix-exact", "prefix-exact", null, ENGINE_MODELS.gpu],
-    ["prefix-exact, without the line", "prefix-exact", null, ENGINE_MODELS.gpu, false],
-    ["prefix-exact, by hosted prices", "prefix-exact", null, ENGINE_MODELS.hosted],
-    ["carry-over, 1.5×", "carry-over", 1.5, ENGINE_MODELS.gpu],
+  for (const [name, composing] of [
+    ["prefix-exact", { engine: ENGINE_MODELS.gpu }],
+    ["prefix-exact, without the line", { engine: ENGINE_MODELS.gpu, annotations: false }],
+    ["prefix-exact, by hosted prices", { engine: ENGINE_MODELS.hosted }],
+    ["carry-over, 1.5×", { engine: ENGINE_MODELS.gpu, policy: "carry-over", budgetRatio: 1.5 }],
   ] as const) {
-    const served = singlesWith(singles, policy, budget, engine, annotations);
+    const served = servedWith(singles, composing);
     const of = served.map((prompts, at) => mean(prompts.map(uncached)) / mean((readme[at] ?? []).map(uncached)));
     const middle = served.map((prompts, at) =>
       median(prompts.map((prompt, turn) => uncached(prompt) / uncached(readme[at]?.[turn] ?? prompt))),

@@ -1,4 +1,5 @@
 import type { PrefixCache } from "../src/core/cache/simulated-cache.js";
+import { sharedTokens } from "../test/core/cache/simulated-prompts.js";
 
 /**
  * A cache of the prompts that were served last, whole, so many of them; token-exact. A prompt that continues one takes its place, as a
@@ -15,15 +16,9 @@ export class LastPrompts implements PrefixCache {
   }
 
   serve(tokens: readonly number[]): number {
-    const shared = this.#held.map((held) => sharedPrefix(held, tokens));
+    const shared = this.#held.map((held) => sharedTokens(held, tokens));
     const others = this.#held.filter((held, at) => shared[at] !== held.length);
     this.#held = [...others, tokens].slice(-this.prompts);
     return Math.min(Math.max(0, ...shared), tokens.length - 1);
   }
-}
-
-function sharedPrefix(a: readonly number[], b: readonly number[]): number {
-  let shared = 0;
-  while (shared < a.length && shared < b.length && a[shared] === b[shared]) shared++;
-  return shared;
 }

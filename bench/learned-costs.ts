@@ -18,8 +18,10 @@ import {
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeTrace } from "../src/eval/replay/replay-trace.js";
-import { LAWS, mean, type Served, servedByHand } from "../test/eval/replay/retention-costs.js";
+import { LAWS, type Served, servedByHand } from "../test/eval/replay/retention-costs.js";
 import { seeded } from "./seeded.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 /** What one engine takes: until the first token, and for each token of an answer. */
 interface TrueLaw {
@@ -67,8 +69,7 @@ export function costsWhileLearning(of: {
   readonly clients: number;
 }): void {
   const names = ["by hand", ...FIXED_RETENTIONS, "auto, known", "auto, learned"];
-  console.log(`| k | answer | engine | ${names.join(" | ")} | learned ÷ by hand | ÷ best |`);
-  console.log(`| --: | --: | --- |${" --: |".repeat(names.length + 2)}`);
+  printHead(["k", "answer", "engine", ...names, "learned ÷ by hand", "÷ best"]);
   const traces = Array.from({ length: of.clients }, (_, at) => {
     const trace = of.traces[at % of.traces.length] as RecordedTrace;
     const from = of.turns * Math.floor(at / of.traces.length);
@@ -98,7 +99,7 @@ export function costsWhileLearning(of: {
           (own / (all[0] as number)).toFixed(3),
           (own / best).toFixed(3),
         ];
-        console.log(`| ${[k, answerTokens, name, ...cells].join(" | ")} |`);
+        printRow([k, answerTokens, name, ...cells]);
       }
     }
   }

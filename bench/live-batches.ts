@@ -24,12 +24,16 @@ const MAX_NODES = 20_000;
  * Executes requests in batches of `size`, one batch after the other, as the service does: each is planned from what the batches before it
  * left in their users' indexes, and what the plan leaves open is ordered by `prefix-exact` when its turn comes. `size` null: no plan, every
  * request by `prefix-exact` in the order in which they came. Nothing is evicted from the indexes. `context-pilot` plans each batch by itself.
+ *
+ * @param arrivals indices of requests in the order in which they come; default: as they are listed
  */
 export function executedLive(
-  requests: readonly BatchRequest[],
+  listed: readonly BatchRequest[],
   size: number | null,
   planner: BatchPlanner = DEFAULT_BATCH_PLANNER,
+  arrivals: readonly number[] = [...listed.keys()],
 ): readonly ExecutedRequest[] {
+  const requests = arrivals.map((at) => listed[at] as BatchRequest);
   const scopes = new Map<string, UserScope>();
   const scopeOf = (request: number): UserScope => {
     const { key = "" } = requests[request] ?? {};
@@ -39,7 +43,10 @@ export function executedLive(
   };
   const executed: ExecutedRequest[] = [];
   const execute = (request: number, front: readonly Label[]) => {
-    executed.push({ request, order: scopeOf(request).serve(requests[request] as BatchRequest, front) });
+    executed.push({
+      request: arrivals[request] ?? 0,
+      order: scopeOf(request).serve(requests[request] as BatchRequest, front),
+    });
   };
   if (size === null) {
     for (const request of requests.keys()) execute(request, []);

@@ -27,11 +27,7 @@ export class LoadConnection {
   #done: ((served: Served) => void) | null = null;
   #fail: ((error: Error) => void) | null = null;
 
-  constructor(
-    port: number,
-    path: string,
-    readonly answers?: (body: Buffer) => void,
-  ) {
+  constructor(port: number, path: string) {
     this.#socket = connect(port, "127.0.0.1").setNoDelay(true);
     this.#head = `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncontent-type: application/json\r\ncontent-length: `;
     this.#socket.on("data", (chunk: Buffer) => this.#take(chunk));
@@ -78,15 +74,10 @@ export class LoadConnection {
     if (this.#length < this.#expected.bytes) return;
     const { status, retryAfter } = this.#expected;
     const done = this.#done;
-    const body = this.#received;
     const bytes = this.#length;
     this.#received = [];
     this.#length = 0;
     this.#expected = null;
-    if (this.answers !== undefined) {
-      const all = Buffer.concat(body);
-      this.answers(all.subarray(all.indexOf("\r\n\r\n") + 4));
-    }
     done?.({ status, ms: performance.now() - this.#sent, retryAfter, bytes });
   }
 }

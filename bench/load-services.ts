@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ListeningChild, listeningChild } from "./child-process.js";
 import type { LoadDatabase } from "./load-database.js";
-import { readDelay } from "./load-figures.js";
-import { cpuMsOf, WrittenSoFar } from "./process-figures.js";
+import { cpuMsOf, readDelay, WrittenSoFar } from "./process-figures.js";
 
 /** The command line of the build that is measured. */
 const MAIN = process.env["MAIN"] ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
@@ -78,19 +77,15 @@ export function controlProcesses(count: number): LoadProcesses {
 export class LoadServices extends LoadProcesses {
   readonly #directories: readonly string[];
 
-  /**
-   * @param database null: SQLite files
-   * @param program what Node runs in place of the command line that is measured
-   */
+  /** @param database null: SQLite files */
   constructor(
     count: number,
     readonly database: LoadDatabase | null,
-    program: readonly string[] = [MAIN],
   ) {
     const made = Array.from({ length: count }, () => mkdtempSync(join(tmpdir(), "memprefix-load-")));
     super(
       made.map((directory) => ({
-        args: [...program, "serve"],
+        args: [MAIN, "serve"],
         env: {
           MEMPREFIX_PORT: "0",
           MEMPREFIX_SOURCE: "none",

@@ -14,14 +14,14 @@
  * Floor per compose: the body parsed, a plan, one transaction; the rows of a new user's memories written once.
  */
 import { availableParallelism } from "node:os";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { LoadConnection } from "./load-client.js";
 import { LoadDatabase } from "./load-database.js";
-import { quantile } from "./load-figures.js";
 import { loadRequests } from "./load-requests.js";
 import { controlProcesses, LoadServices } from "./load-services.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
+import { quantile } from "./statistics.js";
 import { type Lane, STEADY_COLUMNS, sendSteadily } from "./steady-load.js";
+import { printHead, printRow } from "./table.js";
 
 const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
 const words = (name: string) => (process.env[name] ?? "").split(" ").filter(Boolean);
@@ -31,8 +31,7 @@ const active = number("ACTIVE", 1_000);
 const connections = number("CONNECTIONS", 16);
 const k = number("K", 20);
 const hasAffinity = process.env["AFFINITY"] !== "none";
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 const database = process.env["DATABASE"] === "postgres" ? await LoadDatabase.start(words("POSTGRES_FLAGS")) : null;
 if (!hasAffinity && database === null)
   throw new Error("AFFINITY=none is for DATABASE=postgres: else each has its own file");
@@ -58,8 +57,7 @@ console.log(
   `${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}, services: ${lanes.length}, ${database === null ? "SQLite" : "PostgreSQL"}${hasAffinity ? "" : ", without affinity"}`,
 );
 const columns = ["composes", "per s", "CPU ms each", "database server's", "the client's", "all cores' at most, per s"];
-console.log(`| ${[...columns, "KB written each", "p50, ms", "p99, ms", "RSS, MiB", "database, MB"].join(" | ")} |`);
-console.log("| --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+printHead([...columns, "KB written each", "p50, ms", "p99, ms", "RSS, MiB", "database, MB"]);
 let done = 0;
 let waits: number[] = [];
 const statuses = new Map<number, number>();
@@ -100,7 +98,7 @@ async function printStep(): Promise<void> {
     services.rssMiB.toFixed(0),
     (await services.databaseMB()).toFixed(0),
   ];
-  console.log(`| ${cells.join(" | ")} |`);
+  printRow(cells);
 }
 await Promise.all(
   open.map(async ({ bodies, connection }) => {
@@ -118,26 +116,25 @@ console.log(`answers: ${[...statuses].map(([status, times]) => `${status} × ${t
 
 /** Of the second half: a service that has just started has its code still to compile. */
 const sustained = number("SUSTAINED", quantile(rates.slice(5), 0.5));
-console.log(`\n| | ${STEADY_COLUMNS.join(" | ")} |`);
-console.log(`| -- |${" --: |".repeat(STEADY_COLUMNS.length)}`);
+console.log("");
+printHead(["", ...STEADY_COLUMNS]);
 const SECONDS = number("SECONDS", 20);
 const COMPILED_AFTER_S = 4;
-const printRow = (name: string, cells: readonly string[]) => console.log(`| ${name} | ${cells.join(" | ")} |`);
 const control = process.env["CONTROL"] === undefined ? null : controlProcesses(lanes.length);
 await control?.start();
 /** Beyond it, a control that computes for a millisecond has a queue that grows. */
 const MOST_OF_CONTROL = (0.9 * 1_000) / number("CONTROL_MS", 1);
 for (const share of (process.env["SHARES"] ?? "0.5,0.9,2").split(",").map(Number)) {
   const rate = sustained * share;
-  printRow("as before", await sendSteadily(rate, SECONDS, lanes, services));
+  printRow(["as before", ...(await sendSteadily(rate, SECONDS, lanes, services))]);
   if (control === null || rate > MOST_OF_CONTROL * lanes.length) continue;
-  printRow("control", await sendSteadily(rate, SECONDS, lanesOf(control.ports, 1), control));
+  printRow(["control", ...(await sendSteadily(rate, SECONDS, lanesOf(control.ports, 1), control))]);
 }
 // Those who asked first are no longer in memory. Loading was never run until now: its code is compiled first.
 const returning = lanesOf(services.ports, 1);
 const back = sustained * number("RETURNING", 0.25);
 await sendSteadily(back, COMPILED_AFTER_S, returning, services);
-printRow("users from disk", await sendSteadily(back, SECONDS, returning, services));
+printRow(["users from disk", ...(await sendSteadily(back, SECONDS, returning, services))]);
 await control?.stop();
 await services.stop();
 const readyMs = await services.start();

@@ -8,23 +8,22 @@
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type MemoryId, type UserId } from "../src/core/index.js";
 import { composeRequest } from "../src/service/compose/compose-request.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import {
   overlapShares,
   sharedInSession,
   sharedWords,
   shareOfMostReturned,
 } from "../test/eval/replay/overlap-shares.js";
-import { median } from "./median.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
+import { median } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 /** First so many questions of each: behind them LoCoMo asks many again, of the other speaker. */
 const LIMIT = 150;
 /** Turns of a session; MT-RAG's conversations have 7.7 on average. */
 const SESSION_TURNS = 8;
 
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 
 function spread(shares: readonly number[]): string {
   const [middle, least, most] = [median(shares), Math.min(...shares), Math.max(...shares)];
@@ -43,7 +42,7 @@ const TITLES = [
 console.log(
   `% of returned blocks; ${traces.reduce((sum, { questions }) => sum + Math.min(LIMIT, questions.length), 0)} searches\n`,
 );
-console.log(`| ${TITLES.join(" | ")} |\n|${TITLES.map(() => " --: |").join("")}`);
+printHead(TITLES);
 for (const k of [5, 10, 15, 20, 100]) {
   const users = traces.map(({ questions }) => questions.slice(0, LIMIT).map(({ retrieved }) => retrieved.slice(0, k)));
   const overlaps = users.map(overlapShares);
@@ -54,30 +53,20 @@ for (const k of [5, 10, 15, 20, 100]) {
     users.map((searches) => sharedInSession(searches, SESSION_TURNS)),
     users.map((searches) => shareOfMostReturned(searches, 0.2)),
   ];
-  console.log(`| ${[k, ...cells.map(spread)].join(" | ")} |`);
+  printRow([k, ...cells.map(spread)]);
 }
 
 console.log("\n% of the words of a user's memories that stand in a run that another one of them has too\n");
-console.log("| words of a run, at least | share |\n| --: | --: |");
-for (const run of [4, 6, 8, 12]) {
-  console.log(
-    `| ${run} | ${spread(
-      traces.map(({ memories }) =>
-        sharedWords(
-          memories.map(({ memory }) => memory),
-          run,
-        ),
-      ),
-    )} |`,
-  );
-}
+printHead(["words of a run, at least", "share"]);
+const texts = traces.map(({ memories }) => memories.map(({ memory }) => memory));
+for (const run of [4, 6, 8, 12]) printRow([run, spread(texts.map((ofUser) => sharedWords(ofUser, run)))]);
 
 console.log("\nSearches that find a memory whose text, or sentences, another one of them has\n");
-console.log("| k | searches | of them |\n| --: | --: | --: |");
+printHead(["k", "searches", "of them"]);
 for (const k of [20, 100]) {
   const repeated = await Promise.all(traces.map((trace) => repeatedIn(trace, k)));
   const counts = repeated.flat();
-  console.log(`| ${k} | ${counts.length} | ${counts.filter((isRepeated) => isRepeated).length} |`);
+  printRow([k, counts.length, counts.filter((isRepeated) => isRepeated).length]);
 }
 
 /** For each search, whether a prompt of what it found gives fewer memories than that. */

@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { listeningChild } from "./child-process.js";
+import { printHead, printRow } from "./table.js";
 
 /** The command line of the build that is measured. */
 const MAIN = process.env["MAIN"] ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
@@ -142,7 +143,7 @@ const REQUESTS: Readonly<Record<string, (turn: number) => Promise<void>>> = {
 
 const sum = (passed: readonly Passed[], field: "functions" | "lines") =>
   passed.reduce((total, one) => total + one[field], 0);
-console.log("| request | room | files | functions | lines |\n| --- | --- | --: | --: | --: |");
+printHead(["request", "room", "files", "functions", "lines"]);
 for (const [name, request] of Object.entries(REQUESTS)) {
   for (let turn = 0; turn < TURNS - 1; turn++) await request(turn);
   await setTimeout(SETTLED_MS);
@@ -152,7 +153,7 @@ for (const [name, request] of Object.entries(REQUESTS)) {
   const rooms = new Set(passed.map(({ file }) => file.split("/")[0] ?? ""));
   for (const room of ["all", ...rooms]) {
     const inRoom = passed.filter(({ file }) => room === "all" || file.startsWith(`${room}/`));
-    console.log(`| ${[name, room, inRoom.length, sum(inRoom, "functions"), sum(inRoom, "lines")].join(" | ")} |`);
+    printRow([name, room, inRoom.length, sum(inRoom, "functions"), sum(inRoom, "lines")]);
   }
   if (process.env["FILES"] === "1")
     for (const { file, functions, lines } of passed) console.log(`${file} ${functions} ${lines}`);

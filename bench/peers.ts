@@ -16,8 +16,9 @@ import {
   RECORDED_CONVERSATIONS,
   readRecording,
 } from "../test/eval/locomo/recorded-searches.js";
-import { median } from "./median.js";
 import { neededData } from "./recorded-data.js";
+import { median } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const LIMIT = 150;
 /** Most memory tokens sent ÷ retrieved: over all prompts so far, or in each of them. */
@@ -45,12 +46,8 @@ function recordedHits(k: number): number[] {
   return recordings.map((recording) => memoryHitShare(recording, asked));
 }
 
-console.log(
-  "| policy, budget           |   k | prefilled | hits ÷ ContextPilot | by conversation                | memory sent |  at most | evidence |",
-);
-console.log(
-  "| ------------------------ | --: | --------: | ------------------: | ------------------------------ | ----------: | -------: | -------: |",
-);
+const TITLES = ["policy, budget", "k", "prefilled", "hits ÷ ContextPilot", "by conversation", "memory sent"];
+printHead([...TITLES, "at most", "evidence"]);
 for (const k of [20, 100]) {
   const recorded = recordedHits(k);
   const arms: [name: string, policy: PolicyName, budget: Budget][] = [
@@ -68,15 +65,8 @@ for (const k of [20, 100]) {
     const sent = median(totals.map((t) => t.sentRatio ?? 0));
     const most = Math.max(...totals.map((t) => t.largestSentRatio ?? 0));
     const evidence = median(totals.map((t) => t.evidenceInPrompt / t.evidence));
-    console.log(
-      `| ${name.padEnd(24)} | ${String(k).padStart(3)} | ` +
-        `${median(prefilled).toFixed(4).padStart(9)} | ${median(ratios).toFixed(2).padStart(19)} | ` +
-        `${ratios
-          .map((r) => r.toFixed(2))
-          .join(" ")
-          .padEnd(
-            30,
-          )} | ${sent.toFixed(2).padStart(11)} | ${most.toFixed(2).padStart(8)} | ${evidence.toFixed(3).padStart(8)} |`,
-    );
+    const each = ratios.map((ratio) => ratio.toFixed(2)).join(" ");
+    const figures = [median(prefilled).toFixed(4), median(ratios).toFixed(2), each, sent.toFixed(2), most.toFixed(2)];
+    printRow([name, k, ...figures, evidence.toFixed(3)]);
   }
 }

@@ -12,11 +12,11 @@ import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { ENGINE_MODELS, ORDERING_POLICIES, type PolicyName, promptCost } from "../src/core/index.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeTrace } from "../src/eval/replay/replay-trace.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { leadingHeld } from "../test/eval/replay/overlap-shares.js";
-import { median } from "./median.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
+import { mean, median } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const [LIMIT, PERMUTATIONS, BLOCK_TOKENS] = [150, 100, 256];
 /** Instructions and question. */
@@ -25,8 +25,7 @@ const POLICIES = ["access-frequency", "cp-tree", "context-pilot", "knowledge-tre
 
 type Orders = readonly (readonly number[])[];
 
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 
 function ordersBy(policy: PolicyName, trace: RecordedTrace, k: number): Orders {
   const options = { k, policy: ORDERING_POLICIES[policy], budgetRatio: null, layout: "single", limit: LIMIT } as const;
@@ -75,7 +74,7 @@ function measured(orders: Orders): Measured {
   const sum = (values: readonly number[]) => values.reduce((total, each) => total + each, 0);
   return {
     held: sum(held) / blocks,
-    ms: sum(ms) / ms.length,
+    ms: mean(ms),
     fewer: sum(all) / sum(computed),
     fewerOfMedian: median(all) / median(computed),
   };
@@ -86,13 +85,10 @@ function row(k: number, name: string, first: readonly Measured[], all: readonly 
   const held = 100 * median(all.map((each) => each.held));
   const time = median(all.map(({ ms }, at) => (first[at]?.ms ?? 0) / ms));
   const [fewer, ofMedian] = [median(all.map((each) => each.fewer)), median(all.map((each) => each.fewerOfMedian))];
-  console.log(
-    `| ${k} | ${name} | ${held.toFixed(1)} | ${time.toFixed(2)}× | ${fewer.toFixed(2)}× | ${ofMedian.toFixed(2)}× |`,
-  );
+  printRow([k, name, held.toFixed(1), ...[time, fewer, ofMedian].map((ratio) => `${ratio.toFixed(2)}×`)]);
 }
 
-console.log("| k | order | blocks held, % | time | fewer tokens than without a cache | median prompt |");
-console.log("| --: | --- | --: | --: | --: | --: |");
+printHead(["k", "order", "blocks held, %", "time", "fewer tokens than without a cache", "median prompt"]);
 for (const k of [5, 20]) {
   const asRetrieved = traces.map(({ questions }) =>
     questions.slice(0, LIMIT).map(({ retrieved }) => retrieved.slice(0, k)),
@@ -119,8 +115,8 @@ for (const k of [5, 20]) {
 }
 
 const DEPTHS = [2, 5, 8, 20];
-console.log(`\n| fewer tokens than without a cache | ${DEPTHS.map((k) => `k = ${k}`).join(" | ")} |`);
-console.log(`| --- |${DEPTHS.map(() => " --: |").join("")}`);
+console.log("");
+printHead(["fewer tokens than without a cache", ...DEPTHS.map((k) => `k = ${k}`)]);
 for (const [name, window] of [
   ["as retrieved", 0],
   ["counts of the last 10 requests", 10],
@@ -128,5 +124,5 @@ for (const [name, window] of [
   ["counts of all", LIMIT],
 ] as const) {
   const cells = DEPTHS.map((k) => median(traces.map((trace) => measured(byCounts(trace, k, window)).fewer)).toFixed(2));
-  console.log(`| ${name} | ${cells.map((cell) => `${cell}×`).join(" | ")} |`);
+  printRow([name, ...cells.map((cell) => `${cell}×`)]);
 }

@@ -14,15 +14,16 @@
  * a service is measured that has been running for a while: one that has just started has its code still to compile. `CPU_PROF=folder`
  * writes the services' profiles there. Takes `--data FOLDER` (`recorded-data.ts`).
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { listeningChild } from "./child-process.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
+import { median, quantile } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const APIS = ["chats", "responses", "messages"] as const;
 const OLD = process.env["OLD"] ?? null;
@@ -44,13 +45,8 @@ const WAYS: readonly Way[] = [
 const MOST_MORE_MS = 1;
 const K = 20;
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
-const data = neededData();
-const trace = readRecordedTrace(data, "conv-26");
+const [trace = { memories: [], questions: [] }] = neededTraces();
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
-
-/** The name of the package that the old version is of. */
-const OLD_NAME =
-  OLD === null ? "memprefix" : String(JSON.parse(readFileSync(join(OLD, "../package.json"), "utf8")).name);
 
 interface Timing {
   /** Milliseconds from sending the request. */
@@ -65,7 +61,6 @@ function call(base: string, path: string, end: RegExp, body: object, user: strin
     "content-type": "application/json",
     "content-length": Buffer.byteLength(sent),
     "x-memprefix-user": user,
-    [`x-${OLD_NAME}-user`]: user,
   };
   return new Promise((resolve, reject) => {
     const start = performance.now();
@@ -100,12 +95,11 @@ function bodyOf(way: Way, round: number, tokens: number): object {
     .map((at) => ({ id: String(at), memory: trace.memories[at]?.memory ?? "" }));
   const isRecalling = way.endsWith("with memories");
   const base = baseOf(way);
-  const field = base.startsWith("old ") ? OLD_NAME : "memprefix";
   const inline = isRecalling && base === "direct" ? `${memories.map(({ memory }) => `- ${memory}\n`).join("")}\n` : "";
   const common = {
     model: "stub",
     stream: true,
-    ...(isRecalling && base !== "direct" ? { [field]: { memories } } : {}),
+    ...(isRecalling && base !== "direct" ? { memprefix: { memories } } : {}),
   };
   const content = `${inline}${question}`;
   if (base.endsWith("messages")) {
@@ -121,16 +115,12 @@ function bodyOf(way: Way, round: number, tokens: number): object {
   return { ...common, max_tokens: tokens, messages };
 }
 
-const quantile = (sorted: readonly number[], share: number) =>
-  sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
-
 const dataDir = mkdtempSync(join(tmpdir(), "memprefix-bench-"));
 const engine = await listeningChild(["--import", "tsx", path("paced-engine.ts")]);
 const hop = await listeningChild(["--import", "tsx", path("bare-hop.ts")], { UPSTREAM: engine.address });
 const profile = process.env["CPU_PROF"];
 /** Started one after the other: each has a database of its own. */
-async function startService(name: string, dist: string, settings: Readonly<Record<string, string>> = {}) {
-  const prefix = dist === OLD ? OLD_NAME.toUpperCase() : "MEMPREFIX";
+async function startService(name: string, dist: string) {
   const profiling = profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
   const all = {
     PORT: "0",
@@ -138,15 +128,12 @@ async function startService(name: string, dist: string, settings: Readonly<Recor
     LOG_LEVEL: process.env["LOG_LEVEL"] ?? "info",
     DATA_DIR: join(dataDir, name),
     UPSTREAM_URL: engine.address,
-    ...settings,
   };
-  const environment = Object.fromEntries(Object.entries(all).map(([of, value]) => [`${prefix}_${of}`, value]));
+  const environment = Object.fromEntries(Object.entries(all).map(([of, value]) => [`MEMPREFIX_${of}`, value]));
   return listeningChild([...profiling, join(resolve(dist), "cli/main.js"), "serve"], environment);
 }
 const service = await startService("new", path("../dist"));
 const old = OLD === null ? null : await startService("old", OLD);
-// Before issue 64 Messages went straight through with this setting only; later versions ignore it.
-const oldMessages = OLD === null ? null : await startService("old-messages", OLD, { UPSTREAM_API: "anthropic" });
 const random = seeded(11);
 /** Where each way asks. */
 const ADDRESSES: Readonly<Record<Base, string>> = {
@@ -157,7 +144,7 @@ const ADDRESSES: Readonly<Record<Base, string>> = {
   messages: `${service.address}/v1`,
   "old chats": `${old?.address}/v1`,
   "old responses": `${old?.address}/v1`,
-  "old messages": `${oldMessages?.address}/v1`,
+  "old messages": `${old?.address}/v1`,
 };
 
 /** The path of a way's calls, and what its streams end with. */
@@ -196,27 +183,26 @@ async function measure(streams: number, rounds: number, tokens: number, inStep: 
     );
   }
   const name = `${streams}${inStep ? ", in step" : ""}`;
-  const sorted = (way: Way, field: keyof Timing) =>
-    (seen.get(way) ?? []).map((timing) => timing[field]).toSorted((a, b) => a - b);
+  const timesOf = (way: Way, field: keyof Timing) => (seen.get(way) ?? []).map((timing) => timing[field]);
   for (const way of WAYS.filter((one) => baseOf(one) !== "direct")) {
     const isRecalling = way.endsWith("with memories");
     const compared: Way = isRecalling ? "direct with memories" : "direct";
     for (const field of way === "hop" ? (["first"] as const) : (["first", "total"] as const)) {
-      const [direct, proxied] = [sorted(compared, field), sorted(way, field)];
+      const [direct, proxied] = [timesOf(compared, field), timesOf(way, field)];
       const cells = [0.5, 0.99].flatMap((share) => {
         const [a, b] = [quantile(direct, share), quantile(proxied, share)];
         return [a.toFixed(1), b.toFixed(1), (b - a).toFixed(1)];
       });
       const to = field === "first" ? "first byte" : "whole answer";
       const what = [name, isRecalling ? K : "none", baseOf(way), to, direct.length];
-      console.log(`| ${[...what, ...cells].join(" | ")} |`);
+      printRow([...what, ...cells]);
     }
   }
   if (inStep) return;
   for (const way of WAYS)
     for (const base of comparedWith(baseOf(way))) {
       const compared: Way = way.endsWith("with memories") ? `${base} with memories` : base;
-      const more = quantile(sorted(way, "first"), 0.5) - quantile(sorted(compared, "first"), 0.5);
+      const more = median(timesOf(way, "first")) - median(timesOf(compared, "first"));
       if (more <= MOST_MORE_MS) continue;
       console.log(`${way}, ${name} streams: ${more.toFixed(1)} ms more than ${compared} to the first byte`);
       process.exitCode = 1;
@@ -232,16 +218,15 @@ await Promise.all(
         await call(ADDRESSES[baseOf(way)], ...pathOf(way), bodyOf(way, round, 1), `user-warm-${stream}`);
   }),
 );
-console.log(
-  "| streams | memories | by | to | calls | direct p50, ms | proxied | added | direct p99 | proxied | added |\n| --- | --: | --- | --- | --: | --: | --: | --: | --: | --: | --: |",
-);
+const TITLES = ["streams", "memories", "by", "to", "calls", "direct p50, ms", "proxied", "added"];
+printHead([...TITLES, "direct p99", "proxied", "added"]);
 const rounds = Number(process.env["ROUNDS"] ?? 0);
 await measure(1, rounds || 100, 5, false);
 await measure(32, Math.min(rounds || 12, 12), 50, false);
 await measure(32, Math.min(rounds || 8, 8), 10, true);
 console.log(`\nload average ${loadavg()[0]?.toFixed(1)}`);
 agent.destroy();
-for (const one of [service, old, oldMessages]) await one?.stop();
+for (const one of [service, old]) await one?.stop();
 await hop.stop();
 await engine.stop();
 rmSync(dataDir, { recursive: true });

@@ -1,5 +1,11 @@
 import { parseArgs } from "node:util";
-import { HOW_TO_RECORD, recordedData } from "../test/eval/locomo/recorded-searches.js";
+import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
+import {
+  HOW_TO_RECORD,
+  RECORDED_CONVERSATIONS,
+  readRecordedTrace,
+  recordedData,
+} from "../test/eval/locomo/recorded-searches.js";
 
 /** The folder of recorded searches that `--data FOLDER` or `LOCOMO_DATA` names; null where neither does. */
 export function givenData(): string | null {
@@ -14,4 +20,10 @@ export function neededData(): string {
   if (data !== null) return data;
   console.error(`--data FOLDER is missing: give it, or ${HOW_TO_RECORD}`);
   process.exit(1);
+}
+
+/** The recorded searches of all conversations in that folder. */
+export function neededTraces(): RecordedTrace[] {
+  const data = neededData();
+  return RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 }

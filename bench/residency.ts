@@ -10,11 +10,11 @@ import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES, type PolicyName, residencyModel } from "../src/core/index.js";
 import { type ReplayedRequest, replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow, whole } from "./table.js";
 
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 
 interface Arm {
   readonly layout: TraceReplay["layout"];
@@ -56,29 +56,15 @@ function requestsOf(arm: Arm, told: Pick<TraceReplay, "reports" | "residency">):
 
 /** Mean error of the expectation, and the tokens that were cached, per request. */
 function cellOf(requests: readonly ReplayedRequest[]): string {
-  const mean = (of: (request: ReplayedRequest) => number) =>
-    requests.reduce((sum, request) => sum + of(request), 0) / requests.length;
-  const error = mean(({ expectedCachedTokens, cachedTokens }) => Math.abs(expectedCachedTokens - cachedTokens));
-  return `${error.toFixed(0)} / ${mean(({ cachedTokens }) => cachedTokens).toFixed(0)}`;
+  const errors = requests.map(({ expectedCachedTokens: expected, cachedTokens }) => Math.abs(expected - cachedTokens));
+  return `${mean(errors).toFixed(0)} / ${mean(requests.map(({ cachedTokens }) => cachedTokens)).toFixed(0)}`;
 }
 
 console.log("mean |expected − cached| / mean cached, tokens per request, by what memprefix is told");
-console.log(
-  "| prompts      | policy       |   k | cache holds |     nothing |     reports |    capacity |        both |",
-);
-console.log(
-  "| ------------ | ------------ | --: | ----------: | ----------: | ----------: | ----------: | ----------: |",
-);
+printHead(["prompts", "policy", "k", "cache holds", "nothing", "reports", "capacity", "both"]);
 for (const arm of ARMS) {
   const residency = residencyModel({ kind: "capacity", tokens: arm.capacityTokens });
   const told = [{}, { reports: true }, { residency }, { reports: true, residency }];
-  const cells = told.map((of) => cellOf(requestsOf(arm, of)).padStart(11));
   const { layout, policy, k, capacityTokens } = arm;
-  const head = [
-    layout.padEnd(12),
-    policy.padEnd(12),
-    String(k).padStart(3),
-    capacityTokens.toLocaleString("en").padStart(11),
-  ];
-  console.log(`| ${[...head, ...cells].join(" | ")} |`);
+  printRow([layout, policy, k, whole(capacityTokens), ...told.map((of) => cellOf(requestsOf(arm, of)))]);
 }

@@ -14,24 +14,16 @@
  * engine's law, answers' pace included; `TURNS=14`.
  */
 import { FIXED_RETENTIONS } from "../src/core/index.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
-import {
-  costs,
-  LAWS,
-  mean,
-  servedByHand,
-  servedFixed,
-  servedWith,
-  uncached,
-} from "../test/eval/replay/retention-costs.js";
+import { costs, LAWS, servedByHand, servedFixed, servedWith, uncached } from "../test/eval/replay/retention-costs.js";
 import { costsWhileLearning } from "./learned-costs.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 import { costsOfWindows } from "./window-costs.js";
 
 const turns = Number(process.env["TURNS"] ?? 150);
 const windows = process.env["WINDOW"]?.split(",").map(Number) ?? [];
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 
 const clients = Number(process.env["CLIENTS"] ?? 0);
 
@@ -40,10 +32,8 @@ else if (windows.length > 0) await costsOfWindows({ traces, turns, windows });
 else costsOfRetentions();
 
 function costsOfRetentions(): void {
-  console.log(
-    `| k | answer | engine | ${FIXED_RETENTIONS.join(" | ")} | auto | system | auto ÷ best | worst conversation | uncached: keep ÷ system |`,
-  );
-  console.log("| --: | --: | --- | --: | --: | --: | --: | --: | --: | --: | --: |");
+  const ratios = ["auto ÷ best", "worst conversation", "uncached: keep ÷ system"];
+  printHead(["k", "answer", "engine", ...FIXED_RETENTIONS, "auto", "system", ...ratios]);
   for (const k of [20, 100]) {
     for (const answerTokens of [8, 200]) {
       const conversations = { traces, k, answerTokens, turns };
@@ -51,13 +41,13 @@ function costsOfRetentions(): void {
       const system = servedByHand(conversations);
       const share = uncached(fixed[FIXED_RETENTIONS.indexOf("keep")] ?? []) / uncached(system);
       for (const [name, engine] of Object.entries(LAWS)) {
-        const auto = costs(servedWith(conversations, "auto", engine), engine);
+        const auto = costs(servedWith(conversations, { retention: "auto", engine }), engine);
         const byRetention = fixed.map((served) => costs(served, engine));
         const best = Math.min(...byRetention.map(mean));
         const worst = auto.map((cost, at) => cost / Math.min(...byRetention.map((of) => of[at] ?? Number.NaN)));
         const cells = [...byRetention, auto, costs(system, engine)].map((of) => mean(of).toPrecision(4));
         const ratios = [(mean(auto) / best).toFixed(3), Math.max(...worst).toFixed(3), `${(100 * share).toFixed(2)} %`];
-        console.log(`| ${[k, answerTokens, name, ...cells, ...ratios].join(" | ")} |`);
+        printRow([k, answerTokens, name, ...cells, ...ratios]);
       }
     }
   }

@@ -12,12 +12,17 @@
  */
 
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
+import { encodeO200k } from "../src/cli/o200k.js";
 import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { type ChatMessage, DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../src/core/index.js";
+import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
+import { INSTRUCTION } from "../src/eval/base/hand-built.js";
 import { type BatchInput, composeBatch } from "../src/service/batch/batch.js";
-import { distinctTokens } from "../test/eval/locomo/shared-cache.js";
-import { neededData } from "./recorded-data.js";
-import { promptTokens, type UserQuestion, userQuestions } from "./user-questions.js";
+import { type ComposeRequest, readComposeOptions } from "../src/service/compose/compose-request.js";
+import { distinctTokens, inTurn } from "../test/eval/locomo/shared-cache.js";
+import { neededTraces } from "./recorded-data.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const PIECE = 100;
 const NO_ABORT = new AbortController().signal;
@@ -28,7 +33,32 @@ interface Sent {
   readonly worker: number;
 }
 
-const data = neededData();
+const traces = neededTraces();
+
+/** First so many questions of each user. */
+const LIMIT = 150;
+
+/** One user's question, as the service takes it. */
+interface UserQuestion {
+  readonly user: number;
+  readonly request: ComposeRequest;
+}
+
+/** The questions of six users in turn, each with its first k recorded memories. */
+function userQuestions(k: number): readonly UserQuestion[] {
+  const users = traces.map(({ memories, questions }, user) =>
+    questions.slice(0, LIMIT).map(({ question, retrieved }): UserQuestion => {
+      const found = retrieved.slice(0, k).map((at) => ({ id: String(at), memory: memories[at]?.memory ?? "" }));
+      const asked = { userId: `user ${user}`, system: INSTRUCTION, query: question, memories: found };
+      return { user, request: readComposeOptions(asked) };
+    }),
+  );
+  return [...inTurn(users)];
+}
+
+/** A prompt's tokens; one encoder for all. */
+const promptTokens: (messages: readonly ChatMessage[]) => readonly number[] = chatTokenizer(encodeO200k);
+
 const namesOf = (workers: number) => Array.from({ length: workers }, (_, n) => `worker-${n}`);
 
 function sentOf(
@@ -95,13 +125,13 @@ function pieceBalance(sent: readonly Sent[], workers: number): number {
   const pieces = Array.from({ length: Math.floor(sent.length / PIECE) }, (_, n) =>
     sent.slice(n * PIECE, (n + 1) * PIECE),
   );
-  return pieces.reduce((sum, piece) => sum + balance(piece, workers), 0) / pieces.length;
+  return mean(pieces.map((piece) => balance(piece, workers)));
 }
 
 function row(name: string, sent: readonly Sent[], workers: number, all: number): void {
   const ratios = [hitRatio(sent, workers, undefined), hitRatio(sent, workers, all / 4)].map((r) => r.toFixed(3));
   const balances = [balance(sent, workers), pieceBalance(sent, workers)].map((b) => b.toFixed(2));
-  console.log(`| ${workers} | ${name.padEnd(32)} | ${[...ratios, ...balances].join(" | ")} |`);
+  printRow([workers, name, ...ratios, ...balances]);
 }
 
 /** The same prompts by the rules that know no cache. */
@@ -121,14 +151,13 @@ function rivals(title: string, sent: readonly Sent[], workers: number, all: numb
 }
 
 for (const k of [20, 100]) {
-  const asked = userQuestions(data, k);
+  const asked = userQuestions(k);
   const alone = await online(asked, 1, 1);
   const all = distinctTokens(alone, new SimulatedCache("blocks"));
   console.log(
     `\nk = ${k}: ${asked.length} prompts; one endless cache: ${hitRatio(alone, 1, undefined).toFixed(3)}, ${all} tokens\n`,
   );
-  console.log("| workers | routed | endless | ¼ | busiest ÷ mean | in pieces |");
-  console.log("| --: | --- | --: | --: | --: | --: |");
+  printHead(["workers", "routed", "endless", "¼", "busiest ÷ mean", "in pieces"]);
   for (const workers of [2, 4, 8]) {
     rivals("online, ", alone, workers, all);
     for (const perSecond of [1, 10, 100])

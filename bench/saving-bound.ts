@@ -1,6 +1,7 @@
 import { type BatchRequest, groupBy, type Label } from "../src/core/index.js";
 import { largest } from "../src/core/text/collections.js";
 import type { RecordedBatch } from "../src/eval/replay/replay-batch.js";
+import { sharedTokens } from "../test/core/cache/simulated-prompts.js";
 
 /** A request of a batch, for {@link mostSavable}. */
 export type WeighedContext = ReadonlyMap<Label, number>;
@@ -102,14 +103,8 @@ function sum(numbers: readonly number[]): number {
 /** The longest common prefix of any two texts, in tokens. */
 function longestAlike(texts: readonly (readonly number[])[]): number {
   const sorted = [...texts].sort((a, b) => {
-    const at = alike(a, b);
+    const at = sharedTokens(a, b);
     return (a[at] ?? -1) - (b[at] ?? -1);
   });
-  return largest(sorted.slice(1).map((text, at) => alike(sorted[at] ?? [], text)));
-}
-
-function alike(a: readonly number[], b: readonly number[]): number {
-  let same = 0;
-  while (same < a.length && a[same] === b[same]) same++;
-  return same;
+  return largest(sorted.slice(1).map((text, at) => sharedTokens(sorted[at] ?? [], text)));
 }

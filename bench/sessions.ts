@@ -24,10 +24,12 @@ import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../src/eval/base/hand-built.js";
 import { saidTo } from "../src/eval/replay/recorded-trace.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { sessionRounds } from "../test/eval/replay/session-rounds.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const [K, LIMIT, SESSION_TURNS] = [15, 150, 8];
 const CONCURRENT = [2, 4, 8, 16, 32];
@@ -47,10 +49,8 @@ interface Session {
 /** Builds the prompt of a session's next turn. */
 type Build = (session: number, turn: number) => Promise<readonly ChatMessage[]>;
 
-const data = neededData();
-
-const users = RECORDED_CONVERSATIONS.map((user) => {
-  const { memories, questions } = readRecordedTrace(data, user);
+const users = neededTraces().map(({ memories, questions }, at) => {
+  const user = RECORDED_CONVERSATIONS[at] ?? "";
   const turns = questions.slice(0, LIMIT).map((asked): Turn => {
     const found = asked.retrieved
       .slice(0, K)
@@ -178,8 +178,7 @@ console.log(`${sessions.length} sessions of ${SESSION_TURNS} turns, k = ${K}; ${
 for (const part of [4, 16]) {
   const capacityTokens = Math.floor(endless.heldTokens / part);
   console.log(`\nTokens computed per turn, a cache of ${capacityTokens.toLocaleString("en")} tokens\n`);
-  console.log(`| sessions at a time | prompt tokens | ${CONCURRENT.join(" | ")} |`);
-  console.log(`| --- | --: |${CONCURRENT.map(() => " --: |").join("")}`);
+  printHead(["sessions at a time", "prompt tokens", ...CONCURRENT]);
   const first: number[] = [];
   for (const [name, served] of arms) {
     const cells = served.map((prompts, at) => {
@@ -188,7 +187,6 @@ for (const part of [4, 16]) {
       return `${tokens.toFixed(0)} (${((first[at] ?? 0) / tokens).toFixed(2)}×)`;
     });
     const [prompts = []] = served;
-    const size = prompts.reduce((sum, { prompt }) => sum + prompt.length, 0) / prompts.length;
-    console.log(`| ${name} | ${size.toFixed(0)} | ${cells.join(" | ")} |`);
+    printRow([name, mean(prompts.map(({ prompt }) => prompt.length)).toFixed(0), ...cells]);
   }
 }

@@ -19,12 +19,12 @@ import {
   type Question,
   readLocomo,
 } from "../src/eval/locomo/locomo-data.js";
-import { installAll } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
-import { serving } from "../test/real-engines/serving.js";
-import { answerLikelihood, meanWithInterval } from "./answer-likelihood.js";
+import { likelihoodOn, meanWithInterval } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
 import { drawnInTurn } from "./seeded.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const { env } = process;
 const LIMIT = Number(env["QUESTIONS"] ?? 40);
@@ -54,15 +54,7 @@ const missing = askedInTurn(readLocomo(JSON.parse(readFileSync(data, "utf8")))).
   ({ place, conversation, question }) =>
     !records.has(keyOf({ place, conversation: conversation.id, question: question.question })),
 );
-if (missing.length > 0) {
-  await installAll();
-  const engine = await serving({ engine: "vllm", model, contextTokens: 8_192 });
-  try {
-    for (const asked of missing) records.keep(await measure(engine.url, asked));
-  } finally {
-    await engine.kill();
-  }
-}
+await records.complete(missing, { model, contextTokens: 8_192 }, measure);
 report(records.all);
 
 function keyOf({ place, conversation, question }: Pick<Measured, "place" | "conversation" | "question">): string {
@@ -87,29 +79,27 @@ function askedInTurn(conversations: readonly LocomoConversation[]): Asked[] {
 
 async function measure(url: string, { place, conversation, question }: Asked): Promise<Measured> {
   const messages = readTwice(conversation, question, place);
-  const said = (prompt: readonly ChatMessage[]) => answerLikelihood({ url, model }, prompt, String(question.answer));
+  const said = (prompt: readonly ChatMessage[]) => likelihoodOn({ url, model }, prompt, String(question.answer));
   const [whole, shorter] = [await said(messages), await said(withSpanReferences(messages))];
   return {
-    ...{ place, conversation: conversation.id, question: question.question, answerTokens: whole.answerTokens },
-    whole: { tokens: whole.promptTokens, nats: whole.nats },
-    shorter: { tokens: shorter.promptTokens, nats: shorter.nats },
+    ...{ place, conversation: conversation.id, question: question.question, answerTokens: whole.likelihood.tokens },
+    whole: { tokens: whole.promptTokens, nats: whole.likelihood.nats },
+    shorter: { tokens: shorter.promptTokens, nats: shorter.likelihood.nats },
   };
 }
 
 function report(all: readonly Measured[]): void {
   console.log(`${model}; nats a token of the right answer, with references against whole results\n`);
-  console.log("| evidence | questions | tokens, whole | with references | nats, whole | difference |");
-  console.log(`| --- |${" --: |".repeat(5)}`);
+  printHead(["evidence", "questions", "tokens, whole", "with references", "nats, whole", "difference"]);
   for (const place of PLACES) {
     const those = all.filter((one) => one.place === place);
-    const mean = (of: (one: Measured) => number) => those.reduce((sum, one) => sum + of(one), 0) / those.length;
     const cells = [
-      mean(({ whole }) => whole.tokens).toFixed(0),
-      mean(({ shorter }) => shorter.tokens).toFixed(0),
-      mean(({ whole, answerTokens }) => whole.nats / answerTokens).toFixed(3),
+      mean(those.map(({ whole }) => whole.tokens)).toFixed(0),
+      mean(those.map(({ shorter }) => shorter.tokens)).toFixed(0),
+      mean(those.map(({ whole, answerTokens }) => whole.nats / answerTokens)).toFixed(3),
       meanWithInterval(those.map(({ whole, shorter, answerTokens }) => (shorter.nats - whole.nats) / answerTokens)),
     ];
-    console.log(`| ${[place, those.length, ...cells].join(" | ")} |`);
+    printRow([place, those.length, ...cells]);
   }
 }
 

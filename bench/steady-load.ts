@@ -1,6 +1,6 @@
 import { LoadConnection } from "./load-client.js";
-import { quantile } from "./load-figures.js";
 import type { LoadProcesses } from "./load-services.js";
+import { quantile } from "./statistics.js";
 
 /** Bodies, and the process that is sent them. */
 export interface Lane {

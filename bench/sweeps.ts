@@ -27,9 +27,10 @@ import {
 } from "../src/core/index.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { shareOfMostReturned } from "../test/eval/replay/overlap-shares.js";
-import { median } from "./median.js";
 import { givenData } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
+import { mean, median } from "./statistics.js";
+import { percent, printHead, printRow, whole } from "./table.js";
 
 const [K, PER_REGION, DOCUMENT_TOKENS, BURST, WARM_UP] = [5, 10, 200, 10, 5];
 const [SYSTEM_TOKENS, QUESTION_TOKENS, SEEDS] = [64, 24, 20];
@@ -174,18 +175,10 @@ function measured(orders: Queries, capacityTokens?: number): Measured {
   return { computed: measuredOnes.map(({ computed }) => computed), depth: measuredOnes.map(({ depth }) => depth) };
 }
 
-const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
-const whole = (value: number) => Math.round(value).toLocaleString("en");
-const percent = (value: number) => `${(100 * value).toFixed(1)} %`;
-
 function table(title: string, columns: readonly string[], rows: readonly (readonly string[])[]): void {
-  console.log(
-    `\n${title}\n\n| ${columns.join(" | ")} |\n| --- |${columns
-      .slice(1)
-      .map(() => " --: |")
-      .join("")}`,
-  );
-  for (const row of rows) console.log(`| ${row.join(" | ")} |`);
+  console.log(`\n${title}\n`);
+  printHead(columns);
+  for (const row of rows) printRow(row);
 }
 
 interface Setting {

@@ -18,9 +18,10 @@ import {
   type TurnId,
 } from "../src/core/index.js";
 import { alignTo } from "../src/core/ordering/ordering.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { leadingHeld } from "../test/eval/replay/overlap-shares.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 /** A memory of LoCoMo has some 17. */
 const BLOCK_TOKENS = 17;
@@ -75,8 +76,7 @@ function held(orderer: Orderer, later: Contexts, sent: Contexts = []): number {
   return hits.reduce((sum, blocks) => sum + blocks, 0) / later.reduce((sum, { length }) => sum + length, 0);
 }
 
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 const users = (k: number) =>
   traces.map(({ questions }) => {
     const all = questions.slice(0, LIMIT).map(({ retrieved }) => retrieved.slice(0, k).map((at) => (at + 1) as Label));
@@ -84,7 +84,7 @@ const users = (k: number) =>
     return { known: all.slice(0, half), later: all.slice(half) };
   });
 
-console.log("| % of blocks held | k | cold | known | sent |\n| --- | --: | --: | --: | --: |");
+printHead(["% of blocks held", "k", "cold", "known", "sent"]);
 for (const [name, make, isBuiltFirst] of [
   ["`prefix-exact`", ours, false],
   ["`context-pilot`", contextPilot, true],
@@ -95,7 +95,7 @@ for (const [name, make, isBuiltFirst] of [
       held(make(known), later),
       held(make(isBuiltFirst ? known : []), later, known),
     ]);
-    const cells = [0, 1, 2].map((at) => shares.reduce((sum, each) => sum + (each[at] ?? 0), 0) / shares.length);
-    console.log(`| ${[name, k, ...cells.map((share) => (100 * share).toFixed(1))].join(" | ")} |`);
+    const cells = [0, 1, 2].map((at) => mean(shares.map((each) => each[at] ?? 0)));
+    printRow([name, k, ...cells.map((share) => (100 * share).toFixed(1))]);
   }
 }

@@ -7,7 +7,9 @@ import { answerOf } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { hasRatio } from "../src/eval/run/arms.js";
 import { type ReplayedWindow, replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
-import { LAWS, mean } from "../test/eval/replay/retention-costs.js";
+import { LAWS } from "../test/eval/replay/retention-costs.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const ks = (process.env["K"] ?? "20,100").split(",").map(Number);
 const ratios = (process.env["RATIOS"] ?? "2,3").split(",").map(Number);
@@ -28,8 +30,7 @@ export async function costsOfWindows({
   readonly windows: readonly number[];
 }): Promise<void> {
   const names = ["system", "last message", ...WINDOW_HISTORIES.flatMap((history) => armsOf(history))];
-  console.log(`| k | window | engine | ${names.join(" | ")} | auto ÷ best |`);
-  console.log(`| --: | --: | --- |${" --: |".repeat(names.length + 1)}`);
+  printHead(["k", "window", "engine", ...names, "auto ÷ best"]);
   for (const k of ks) {
     for (const window of windows) {
       for (const [name, engine] of Object.entries(ENGINES)) {
@@ -40,7 +41,7 @@ export async function costsOfWindows({
         );
         const auto = (costs.get(`auto ${DEFAULT_HISTORY_RATIO}`) ?? Number.NaN) / best;
         const cells = names.map((arm) => costs.get(arm)?.toPrecision(4) ?? "–");
-        console.log(`| ${[k, window, name, ...cells, Number.isNaN(auto) ? "–" : auto.toFixed(3)].join(" | ")} |`);
+        printRow([k, window, name, ...cells, Number.isNaN(auto) ? "–" : auto.toFixed(3)]);
       }
     }
   }

@@ -27,12 +27,12 @@ import { answerOf, INSTRUCTION, inLastMessage } from "../src/eval/base/hand-buil
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { hasRatio } from "../src/eval/run/arms.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
-import { mean } from "../test/eval/replay/retention-costs.js";
 import { openService } from "../test/service/compose/service-fixture.js";
 import { LastPrompts } from "./last-prompts.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const TURNS = Number(process.env["TURNS"] ?? 120);
 const numbers = (name: string, standard: string) => (process.env[name] ?? standard).split(",").map(Number);
@@ -43,8 +43,7 @@ const SIZES = process.env["SIZES"] === undefined ? null : numbers("SIZES", "");
 const ANSWERS_ALIKE = process.env["ANSWERS"] !== "numbered";
 const HELD_PROMPTS = [8, 32] as const;
 const histories = WINDOW_HISTORIES.filter((name) => process.env["HISTORY"]?.split(",").includes(name) ?? true);
-const data = neededData();
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+const traces = neededTraces();
 
 /** A prompt, and with its answer, as they stand in a cache. */
 interface Sent {
@@ -132,7 +131,7 @@ class Comparison {
     const to = alone(conversations);
     const ratios = [alone(this.hand) / to, ...shared].map((ratio) => ratio.toFixed(2));
     const cells = [this.k, this.length, name, this.sizeOf(conversations).toFixed(2), Math.round(to), ...ratios];
-    console.log(`| ${cells.join(" | ")} |`);
+    printRow(cells);
   }
 
   #sharedCaches(): (() => PrefixCache)[] {
@@ -161,9 +160,8 @@ class Comparison {
   }
 }
 
-console.log(
-  "| k | window | messages are | size | to prefill | fewer | 8 prompts | 32 prompts | room of 8 | of 32 |\n| --: | --: | --- | --: | --: | --: | --: | --: | --: | --: |",
-);
+const CACHES = ["8 prompts", "32 prompts", "room of 8", "of 32"];
+printHead(["k", "window", "messages are", "size", "to prefill", "fewer", ...CACHES]);
 for (const k of KS) {
   for (const length of WINDOWS) {
     const comparison = await Comparison.open(k, length);
@@ -185,7 +183,7 @@ for (const k of KS) {
       }
       for (const size of SIZES) {
         const fitted = await comparison.fit(size, { history });
-        if (fitted === null) console.log(`| ${k} | ${length} | \`${history}\`, size ≤ ${size}: with no ratio |`);
+        if (fitted === null) printRow([k, length, `\`${history}\`, size ≤ ${size}: with no ratio`]);
         else comparison.show(`\`${history}\`, ratio ${fitted.ratio}, size ≤ ${size}`, fitted.conversations);
       }
     }

@@ -8,6 +8,7 @@
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type PolicyName } from "../src/core/index.js";
 import { type ComposeRequest, readComposeOptions } from "../src/service/compose/compose-request.js";
+import { printHead, printRow } from "./table.js";
 
 const [REQUESTS, K, ROUNDS] = [1_000, 15, 5];
 const ARMS: readonly PolicyName[] = ["retrieval", "context-pilot", "prefix-exact"];
@@ -47,8 +48,7 @@ async function taken(asked: readonly ComposeRequest[]): Promise<Taken> {
 }
 
 console.log(`${REQUESTS} requests of ${K} new memories; ms per request, least of ${ROUNDS} rounds\n`);
-console.log("| blocks | order | ms per request | more than `retrieval`, ms | more prompt tokens | moved |");
-console.log("| --- | --- | --: | --: | --: | --: |");
+printHead(["blocks", "order", "ms per request", "more than `retrieval`, ms", "more prompt tokens", "moved"]);
 for (const [size, words] of Object.entries(SIZES)) {
   const rounds = new Map<PolicyName, Taken[]>(ARMS.map((policy) => [policy, []]));
   await taken(requests("retrieval", words));
@@ -65,7 +65,6 @@ for (const [size, words] of Object.entries(SIZES)) {
   for (const policy of ARMS) {
     const { ms, last } = each(policy);
     const tokens = (last?.promptTokens ?? 0) - (plain.last?.promptTokens ?? 0);
-    const cells = [size, `\`${policy}\``, ms.toFixed(3), (ms - plain.ms).toFixed(3), tokens, last?.moved];
-    console.log(`| ${cells.join(" | ")} |`);
+    printRow([size, `\`${policy}\``, ms.toFixed(3), (ms - plain.ms).toFixed(3), tokens, last?.moved]);
   }
 }

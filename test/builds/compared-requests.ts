@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { seededNumbers } from "../cli/seeded-numbers.js";
+import { seeded } from "../../src/eval/measures/bootstrap.js";
 import { type FuzzedRequest, fuzzedRequest, WEBHOOK_TOKEN } from "../http/contracts/fuzzed-requests.js";
 import type { StubMemory, StubTurn } from "./stub-servers.js";
 
@@ -103,7 +103,7 @@ export function comparedRequests(
   data: string | null,
   formats: readonly Format[],
 ): ComparedRequest[] {
-  const random = seededNumbers(seed);
+  const random = seeded(seed);
   const below = (most: number) => Math.floor(random() * most);
   const chance = (share: number) => random() < share;
   const one = <T>(of: readonly T[]): T => of[below(of.length)] as T;

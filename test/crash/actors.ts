@@ -1,4 +1,4 @@
-import { seededNumbers } from "../cli/seeded-numbers.js";
+import { seeded } from "../../src/eval/measures/bootstrap.js";
 import { type Answers, ask, type Body, GONE, messagesIn, type Services } from "./answers.js";
 
 /** What an actor did, beside composing. */
@@ -36,7 +36,7 @@ export class Choices {
   readonly #random: () => number;
 
   constructor(seed: number) {
-    this.#random = seededNumbers(seed);
+    this.#random = seeded(seed);
   }
 
   pick(count: number): number {

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { seeded } from "../../src/eval/measures/bootstrap.js";
 import { launch, listening } from "../cli/launch.js";
-import { seededNumbers } from "../cli/seeded-numbers.js";
 import { filesIn, type Message, PLACES, VERBATIM } from "./quotes.js";
 
 /** How much is to be forgotten. */
@@ -85,7 +85,7 @@ const PIECES = [
  * what the engine was sent afterwards.
  */
 export async function forgetQuotes({ directory, memories, seed, print = () => {} }: Oblivion): Promise<Found> {
-  const random = seededNumbers(seed);
+  const random = seeded(seed);
   const pick = (count: number) => Math.floor(random() * count);
   const oneOf = <T>(all: readonly T[]): T => all[pick(all.length)] as T;
   const engine = await recordingEngine();

@@ -189,11 +189,7 @@ const MAX_PLACES = 300;
  * until a pass gains next to nothing. Never saves less than before. Returns the root, which may be another node. O(nodes × places) per
  * pass. `scratch`: a zero per block, to be shared by calls for many trees; zeros again afterwards.
  */
-export function refined(
-  root: PrefixNode,
-  tokensOf: Float64Array,
-  scratch: Uint8Array = new Uint8Array(tokensOf.length),
-): PrefixNode {
+export function refined(root: PrefixNode, tokensOf: Float64Array, scratch: Uint8Array): PrefixNode {
   const refining = new Refining(root, tokensOf, scratch);
   for (let pass = 0; pass < MAX_PASSES; pass++) if (!refining.pass()) break;
   return refining.root;

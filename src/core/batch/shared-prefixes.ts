@@ -1,6 +1,13 @@
 import { ContextIndex, followSequence } from "../cache/context-index.js";
-import { blocksKey, orderForReuse, prefixExact, RecentRetrievals, type ScopeKnowledge } from "../ordering/ordering.js";
-import { pathTo, searchPrefix, type WantedTokens } from "../ordering/prefix-search.js";
+import {
+  blocksKey,
+  orderForReuse,
+  prefixExact,
+  RecentRetrievals,
+  type RetrievedBlock,
+  type ScopeKnowledge,
+} from "../ordering/ordering.js";
+import { pathTo, searchPrefix } from "../ordering/prefix-search.js";
 import { append, groupBy, smallest } from "../text/collections.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
 import type { BatchOrder, KeyGroup, NumberedBatch } from "./batch-plan.js";
@@ -44,7 +51,7 @@ class CachedPrefixes {
 
   constructor(
     private readonly from: Pick<KeyGroup, "cached" | "recent">,
-    private readonly marked: MarkedBlocks,
+    private readonly tokensOf: Float64Array,
   ) {}
 
   /** Whether nothing was cached before anything is served. */
@@ -59,27 +66,23 @@ class CachedPrefixes {
    */
   longest(blocks: readonly number[], limit: CachedPrefix | null = null): CachedPrefix {
     if (this.isEmpty || limit?.tokens === 0) return NOTHING_CACHED;
-    const { marked } = this;
-    marked.mark(blocks);
-    if (limit?.blocks.every((block) => marked.has(block as Label))) return limit;
-    const { labels, tokens, searchPath } = searchPrefix(this.#built().index.root(ANCHOR), marked);
+    const wanted = new Map(blocks.map((block) => [block as Label, this.tokensOf[block] as number]));
+    if (limit?.blocks.every((block) => wanted.has(block as Label))) return limit;
+    const { labels, tokens, searchPath } = searchPrefix(this.#built().index.root(ANCHOR), wanted);
     return { blocks: labels, tokens, path: searchPath };
   }
 
   /** The order of a request that shares nothing with the batch: what `prefix-exact` gives. */
   orderAlone(set: readonly number[]): readonly number[] {
     if (this.isEmpty && this.from.recent.length === 0 && this.#clock === 0) return set;
-    const { tokensOf } = this.marked;
-    const retrieved = set.map((block) => ({ label: block as Label, tokens: tokensOf[block] as number }));
-    return prefixExact.order({ anchor: ANCHOR, retrieved, carrying: null }, this.#built()).labels;
+    return prefixExact.order({ anchor: ANCHOR, retrieved: this.#weighed(set), carrying: null }, this.#built()).labels;
   }
 
   /** Orders blocks after those in `front` for later batches: as `prefix-exact` orders the rest of a request for the blocks in `asked`. */
   orderShared(front: readonly number[], blocks: readonly number[], asked: readonly number[]): readonly number[] {
     if (this.from.recent.length === 0) return blocks;
-    const { tokensOf } = this.marked;
-    const rest = blocks.map((block) => ({ label: block as Label, tokens: tokensOf[block] as number }));
-    return orderForReuse(front as readonly Label[], rest, asked as readonly Label[], this.#built().recent);
+    const { recent } = this.#built();
+    return orderForReuse(front as readonly Label[], this.#weighed(blocks), asked as readonly Label[], recent);
   }
 
   /** Serves a request as if it came by itself: {@link orderAlone}, cached afterwards. Returns the order and the tokens that it hits. */
@@ -89,7 +92,7 @@ class CachedPrefixes {
     const held = index.heldBlocks(ANCHOR, order);
     index.insert(ANCHOR, order, ++this.#clock);
     recent.take(set as readonly Label[], this.#clock as TurnId);
-    return { order, hit: tokensIn(order.slice(0, held), this.marked.tokensOf) };
+    return { order, hit: tokensIn(order.slice(0, held), this.tokensOf) };
   }
 
   /** Child positions to the end of a served sequence: sequences that begin alike have paths that begin alike. */
@@ -104,6 +107,10 @@ class CachedPrefixes {
     return first !== undefined && first < this.#before;
   }
 
+  #weighed(blocks: readonly number[]): RetrievedBlock[] {
+    return blocks.map((block) => ({ label: block as Label, tokens: this.tokensOf[block] as number }));
+  }
+
   #built(): ScopeKnowledge {
     if (this.#known !== null) return this.#known;
     const { cached, recent } = this.from;
@@ -113,42 +120,6 @@ class CachedPrefixes {
     const rows = recent.map((set, at) => ({ turn: (at - recent.length) as TurnId, labels: set as readonly Label[] }));
     this.#known = { index, recent: new RecentRetrievals(rows) };
     return this.#known;
-  }
-}
-
-/** Some of a batch's blocks with their tokens, to search for: one per batch, marked again for each search. */
-class MarkedBlocks implements WantedTokens {
-  /** By block: the last marking that it was part of. */
-  readonly #marks: Uint32Array;
-  #marking = 0;
-  #blocks: readonly number[] = [];
-
-  constructor(readonly tokensOf: Float64Array) {
-    this.#marks = new Uint32Array(tokensOf.length);
-  }
-
-  get size(): number {
-    return this.#blocks.length;
-  }
-
-  /** Replaces the marked blocks. */
-  mark(blocks: readonly number[]): this {
-    this.#marking++;
-    for (const block of blocks) this.#marks[block] = this.#marking;
-    this.#blocks = blocks;
-    return this;
-  }
-
-  has(block: Label): boolean {
-    return this.#marks[block] === this.#marking;
-  }
-
-  get(block: Label): number | undefined {
-    return this.has(block) ? this.tokensOf[block] : undefined;
-  }
-
-  keys(): Iterable<Label> {
-    return this.#blocks as readonly Label[];
   }
 }
 
@@ -173,33 +144,25 @@ const COMPARED_REQUESTS = 2_000;
  */
 export function sharedPrefixes(batch: NumberedBatch): BatchOrder {
   const scratch = new Uint8Array(batch.tokensOf.length);
-  const marked = new MarkedBlocks(batch.tokensOf);
   return executed(
     batch,
-    batch.groups.flatMap((group, at) => planOfKey(batch, group, at, { scratch, marked })),
+    batch.groups.flatMap((group, at) => planOfKey(batch, group, at, scratch)),
   );
 }
 
-/** Shared by the plans of all keys, because each holds all blocks. */
-interface Scratch {
-  /** See {@link refined}. */
-  readonly scratch: Uint8Array;
-  readonly marked: MarkedBlocks;
-}
-
-/** The branches of one key's requests. */
+/** The branches of one key's requests. @param scratch see {@link refined} */
 function planOfKey(
   { sets, tokensOf }: NumberedBatch,
   group: KeyGroup,
   key: number,
-  { scratch, marked }: Scratch,
+  scratch: Uint8Array,
 ): PlannedBranch[] {
   // Requests with the same blocks are one node, represented by the earliest.
   const alike = groupBy(group.requests, (request) => blocksKey(sets[request] ?? []));
   const requestsAs = new Map([...alike.values()].map((requests) => [requests[0] ?? 0, requests]));
   const earliestAlike = [...requestsAs.keys()];
   const distinct = earliestAlike.map((request) => sets[request] ?? []);
-  const cached = new CachedPrefixes(group, marked);
+  const cached = new CachedPrefixes(group, tokensOf);
   const trees: StartedTree[] = contextComponents(distinct).flatMap((component) => {
     const parts = component.length > PART_REQUESTS ? contextParts(distinct, component, PART_REQUESTS) : [component];
     const roots = parts.map((part) => {
@@ -211,7 +174,7 @@ function planOfKey(
   if (group.requests.length > 1 && group.requests.length <= COMPARED_REQUESTS) {
     let saved = savedIn(trees);
     for (const [request, { length }] of requestsAs) saved += (length - 1) * tokensIn(sets[request] ?? [], tokensOf);
-    const alone = oneByOne(group, sets, marked, saved);
+    const alone = oneByOne(group, sets, tokensOf, saved);
     if (alone !== null) return singleBranches(alone, key);
   }
   return trees.flatMap((tree) => branchesOf(tree, { sets, requestsAs, cached, key }));
@@ -280,7 +243,7 @@ function cutApart(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Arr
   const kept = new Map<PrefixNode, PrefixNode>();
   const started: StartedTree[] = [];
   for (const node of nodes.toReversed()) {
-    const keptNode = keptIn(node, kept, isRoot, tokensOf);
+    const keptNode = keptOf(node, kept, isRoot, tokensOf);
     if (keptNode === null) continue;
     keptNode.parent = null;
     if (!isRoot.has(node)) kept.set(node, keptNode);
@@ -309,7 +272,7 @@ function cutValue(node: PrefixNode, values: ReadonlyMap<PrefixNode, CutValue>, c
 }
 
 /** A node with what is kept of its children; null for a node whose children are trees of their own. */
-function keptIn(
+function keptOf(
   node: PrefixNode,
   kept: ReadonlyMap<PrefixNode, PrefixNode>,
   isRoot: ReadonlySet<PrefixNode>,
@@ -333,54 +296,38 @@ interface RequestAlone {
 
 /**
  * The orders of requests that are composed one after the other by `prefix-exact`, in a cache that evicts nothing. Null unless they hit more
- * than `least` tokens: stops once they cannot. In depth-first order of the tree of served sequences, so that what two of them share is used
- * back to back; what they hit in such a cache does not depend on the execution order.
+ * than `least` tokens. In depth-first order of the tree of served sequences, so that what two of them share is used back to back; what they
+ * hit in such a cache does not depend on the execution order.
  */
 function oneByOne(
   group: KeyGroup,
   sets: readonly (readonly number[])[],
-  marked: MarkedBlocks,
+  tokensOf: Float64Array,
   least: number,
 ): readonly RequestAlone[] | null {
-  const { tokensOf } = marked;
-  const cached = new CachedPrefixes(group, marked);
-  const setOf = (request: number) => sets[request] ?? [];
-  const ahead = new FirstUses(group.cached);
-  // What all of them can hit at most: a block that is not cached is computed once.
-  let reach = 0;
-  for (const request of group.requests) reach += tokensIn(ahead.again(setOf(request)), tokensOf);
-  if (reach <= least) return null;
-  const soFar = new FirstUses(group.cached);
-  const orders: { readonly request: number; readonly order: readonly number[] }[] = [];
-  for (const request of group.requests) {
-    const set = setOf(request);
-    const { order, hit } = cached.serveAlone(set);
-    reach -= tokensIn(soFar.again(set), tokensOf) - hit;
+  const cached = new CachedPrefixes(group, tokensOf);
+  // What they can still hit at most: a block that is not cached is computed once.
+  const used = new Set(group.cached.flat());
+  const reaches = group.requests.map((request) => {
+    const again = (sets[request] ?? []).filter((block) => used.has(block));
+    for (const block of sets[request] ?? []) used.add(block);
+    return tokensIn(again, tokensOf);
+  });
+  let reach = reaches.reduce((sum, tokens) => sum + tokens, 0);
+  const orders: (readonly number[])[] = [];
+  for (const [at, request] of group.requests.entries()) {
     if (reach <= least) return null;
-    orders.push({ request, order });
+    const { order, hit } = cached.serveAlone(sets[request] ?? []);
+    reach -= (reaches[at] ?? 0) - hit;
+    orders.push(order);
   }
+  if (reach <= least) return null;
   return orders
-    .map(({ request, order }) => {
+    .map((order, at) => {
       const path = cached.pathOf(order);
-      return { request, order, path, isCached: cached.isFromBefore(path) };
+      return { request: group.requests[at] ?? 0, order, path, isCached: cached.isFromBefore(path) };
     })
     .sort((a, b) => comparePaths(a.path, b.path) || a.request - b.request);
-}
-
-/** Distinguishes the first uses of blocks from later ones. */
-class FirstUses {
-  readonly #used = new Set<number>();
-
-  constructor(sequences: readonly (readonly number[])[]) {
-    for (const sequence of sequences) for (const block of sequence) this.#used.add(block);
-  }
-
-  /** The blocks of a request that were used before it; takes the request in. */
-  again(set: readonly number[]): readonly number[] {
-    const again = set.filter((block) => this.#used.has(block));
-    for (const block of set) this.#used.add(block);
-    return again;
-  }
 }
 
 /** Negative if `a` comes before `b` depth first; 0 for equal paths. */

@@ -98,9 +98,7 @@ export class MemoryVersions {
 
   /** Whether a block is the current text of some memory. */
   isCurrent(label: Label): boolean {
-    const holders = this.#holders.get(label);
-    if (typeof holders === "string") return this.currentOf(holders) === label;
-    return [...(holders ?? [])].some((id) => this.currentOf(id) === label);
+    return this.#allHoldersOf(label).some((id) => this.currentOf(id) === label);
   }
 
   /** The labels of all versions of a memory; empty for an unknown memory. */
@@ -171,9 +169,7 @@ export class MemoryVersions {
   forget(id: MemoryId): ReadonlySet<Label> {
     const gone = new Set<Label>();
     for (const label of this.labelsOf(id)) {
-      const holders = this.#holders.get(label);
-      if (holders instanceof Set) holders.delete(id);
-      else if (holders === id) this.#holders.delete(label);
+      this.#release(id, label);
       if (this.#allHoldersOf(label).length === 0) gone.add(label);
     }
     this.#remove(id);
@@ -246,10 +242,14 @@ export class MemoryVersions {
     this.#untils.delete(id);
     this.#ofRuns.delete(id);
     // A withdrawn memory has this one beside its texts.
-    const withdrawn = this.#holders.get(WITHDRAWN);
-    if (withdrawn instanceof Set) withdrawn.delete(id);
-    else if (withdrawn === id) this.#holders.delete(WITHDRAWN);
+    this.#release(id, WITHDRAWN);
     this.#dirty.delete(id);
+  }
+
+  #release(id: MemoryId, label: Label): void {
+    const holders = this.#holders.get(label);
+    if (holders instanceof Set) holders.delete(id);
+    else if (holders === id) this.#holders.delete(label);
   }
 }
 

@@ -71,7 +71,7 @@ export function batchKnowledge(
   const anchor = firstAnchor(input);
   return {
     cached: anchor === null ? [] : usablePaths(index.root(anchor), wanted),
-    recent: [...recent.sets()],
+    recent: recent.sets(),
   };
 }
 

@@ -2,6 +2,7 @@ import type { ContextIndex, ServedNode } from "../cache/context-index.js";
 import type { Digest, Label } from "../text/ids.js";
 import {
   type CarryAllowance,
+  labelsOf,
   type OrderingPolicy,
   orderBehind,
   orderForReuse,
@@ -50,7 +51,7 @@ export const carryOver: OrderingPolicy = {
     if (match.labels.length === 0 && leastHit > 0) return retrieval.order(request, known);
     const matched = new Set(match.labels);
     const rest = retrieved.filter(({ label }) => !matched.has(label));
-    const asked = retrieved.map(({ label }) => label);
+    const asked = labelsOf(retrieved);
     const wanted = new Set(asked);
     return {
       // With carrying, a later request need not want every block before: every similar request counts.

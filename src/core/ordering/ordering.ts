@@ -7,9 +7,10 @@
 
 import type { ContextIndex } from "../cache/context-index.js";
 import type { Spared } from "../cost/engine-model.js";
-import { append, ChangedRows, keptIn, type RowChanges } from "../text/collections.js";
+import { keptIn } from "../text/collections.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
 import { searchPrefix, servedAfter } from "./prefix-search.js";
+import { type TurnRow, TurnRows } from "./turn-rows.js";
 
 /** A block that a request retrieved, with the tokens of its line. */
 export interface RetrievedBlock {
@@ -60,6 +61,15 @@ export interface Ordering {
 
 export const NOTHING_CARRIED: ReadonlySet<Label> = new Set();
 
+/** An order of the retrieved blocks alone. */
+export function withoutCarried(labels: readonly Label[], searchPath: readonly number[] = []): Ordering {
+  return { labels, carried: NOTHING_CARRIED, searchPath };
+}
+
+export function labelsOf(blocks: readonly RetrievedBlock[]): Label[] {
+  return blocks.map(({ label }) => label);
+}
+
 /**
  * Number of remembered requests, FIFO; also the number of bits of a {@link RequestMask}. Figures for other sizes:
  * `docs/internals/ordering-trials.md`.
@@ -68,12 +78,8 @@ export const RECENT_REQUESTS = 64;
 /** Bits in one half of a mask. */
 const WORD = 32;
 
-/** The blocks of one request, as stored. */
-export interface RecentRetrieval {
-  readonly turn: TurnId;
-  /** Distinct blocks in relevance order. */
-  readonly labels: readonly Label[];
-}
+/** The blocks of one request in relevance order, as stored. */
+export type RecentRetrieval = TurnRow;
 
 /** A set of remembered requests, one bit each. Bits are reassigned, so their positions have no order. */
 export interface RequestMask {
@@ -83,30 +89,21 @@ export interface RequestMask {
 
 const NO_REQUEST: RequestMask = { low: 0, high: 0 };
 
-interface Remembered {
-  readonly labels: readonly Label[];
-  /** The request's bit in every mask, below {@link RECENT_REQUESTS}. */
-  readonly bit: number;
-}
-
 /** The block sets of a scope's last {@link RECENT_REQUESTS} requests: the prediction of later ones. */
-export class RecentRetrievals {
-  readonly #rows = new Map<TurnId, Remembered>();
+export class RecentRetrievals extends TurnRows<RecentRetrieval> {
   readonly #askedBy = new Map<Label, { -readonly [K in keyof RequestMask]: number }>();
+  /** Each request's bit in every mask. */
+  readonly #bits = new Map<TurnId, number>();
   readonly #freeBits = Array.from({ length: RECENT_REQUESTS }, (_, bit) => bit);
-  readonly #changes = new ChangedRows<TurnId>();
 
   constructor(rows: readonly RecentRetrieval[]) {
-    for (const { turn, labels } of [...rows].sort((a, b) => a.turn - b.turn)) this.#put(turn, labels);
-  }
-
-  get size(): number {
-    return this.#rows.size;
+    super(RECENT_REQUESTS);
+    this.load(rows);
   }
 
   /** The block sets, oldest first. */
-  *sets(): Iterable<ReadonlySet<Label>> {
-    for (const { labels } of this.#rows.values()) yield new Set(labels);
+  sets(): ReadonlySet<Label>[] {
+    return this.stored().map(({ labels }) => new Set(labels));
   }
 
   /** The requests that retrieved a block. */
@@ -116,41 +113,12 @@ export class RecentRetrievals {
 
   /** Records what a request retrieved; an empty request is not recorded. */
   take(labels: readonly Label[], turn: TurnId): void {
-    if (labels.length === 0) return;
-    this.#put(turn, labels);
-    this.#changes.written(turn);
+    if (labels.length > 0) this.put({ turn, labels });
   }
 
-  /** Removes blocks whose text was forgotten from every remembered request. */
-  forget(gone: ReadonlySet<Label>): void {
-    for (const [turn, { labels }] of [...this.#rows]) {
-      const left = labels.filter((label) => !gone.has(label));
-      if (left.length === labels.length) continue;
-      if (left.length === 0) {
-        this.#remove(turn);
-        continue;
-      }
-      this.#put(turn, left);
-      this.#changes.written(turn);
-    }
-  }
-
-  /** Returns and resets what changed since the last call. */
-  drain(): RowChanges<TurnId, RecentRetrieval> {
-    return this.#changes.drain((turn) => ({ turn, labels: this.#rows.get(turn)?.labels ?? [] }));
-  }
-
-  /** Everything it remembers, as stored, oldest first. */
-  stored(): RecentRetrieval[] {
-    return Array.from(this.#rows, ([turn, { labels }]) => ({ turn, labels }));
-  }
-
-  #put(turn: TurnId, labels: readonly Label[]): void {
-    const before = this.#rows.get(turn);
-    if (before !== undefined) this.#unmark(before);
-    else if (this.#freeBits.length === 0) this.#removeOldest();
-    const bit = before?.bit ?? (this.#freeBits.pop() as number);
-    this.#rows.set(turn, { labels, bit });
+  protected override entered({ turn, labels }: RecentRetrieval): void {
+    const bit = this.#freeBits.pop() as number;
+    this.#bits.set(turn, bit);
     for (const label of labels) {
       const mask = keptIn(this.#askedBy, label, () => ({ low: 0, high: 0 }));
       if (bit < WORD) mask.low |= 1 << bit;
@@ -158,23 +126,10 @@ export class RecentRetrievals {
     }
   }
 
-  #removeOldest(): void {
-    for (const turn of this.#rows.keys()) {
-      this.#remove(turn);
-      return;
-    }
-  }
-
-  #remove(turn: TurnId): void {
-    const row = this.#rows.get(turn);
-    if (row === undefined) return;
-    this.#unmark(row);
-    this.#freeBits.push(row.bit);
-    this.#rows.delete(turn);
-    this.#changes.removed(turn);
-  }
-
-  #unmark({ labels, bit }: Remembered): void {
+  protected override left({ turn, labels }: RecentRetrieval): void {
+    const bit = this.#bits.get(turn) as number;
+    this.#bits.delete(turn);
+    this.#freeBits.push(bit);
     for (const label of labels) {
       const mask = this.#askedBy.get(label);
       if (mask === undefined) continue;
@@ -182,6 +137,10 @@ export class RecentRetrievals {
       else mask.high &= ~(1 << (bit - WORD));
       if (mask.low === 0 && mask.high === 0) this.#askedBy.delete(label);
     }
+  }
+
+  protected override shortened(row: RecentRetrieval, labels: readonly Label[]): RecentRetrieval {
+    return { ...row, labels };
   }
 }
 
@@ -212,18 +171,13 @@ export interface OrderingPolicy<in K extends ScopeKnowledge = ScopeKnowledge> {
 /** Relevance order, as the memory search returns it: the baseline of every comparison. */
 export const retrieval: OrderingPolicy = {
   name: "retrieval",
-  order({ retrieved }) {
-    return { labels: retrieved.map(({ label }) => label), carried: NOTHING_CARRIED, searchPath: [] };
-  },
+  order: ({ retrieved }) => withoutCarried(labelsOf(retrieved)),
 };
 
 /** By label, oldest block first: the same blocks always have the same order. */
 export const sorted: OrderingPolicy = {
   name: "sorted",
-  order({ retrieved }) {
-    const labels = retrieved.map(({ label }) => label).sort((a, b) => a - b);
-    return { labels, carried: NOTHING_CARRIED, searchPath: [] };
-  },
+  order: ({ retrieved }) => withoutCarried(labelsOf(retrieved).sort((a, b) => a - b)),
 };
 
 /**
@@ -237,7 +191,7 @@ export function orderAfter<K extends ScopeKnowledge>(
   request: OrderingRequest,
   known: K,
 ): Ordering {
-  const wanted = new Set(request.retrieved.map(({ label }) => label));
+  const wanted = new Set(labelsOf(request.retrieved));
   const carried = [...before.carried].filter((label) => !wanted.has(label));
   if (!isAllowed(carried, request)) return policy.order(request, known);
   // Labels can change if the scope was reloaded meanwhile.
@@ -297,12 +251,8 @@ export const prefixExact: OrderingPolicy = {
     if (match.tokens < leastHit) return retrieval.order(request, known);
     const matched = new Set(match.labels);
     const rest = retrieved.filter(({ label }) => !matched.has(label));
-    const asked = retrieved.map(({ label }) => label);
-    return {
-      labels: [...match.labels, ...orderForReuse(match.labels, rest, asked, recent)],
-      carried: NOTHING_CARRIED,
-      searchPath: match.searchPath,
-    };
+    const following = orderForReuse(match.labels, rest, labelsOf(retrieved), recent);
+    return withoutCarried([...match.labels, ...following], match.searchPath);
   },
   orderBehind,
 };
@@ -334,7 +284,7 @@ export function orderForReuse(
   const like = new LikeRequests(front, asked, recent);
   const wantedBy = rest.map(({ label }) => recent.askedBy(label));
   const shared = wantedBy.map((mask) => like.weightOf(mask));
-  if (shared.every((weight) => weight === 0)) return rest.map(({ label }) => label);
+  if (shared.every((weight) => weight === 0)) return labelsOf(rest);
   const rankOf = new Map(asked.map((label, rank) => [label, rank]));
   const rank = rest.map(({ label }) => rankWeight * (1 - (rankOf.get(label) ?? 0) / asked.length));
   const size = rest.map(({ tokens }) => tokens ** TOKENS_POWER);
@@ -429,18 +379,14 @@ export function orderBehind(
     const served = servedAfter(index.root(anchor), sequence);
     const next = left.findIndex(({ label }) => served.has(label));
     if (next < 0) break;
-    append(
-      sequence,
-      left.splice(next, 1).map(({ label }) => label),
-    );
+    sequence.push(...labelsOf(left.splice(next, 1)));
   }
-  const asked = retrieved.map(({ label }) => label);
   const isWorthMoving = () => {
     const held = new Set(sequence.slice(0, index.heldBlocks(anchor, sequence)));
     return retrieved.reduce((sum, { label, tokens }) => sum + (held.has(label) ? tokens : 0), 0) >= leastHit;
   };
   const isMoved = leastHit === 0 || isWorthMoving();
-  const rest = isMoved ? orderForReuse(sequence, left, asked, recent) : left.map(({ label }) => label);
+  const rest = isMoved ? orderForReuse(sequence, left, labelsOf(retrieved), recent) : labelsOf(left);
   return [...sequence.slice(front.length), ...rest];
 }
 
@@ -468,11 +414,7 @@ export function plannedOrder(
         .sort((a, b) => a.rank - b.rank)
         .map(({ label }) => label);
       if (front.length === 0) return prefixExact.order(request, known);
-      return {
-        labels: [...front, ...orderBehind(front, request, known)],
-        carried: NOTHING_CARRIED,
-        searchPath: [],
-      };
+      return withoutCarried([...front, ...orderBehind(front, request, known)]);
     },
     orderBehind,
   };

@@ -78,13 +78,8 @@ export const MAX_TICKETS = 64;
 /** Maximum length of a search path: a search stops one level above it. */
 export const MAX_HEIGHT = 64;
 
-interface Found {
-  /** The root for no match; null in an empty tree. */
-  readonly place: ClusterPlace | null;
-  readonly searchPath: readonly number[];
-  readonly distance: number;
-  readonly examined: number;
-}
+/** `place`: the root for no match; null in an empty tree. */
+type Found = Omit<ClusterMatch, "blocks"> & { readonly place: ClusterPlace | null };
 
 /**
  * ContextPilot's published context index (docs/internals/algorithms.md, "ContextPilot's algorithms"), for one scope: contexts clustered by
@@ -243,8 +238,8 @@ export class ClusterTree {
     while (place !== null && place.children.size > 0 && searchPath.length < MAX_HEIGHT - 1) {
       const nearest = place.children.nearest(positions);
       examined += nearest.examined;
-      if (nearest.place === null || nearest.indistinct) break;
-      place = nearest.place;
+      if (nearest.best === null || nearest.isIndistinct(place.children.size)) break;
+      place = nearest.best;
       distance = nearest.distance;
       searchPath.push(place.row.position);
     }
@@ -374,18 +369,8 @@ export interface ClusterPlace {
 
 /** Maximum distances computed per node; a node with no more overlapping children is searched exactly. */
 export const MAX_CANDIDATES = 64;
-/** Nodes with more children keep an inverted index; others are scanned. */
+/** Nodes with more children invert them; others are scanned. */
 const FEW_CHILDREN = 8;
-
-/** Result of searching a node's children. */
-export interface NearestChild {
-  /** Null if no child shares a block with the context. */
-  readonly place: ClusterPlace | null;
-  readonly distance: number;
-  /** There are several children, all share a block at the same distance, and all are leaves or none is. */
-  readonly indistinct: boolean;
-  readonly examined: number;
-}
 
 /**
  * The children of one node. With many children they are inverted, block → children, so that a search visits only children that share a
@@ -407,7 +392,7 @@ export class ClusterChildren {
   }
 
   add(child: ClusterPlace): void {
-    insertByPosition(this.#all, child);
+    insert(this.#all, child);
     if (this.#byBlock !== null) invert(this.#byBlock, child);
     else if (this.size > FEW_CHILDREN) {
       this.#byBlock = new Map();
@@ -416,13 +401,11 @@ export class ClusterChildren {
   }
 
   remove(child: ClusterPlace): void {
-    removeByPosition(this.#all, child);
-    // Hysteresis: a node near the limit must not rebuild its inverted index again and again.
-    if (this.size <= FEW_CHILDREN / 2) this.#byBlock = null;
-    for (const label of this.#byBlock === null ? [] : child.row.blocks) {
+    remove(this.#all, child);
+    for (const label of child.row.blocks) {
       const having = this.#byBlock?.get(label);
       if (having === undefined) continue;
-      removeByPosition(having, child);
+      remove(having, child);
       if (having.length === 0) this.#byBlock?.delete(label);
     }
   }
@@ -432,35 +415,16 @@ export class ClusterChildren {
    * Exact for up to {@link MAX_CANDIDATES} overlapping children; beyond that only the children with the rarest blocks are compared, newest
    * first.
    */
-  nearest(context: Positions): NearestChild {
+  nearest(context: Positions): Survey {
     const survey = new Survey(context);
     if (this.#byBlock === null) for (const child of this.#all) survey.examine(child);
     else this.#examineSharing(this.#byBlock, survey, context);
-    const seenAll = survey.examined === Math.min(this.size, MAX_CANDIDATES);
-    return {
-      place: survey.best,
-      distance: survey.distance,
-      indistinct: this.size > 1 && seenAll && survey.alike,
-      examined: survey.examined,
-    };
+    return survey;
   }
 
-  /** Throws if the children are not in order or do not match the inverted index; for tests. */
+  /** Throws if two children have one position. */
   check(): void {
-    for (const [at, child] of this.#all.entries()) {
-      const before = this.#all[at - 1];
-      if (before !== undefined && before.row.position >= child.row.position) throw new Error("a position given twice");
-    }
-    if (this.#byBlock === null) return;
-    const expected = new Map<Label, ClusterPlace[]>();
-    for (const child of this.#all) invert(expected, child);
-    for (const [label, having] of this.#byBlock) {
-      const same = expected.get(label);
-      if (having.length !== same?.length || having.some((child, at) => child !== same[at])) {
-        throw new Error(`block ${label}: inverted wrongly`);
-      }
-    }
-    if (expected.size !== this.#byBlock.size) throw new Error("a block is not inverted");
+    if (new Set(this.#all.map(({ row }) => row.position)).size < this.size) throw new Error("a position given twice");
   }
 
   /**
@@ -490,6 +454,7 @@ export class ClusterChildren {
 
 /** Compares children in any order. */
 class Survey {
+  /** Null if no child shares a block with the context. */
   best: ClusterPlace | null = null;
   distance = Number.POSITIVE_INFINITY;
   /** Whether all examined children are indistinguishable so far. */
@@ -497,6 +462,11 @@ class Survey {
   examined = 0;
 
   constructor(private readonly context: Positions) {}
+
+  /** Whether several children share a block at the same distance, and all are leaves or none is. @param children of the node */
+  isIndistinct(children: number): boolean {
+    return children > 1 && this.examined === Math.min(children, MAX_CANDIDATES) && this.alike;
+  }
 
   examine(child: ClusterPlace): void {
     this.examined++;
@@ -523,31 +493,18 @@ function isPreferred(a: ClusterPlace, b: ClusterPlace): boolean {
 }
 
 function invert(byBlock: Map<Label, ClusterPlace[]>, child: ClusterPlace): void {
-  for (const label of child.row.blocks)
-    insertByPosition(
-      keptIn(byBlock, label, () => []),
-      child,
-    );
-}
-
-function insertByPosition(sorted: ClusterPlace[], place: ClusterPlace): void {
-  const at = rankOf(sorted, place.row.position);
-  if (at === sorted.length) sorted.push(place);
-  else sorted.splice(at, 0, place);
-}
-
-function removeByPosition(sorted: ClusterPlace[], place: ClusterPlace): void {
-  sorted.splice(rankOf(sorted, place.row.position), 1);
-}
-
-/** Number of places before this position. */
-function rankOf(sorted: readonly ClusterPlace[], position: number): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((sorted[middle] as ClusterPlace).row.position < position) low = middle + 1;
-    else high = middle;
+  for (const label of child.row.blocks) {
+    const having = keptIn(byBlock, label, () => []);
+    insert(having, child);
   }
-  return low;
+}
+
+/** Children mostly come in the order of their positions. */
+function insert(sorted: ClusterPlace[], place: ClusterPlace): void {
+  const { position } = place.row;
+  sorted.splice(sorted.findLastIndex(({ row }) => row.position < position) + 1, 0, place);
+}
+
+function remove(sorted: ClusterPlace[], place: ClusterPlace): void {
+  sorted.splice(sorted.indexOf(place), 1);
 }

@@ -155,24 +155,6 @@ export function averageLinkage(contexts: readonly (readonly Label[])[]): Merge[]
 /** Rounded products within this relative distance are compared exactly. */
 const ROUNDING = 1 + 2 ** -50;
 
-/** The nearest of a series of clusters; the first of equally near ones. */
-class Nearest {
-  place = -1;
-  #sum = 0;
-  #weight = 1;
-  /** Upper bound of the minimum mean distance. */
-  limit = Number.POSITIVE_INFINITY;
-
-  /** `mean` is `sum / weight` up to rounding, and not above the limit. */
-  take(place: number, sum: number, weight: number, mean: number): void {
-    if (this.place >= 0 && !isSmaller(sum, weight, this.#sum, this.#weight)) return;
-    this.place = place;
-    this.#sum = sum;
-    this.#weight = weight;
-    this.limit = mean * ROUNDING;
-  }
-}
-
 class NearestNeighbourChain {
   /** The remaining clusters, ascending, each by its name. A cluster's place in this array is its index in `sums`. */
   #names: Int32Array;
@@ -219,16 +201,22 @@ class NearestNeighbourChain {
     return merges;
   }
 
+  /** The first of equally near ones. */
   #findNearest(of: number): number {
     const [sums, weights, shares] = [this.sums, this.#weights, this.#shares];
-    const nearest = new Nearest();
+    let [nearest, least, weight] = [-1, 0, 1];
+    // Upper bound of the minimum mean distance.
+    let limit = Number.POSITIVE_INFINITY;
     for (let other = 0; other < shares.length; other++) {
       if (other === of) continue;
       const sum = sums[pairAt(of, other)] as number;
       const mean = sum * (shares[other] as number);
-      if (mean <= nearest.limit) nearest.take(other, sum, weights[other] as number, mean);
+      if (!(mean <= limit)) continue;
+      if (nearest >= 0 && !isSmaller(sum, weights[other] as number, least, weight)) continue;
+      [nearest, least, weight] = [other, sum, weights[other] as number];
+      limit = mean * ROUNDING;
     }
-    return nearest.place;
+    return nearest;
   }
 
   #merge(a: number, b: number): Merge {
@@ -343,23 +331,27 @@ export function clusteredBatch({ sets, labels }: NumberedBatch): BatchOrder {
   }));
   const orders: (readonly Label[])[] = sets.map(() => []);
   const searchPaths: (readonly number[])[] = sets.map(() => []);
-  const pathOf = new Map<NodeId | null, readonly number[]>();
-  // Parents come before their children.
-  for (const node of clusterContexts(contexts, 0, 0).nodes) {
-    pathOf.set(node.id, pathBehind(pathOf, node));
+  for (const { node, searchPath } of withPaths(clusterContexts(contexts, 0, 0).nodes)) {
     for (const ticket of node.tickets) {
       const order = node.blocks.map((block) => labels[block] as Label);
       for (const request of alike[ticket] ?? []) {
         orders[request] = order;
-        searchPaths[request] = pathOf.get(node.id) ?? [];
+        searchPaths[request] = searchPath;
       }
     }
   }
   return { orders, shared: orders.map(({ length }) => length), searchPaths, sequence: schedule(searchPaths) };
 }
 
-function pathBehind(pathOf: ReadonlyMap<NodeId | null, readonly number[]>, node: ClusterNode): readonly number[] {
-  return node.parent === null ? [] : [...(pathOf.get(node.parent) ?? []), node.position];
+/** Each node with its search path. Parents come before their children, as {@link clusterContexts} gives them. */
+export function withPaths(nodes: readonly ClusterNode[]) {
+  const pathOf = new Map<NodeId, readonly number[]>();
+  return nodes.map((node) => {
+    const { id, parent, position } = node;
+    const searchPath = parent === null ? [] : [...(pathOf.get(parent) ?? []), position];
+    pathOf.set(id, searchPath);
+    return { node, searchPath };
+  });
 }
 
 /**

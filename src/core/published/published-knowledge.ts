@@ -7,12 +7,12 @@
 
 import {
   alignTo,
-  NOTHING_CARRIED,
+  labelsOf,
   type Ordering,
   type OrderingPolicy,
   type OrderingRequest,
-  type RetrievedBlock,
   type ScopeKnowledge,
+  withoutCarried,
 } from "../ordering/ordering.js";
 import { walkGreedily } from "../ordering/prefix-search.js";
 import { largest, NO_ROWS_CHANGED, type RowChanges } from "../text/collections.js";
@@ -99,8 +99,7 @@ export class PublishedKnowledge {
 
   /** Throws if stored rows are not a tree. */
   check(): void {
-    const { clusters } = this.#grown();
-    clusters?.check();
+    this.#grown().clusters?.check();
   }
 
   /** Estimated bytes of memory. */
@@ -142,14 +141,13 @@ export class PublishedKnowledge {
 export const contextPilot: OrderingPolicy<WithPublished> = {
   name: "context-pilot",
   order({ retrieved }, { published: { clusters } }) {
-    const context = retrieved.map(({ label }) => label);
+    const context = labelsOf(retrieved);
     const { blocks, searchPath } = clusters.search(context);
-    return { labels: alignTo(blocks, context), carried: NOTHING_CARRIED, searchPath };
+    return withoutCarried(alignTo(blocks, context), searchPath);
   },
   learn({ retrieved }, _ordering, { published: { clusters } }, turn) {
-    const context = retrieved.map(({ label }) => label);
     // Turn ids ascend in compose order: a logical clock.
-    clusters.insert(context, turn, turn);
+    clusters.insert(labelsOf(retrieved), turn, turn);
   },
 };
 
@@ -160,33 +158,25 @@ export const contextPilot: OrderingPolicy<WithPublished> = {
 export const knowledgeTree: OrderingPolicy = {
   name: "knowledge-tree",
   order({ anchor, retrieved }, { index }) {
-    const context = retrieved.map(({ label }) => label);
+    const context = labelsOf(retrieved);
     const { labels, searchPath } = walkGreedily(index.root(anchor), new Set(context));
-    return { labels: alignTo(labels, context), carried: NOTHING_CARRIED, searchPath };
+    return withoutCarried(alignTo(labels, context), searchPath);
   },
 };
 
 /** CRAFT's permutation by its CA-Table: blocks by access count over the last requests, descending; ties in relevance order. */
 export const accessFrequency: OrderingPolicy<WithPublished> = {
   name: "access-frequency",
-  order({ retrieved }, { published: { accesses } }) {
-    return { labels: accesses.byFrequency(labelsOf(retrieved)), carried: NOTHING_CARRIED, searchPath: [] };
-  },
+  order: ({ retrieved }, { published: { accesses } }) => withoutCarried(accesses.byFrequency(labelsOf(retrieved))),
   learn: takeIn,
 };
 
 /** Not CRAFT's order: along its CP-Tree, the prefixes of frequently accessed blocks, then the rest by access count. CRAFT only looks up there. */
 export const cpTree: OrderingPolicy<WithPublished> = {
   name: "cp-tree",
-  order({ retrieved }, { published: { accesses } }) {
-    return { labels: accesses.alongPrefixes(labelsOf(retrieved)), carried: NOTHING_CARRIED, searchPath: [] };
-  },
+  order: ({ retrieved }, { published: { accesses } }) => withoutCarried(accesses.alongPrefixes(labelsOf(retrieved))),
   learn: takeIn,
 };
-
-function labelsOf(retrieved: readonly RetrievedBlock[]): Label[] {
-  return retrieved.map(({ label }) => label);
-}
 
 function takeIn(_: OrderingRequest, { labels }: Ordering, { published }: WithPublished, turn: TurnId): void {
   published.accesses.take(labels, turn);

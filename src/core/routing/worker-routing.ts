@@ -104,9 +104,14 @@ function remember(worker: Worker, { key, blocks }: Pick<BatchRequest, "key" | "b
     worker.processed.delete(name);
     worker.processed.set(name, { key, label });
   }
-  for (const oldest of worker.processed.keys()) {
-    if (worker.processed.size <= most) break;
-    worker.processed.delete(oldest);
+  evictBeyond(worker.processed, most);
+}
+
+/** Removes the first entries of a set or map beyond a number of them. */
+function evictBeyond<K>(entries: Map<K, unknown> | Set<K>, most: number): void {
+  for (const first of entries.keys()) {
+    if (entries.size <= most) return;
+    entries.delete(first);
   }
 }
 
@@ -234,12 +239,7 @@ export class WorkerBlocks {
 
   constructor(rows: readonly WorkerRow[]) {
     for (const { id, name, labels } of rows) this.#workers.set(name, { id, labels: new Set(labels) });
-    this.#nextId =
-      1 +
-      largest(
-        rows.map(({ id }) => id),
-        0,
-      );
+    this.#nextId = rows.reduce((most, { id }) => Math.max(most, id), 0) + 1;
   }
 
   get size(): number {
@@ -266,10 +266,7 @@ export class WorkerBlocks {
       processed.delete(label);
       processed.add(label);
     }
-    for (const oldest of processed) {
-      if (processed.size <= MAX_WORKER_BLOCKS) break;
-      processed.delete(oldest);
-    }
+    evictBeyond(processed, MAX_WORKER_BLOCKS);
     // A new id per use preserves LRU order across a reload.
     if (known !== undefined) this.#remove(name, known.id);
     this.#changes.written(this.#nextId);

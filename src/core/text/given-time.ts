@@ -48,8 +48,6 @@ export function endOfDay(text: string): number | null {
 
 /** Whether the calendar has this day: parsers let the 30th of February pass. */
 function isDay(day: string): boolean {
-  const [year = 0, month = 0, date = 0] = day.split("-").map(Number);
-  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
-  const days = month === 2 ? (isLeap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31;
-  return year >= 1 && month >= 1 && month <= 12 && date >= 1 && date <= days;
+  const instant = Date.parse(`${day}T00:00:00Z`);
+  return instant >= FIRST_INSTANT && new Date(instant).toISOString().startsWith(day);
 }

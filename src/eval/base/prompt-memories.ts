@@ -60,69 +60,43 @@ export interface StandingMemories {
 
 /** Follows, prompt by prompt, which memories stand in one user's prompts. Memories are numbered: their ids are those numbers. */
 export class PromptMemories {
-  readonly #given: GivenMemories;
+  /** By label. A block may be that of several memories, with a text that one of them has. */
+  readonly #byLabel = new Map<number, Set<number>>();
+  readonly #byText = new Map<string, ReadonlySet<number>>();
   #standing: readonly number[] = [];
 
-  constructor(list: Pick<MemoryList, "memories">) {
-    this.#given = new GivenMemories(list);
-  }
+  /** @param isCut whether histories are cut, so that a memory leaves with its message */
+  constructor(
+    private readonly list: Pick<MemoryList, "memories">,
+    private readonly isCut = false,
+  ) {}
 
-  /** The memories of the prompt that was composed last. */
+  /** The memories of the prompt that was composed last. Every prompt has to be taken: its answer says of which memories its blocks are. */
   take(
     memories: readonly PlacedMemory[],
     plan: Pick<Plan, "freshStart" | "layout" | "retention">,
     messages: readonly ChatMessage[],
   ): StandingMemories {
-    this.#given.take(memories);
-    const carried = memories.filter(isCarried).map(({ memoryId }) => Number(memoryId));
-    // What a fresh start leaves is read from the prompt.
-    const order = plan.freshStart ? this.#given.in(messages) : [...this.#standing, ...inThisTurn(memories)];
-    if (plan.layout === "conversation" && plan.retention !== "ephemeral") this.#standing = order;
-    return { order, carried };
-  }
-}
-
-const isCarried = ({ placement }: PlacedMemory) => placement === "carried_over";
-
-function inThisTurn(memories: readonly PlacedMemory[]): readonly number[] {
-  const placed = memories.filter(({ placement }) => placement !== "earlier_turn");
-  return [...new Set(placed.map(({ memoryId }) => Number(memoryId)))];
-}
-
-/** The same of prompts whose history is cut, where a memory leaves with its message: read from the prompts themselves. */
-export class WindowMemories {
-  readonly #given: GivenMemories;
-
-  constructor(list: Pick<MemoryList, "memories">) {
-    this.#given = new GivenMemories(list);
-  }
-
-  /** The memories of a prompt. Every prompt has to be taken: which memories an earlier block is of, its own prompt's answer said. */
-  take(memories: readonly PlacedMemory[], messages: readonly ChatMessage[]): StandingMemories {
-    this.#given.take(memories);
-    const carried = memories.filter(isCarried).map(({ memoryId }) => Number(memoryId));
-    return { order: this.#given.in(messages), carried };
-  }
-}
-
-/** Memories by the texts under which they stand in prompts. */
-class GivenMemories {
-  /** A block may be that of several memories, with a text that one of them has. */
-  readonly #byLabel = new Map<number, Set<number>>();
-  readonly #byText = new Map<string, ReadonlySet<number>>();
-
-  constructor(private readonly list: Pick<MemoryList, "memories">) {}
-
-  take(memories: readonly PlacedMemory[]): void {
     for (const { label, memoryId } of memories) {
       const of = keptIn(this.#byLabel, label, () => new Set()).add(Number(memoryId));
       this.#byText.set(canonicalText(this.list.memories[Number(memoryId)]?.text ?? ""), of);
     }
+    const carried = memories.filter(({ placement }) => placement === "carried_over");
+    // What a cut or a fresh start leaves is read from the prompt.
+    const order =
+      this.isCut || plan.freshStart ? this.#readFrom(messages) : [...this.#standing, ...inThisTurn(memories)];
+    if (plan.layout === "conversation" && plan.retention !== "ephemeral") this.#standing = order;
+    return { order, carried: carried.map(({ memoryId }) => Number(memoryId)) };
   }
 
-  in(messages: readonly ChatMessage[]): readonly number[] {
+  #readFrom(messages: readonly ChatMessage[]): readonly number[] {
     return [...new Set(messages.flatMap(blocksIn).flatMap(({ text }) => [...(this.#byText.get(text) ?? [])]))];
   }
+}
+
+function inThisTurn(memories: readonly PlacedMemory[]): readonly number[] {
+  const placed = memories.filter(({ placement }) => placement !== "earlier_turn");
+  return [...new Set(placed.map(({ memoryId }) => Number(memoryId)))];
 }
 
 /**

@@ -36,11 +36,11 @@ export interface UpstreamEngineOptions {
   readonly scores: readonly AnswerScore[];
 }
 
-type Counts = Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "answerTokens">;
-
-const NO_COUNTS: Counts = { promptTokens: null, cachedTokens: null, answerTokens: null };
 /** A prompt for which nothing was generated. */
-const UNASKED: EngineAnswer = { ...NO_COUNTS, ttftMs: null, totalMs: null, answer: null };
+const UNASKED: EngineAnswer = {
+  ...{ promptTokens: null, cachedTokens: null, answerTokens: null },
+  ...{ ttftMs: null, totalMs: null, answer: null },
+};
 
 /** Engines that honour `cache_salt`: the same prompt under another salt is another prompt to the cache. */
 export const SALTED_FAMILIES: ReadonlySet<EngineName> = new Set(["vllm"]);
@@ -172,42 +172,41 @@ async function completion(
   const type = response.headers.find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
   if (response.status >= 400 || !type.includes("text/event-stream")) {
     const json = refusedOr(response.status, parsedJson(await wholeOf(response.body, upstream.name)));
-    const answer = readWholeAnswer(json);
+    const answer = completionText(json);
     if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
     // Not streamed: the time to the first token is unknown.
     return {
-      ...withUsage(NO_COUNTS, ENGINES[family].readUsage(json)),
+      ...countsIn(ENGINES[family].readUsage(json)),
       ttftMs: null,
       totalMs: performance.now() - startedAt,
       answer: answer.trim(),
     };
   }
-  let ttftMs: number | null = null;
+  const reader = APIS.chat.answerReader();
   let answer = "";
-  let counts = NO_COUNTS;
   let isWhole = false;
   for await (const { data, isLast } of eventsOf(response.body)) {
     if (isLast) isWhole = true;
     if (data === undefined) continue;
     const says = readErrorMessage(data);
     if (says !== null) throw new EngineAnswerError(response.status, `the engine broke off its answer: ${says}`);
-    const delta = readDelta(data);
-    if (delta.begins) ttftMs ??= performance.now() - startedAt;
-    if (delta.ends) isWhole = true;
-    answer += delta.text;
-    counts = withUsage(counts, ENGINES[family].readUsage(data));
+    reader.take(data, performance.now());
+    const { delta, finish_reason: finish } = record(listIn(record(data)["choices"])[0]);
+    isWhole ||= typeof finish === "string";
+    answer += text(record(delta)["content"]);
   }
   if (!isWhole) throw new EngineAnswerError(response.status, "the engine's stream ended before its answer did");
-  return { ...counts, ttftMs, totalMs: performance.now() - startedAt, answer: answer.trim() };
+  const { firstTokenAt, reported } = reader;
+  return {
+    ...countsIn(ENGINES[family].readUsage(reported)),
+    ttftMs: firstTokenAt === null ? null : firstTokenAt - startedAt,
+    totalMs: performance.now() - startedAt,
+    answer: answer.trim(),
+  };
 }
 
-/** Later counts replace earlier ones; null keeps them. */
-function withUsage(earlier: Counts, usage: EngineUsage): Counts {
-  return {
-    promptTokens: usage.promptTokens ?? earlier.promptTokens,
-    cachedTokens: usage.cachedTokens ?? earlier.cachedTokens,
-    answerTokens: usage.completionTokens ?? earlier.answerTokens,
-  };
+function countsIn({ promptTokens, cachedTokens, completionTokens }: EngineUsage) {
+  return { promptTokens, cachedTokens, answerTokens: completionTokens };
 }
 
 /*
@@ -223,28 +222,25 @@ function readErrorMessage(answer: unknown): string | null {
   return typeof says === "string" ? says.slice(0, MAX_QUOTED) : null;
 }
 
-/** The text of an answer that was not streamed; null for anything else. */
-function readWholeAnswer(answer: unknown): string | null {
+/**
+ * The text of a chat completion that was not streamed; empty where the model said nothing (a refusal, a tool call), null for anything else.
+ * Mistral's models that reason give parts, of which some are no text.
+ */
+export function completionText(answer: unknown): string | null {
   const message = record(listIn(record(answer)["choices"])[0])["message"];
-  return isRecord(message) ? text(message["content"]) : null;
-}
-
-/** One piece of a streamed answer. `begins`: whether a token came with it, of the text or of what the model thinks before it. */
-function readDelta(event: unknown): { readonly text: string; readonly begins: boolean; readonly ends: boolean } {
-  const choice = record(listIn(record(event)["choices"])[0]);
-  const delta = record(choice["delta"]);
-  const [said, ...thought] = [delta["content"], delta["reasoning_content"], delta["reasoning"]].map(text);
-  const begins = said !== "" || thought.some((one) => one !== "");
-  return { text: said ?? "", begins, ends: typeof choice["finish_reason"] === "string" };
+  if (!isRecord(message)) return null;
+  const content = message["content"];
+  if (!Array.isArray(content)) return text(content);
+  return content.map((part) => (record(part)["type"] === "text" ? text(record(part)["text"]) : "")).join("");
 }
 
 /** Sends a JSON body to a path of the engine (`UpstreamCall.path`), without one as GET; rejects where it is refused. */
 export type SendJson = (path: string, body: unknown) => Promise<unknown>;
 
 /** vLLM's answer to `/tokenize`. */
-export const tokenized = z.looseObject({ tokens: z.array(z.int()).min(1) });
+const tokenized = z.looseObject({ tokens: z.array(z.int()).min(1) });
 /** vLLM's completion with `prompt_logprobs`: for each token of the prompt, what was likely there. */
-export const scored = z.looseObject({
+const scored = z.looseObject({
   choices: z.tuple([
     z.looseObject({
       prompt_logprobs: z.array(z.record(z.string(), z.looseObject({ logprob: z.number() })).nullable()),
@@ -254,31 +250,45 @@ export const scored = z.looseObject({
 const version = z.looseObject({ version: z.string() });
 const models = z.looseObject({ data: z.array(z.looseObject({ id: z.string(), root: z.string().nullish() })) });
 
+/** The right answer's likelihood after a prompt. */
+export interface LikelihoodAfter {
+  readonly promptTokens: number;
+  readonly likelihood: AnswerLikelihood;
+  /** Log-probabilities of what may come first, the likeliest first. */
+  readonly first: readonly number[];
+}
+
 /**
  * The right answer's likelihood after a prompt, as vLLM gives it: the chat as tokens, the answer's after them, and log-probabilities of a
- * prompt's tokens. vLLM computes such a prompt whole, cached or not.
+ * prompt's tokens, `top` for each. vLLM computes such a prompt whole, cached or not.
  */
-async function answerLikelihood(
+export async function answerLikelihood(
   send: SendJson,
-  { model, messages, answer, salt }: { model: string; messages: readonly ChatMessage[]; answer: string; salt: string },
-): Promise<{ readonly promptTokens: number; readonly likelihood: AnswerLikelihood }> {
+  given: {
+    readonly model: string;
+    readonly messages: readonly ChatMessage[];
+    readonly answer: string;
+    readonly salt?: string;
+    readonly top?: number;
+  },
+): Promise<LikelihoodAfter> {
+  const { model, messages, answer, salt, top = 0 } = given;
   const chat = tokenized.parse(await send("/tokenize", { model, messages })).tokens;
   const own = tokenized.parse(await send("/tokenize", { model, prompt: answer, add_special_tokens: false })).tokens;
-  const body = {
-    model,
-    prompt: [...chat, ...own],
-    max_tokens: 1,
-    temperature: 0,
-    prompt_logprobs: 0,
-    cache_salt: salt,
-  };
+  const prompt = [...chat, ...own];
+  const body = { model, prompt, max_tokens: 1, temperature: 0, prompt_logprobs: top, cache_salt: salt };
   const [{ prompt_logprobs: logprobs }] = scored.parse(await send("completions", body)).choices;
   const nats = own.reduce((sum, token, at) => {
     const one = logprobs[chat.length + at]?.[token];
     if (one === undefined) throw new Error("the engine gave no log-probability of a token of the answer");
     return sum - one.logprob;
   }, 0);
-  return { promptTokens: chat.length, likelihood: { nats, tokens: own.length } };
+  const first = Object.values(logprobs[chat.length] ?? {}).map(({ logprob }) => logprob);
+  return {
+    promptTokens: chat.length,
+    likelihood: { nats, tokens: own.length },
+    first: first.toSorted((a, b) => b - a),
+  };
 }
 
 /** What vLLM says of itself: its version, and the name of the weights' folder or repository. */

@@ -15,7 +15,6 @@ import {
   compose,
   DEFAULT_ENGINE_MODEL,
   DEFAULT_RETENTION,
-  type DedupeName,
   EMPTY_SCOPE,
   ENGINE_MODELS,
   type EngineModel,
@@ -132,8 +131,6 @@ export interface ReplayOptions {
   readonly answer?: string | undefined;
   /** What the composer assumes that the cache evicts. Default: nothing. */
   readonly residency?: ResidencyModel | undefined;
-  /** Which texts are given once. Default: the default one. */
-  readonly dedupe?: DedupeName | undefined;
   /** Default: the default ones. */
   readonly annotations?: Annotations | undefined;
   /** First so many questions only. */
@@ -187,7 +184,7 @@ export function* composeTrace(
   const served = new SimulatedCache("radix");
   const list = new MemoryList(memoriesOf(trace), countTokens);
   const standing = new PromptMemories(list);
-  const { budgetEach = null, engine: given = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
+  const { budgetEach = null, engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
   for (const [at, recorded] of trace.questions.slice(0, options.limit).entries()) {
     const { question, retrieved, evidence } = recorded;
     const now = at * PAUSE_MS;
@@ -206,9 +203,8 @@ export function* composeTrace(
       cache: endlessLookup(options.residency),
       now,
       retention: options.retention ?? DEFAULT_RETENTION,
-      engine: typeof given === "function" ? given() : given,
+      engine: typeof engine === "function" ? engine() : engine,
       countTokens,
-      dedupe: options.dedupe,
       isOurs: () => false,
     });
     const answered: ChatMessage = { role: "assistant", content: options.answer ?? saidTo(recorded) };

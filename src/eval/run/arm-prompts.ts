@@ -14,13 +14,7 @@ import { storeAtDepth } from "../../service/compose/prompt-composer.js";
 import type { ChosenDepth, DraftAt } from "../../service/compose/prompt-planner.js";
 import type { Memprefix } from "../../service/library/memprefix.js";
 import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../base/hand-built.js";
-import {
-  countReferences,
-  type MemoryList,
-  PromptMemories,
-  type StandingMemories,
-  WindowMemories,
-} from "../base/prompt-memories.js";
+import { countReferences, type MemoryList, PromptMemories, type StandingMemories } from "../base/prompt-memories.js";
 import type { AnsweredQuestion, EvalArm, RecordedDepth } from "../base/run-record.js";
 import type { ChooseDepth, EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 
@@ -127,7 +121,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
   const { window } = arm;
   let now = 0;
   const memprefix = openMemprefix(() => now);
-  const standing = standingMemories(list, window);
+  const standing = new PromptMemories(list, window !== null);
   const system = mark === null ? INSTRUCTION : `${mark}\n${INSTRUCTION}`;
   return {
     build: async ({ turn, question, history, retrieved, evidence, knownDepth }, signal = NEVER) => {
@@ -159,8 +153,8 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
                 : repeatedDepth(knownDepth, draftAt),
             );
       const composeMs = performance.now() - startedAt - probeMs;
-      const { order, carried } = standing(answer);
       const { messages } = answer;
+      const { order, carried } = standing.take(answer.blocks, answer.plan, messages);
       const { expectedCachedTokens: cachedTokens, totalTokens, freshStart, epoch, depth = null } = answer.plan;
       return {
         messages,
@@ -213,18 +207,6 @@ async function repeatedDepth({ outcome, probes }: RecordedDepth, draftAt: DraftA
     after = (await draftAt({ blocks, after, choice: { outcome: "unsure", probes: [] } })).ordering;
   const blocks = (outcome === "sure" ? probes.at(-1)?.blocks : undefined) ?? whole.blocks;
   return { blocks, after, choice: { outcome, probes }, warnings: [] };
-}
-
-function standingMemories(
-  list: MemoryList,
-  window: EvalArm["window"],
-): (answer: Pick<ComposeAnswer, "blocks" | "plan" | "messages">) => StandingMemories {
-  if (window === null) {
-    const memories = new PromptMemories(list);
-    return ({ blocks, plan, messages }) => memories.take(blocks, plan, messages);
-  }
-  const memories = new WindowMemories(list);
-  return ({ blocks, messages }) => memories.take(blocks, messages);
 }
 
 async function report(

@@ -1,13 +1,6 @@
 import type { HistoryName } from "../../core/conversation/epoch.js";
 import type { ChatMessage, PolicyName, RetentionName } from "../../core/index.js";
-import {
-  type ARM_POLICIES,
-  type ArmAnnotations,
-  type ArmDepth,
-  type ClientWindow,
-  type EvalArm,
-  HAND_BUILT,
-} from "../base/run-record.js";
+import { type ARM_POLICIES, type ArmAnnotations, type ArmDepth, type EvalArm, HAND_BUILT } from "../base/run-record.js";
 
 export type ArmPolicy = (typeof ARM_POLICIES)[number];
 export type ArmLayout = EvalArm["layout"];
@@ -45,59 +38,54 @@ export function hasRatio(history: HistoryName): boolean {
 
 /** Every combination that makes a different prompt, once. */
 export function armsOf(choices: ArmChoices): EvalArm[] {
-  const { layouts, ks, policies } = choices;
-  const arms = layouts.flatMap((layout) =>
-    ks.flatMap((k) =>
-      (layout === "conversation" ? choices.windows : [null]).flatMap((messages) =>
-        policies.flatMap((policy) =>
-          waysOf(layout, policy, choices).flatMap((way) =>
-            sentWith(messages, policy, choices).flatMap((window) =>
-              annotationsOf(policy, way, choices).flatMap((annotations) => {
-                const arm = { layout, k, policy, ...way, window, annotations };
-                return (isComposed(policy) ? choices.depths : [null]).map((depth) => ({
-                  id: idOf({ ...arm, depth }),
-                  ...arm,
-                  depth,
-                }));
-              }),
-            ),
-          ),
-        ),
-      ),
-    ),
-  );
+  const combinations = productOf<Combination>({
+    layout: choices.layouts,
+    k: choices.ks,
+    messages: choices.windows,
+    policy: choices.policies,
+    budgetRatio: choices.budgetRatios,
+    retention: choices.retentions,
+    history: choices.histories,
+    annotations: choices.annotations,
+    depth: choices.depths,
+  });
+  const arms = combinations.map((combination) => armOf(combination, choices.historyRatio));
   return [...new Map(arms.map((arm) => [arm.id, arm])).values()];
 }
 
-type Way = Pick<EvalArm, "retention" | "budgetRatio">;
-
-/** Retentions and budgets of one policy; single prompts have one turn. */
-function waysOf(layout: ArmLayout, policy: ArmPolicy, { retentions, budgetRatios }: ArmChoices): readonly Way[] {
-  if (!isComposed(policy)) return [{ retention: null, budgetRatio: null }];
-  const kept = layout === "single" ? [null] : retentions;
-  const budgets = policy === "carry-over" ? budgetRatios : [null];
-  return budgets.flatMap((budgetRatio) => kept.map((retention) => ({ retention, budgetRatio })));
+/** One of each choice, whether it applies or not. */
+interface Combination extends Pick<EvalArm, "layout" | "k" | "policy" | "annotations" | "depth"> {
+  readonly messages: number | null;
+  readonly budgetRatio: number;
+  readonly retention: RetentionName;
+  readonly history: HistoryName;
 }
 
-function sentWith(
-  messages: number | null,
-  policy: ArmPolicy,
-  { histories, historyRatio }: ArmChoices,
-): readonly (ClientWindow | null)[] {
-  if (messages === null) return [null];
-  if (!isComposed(policy)) return [{ messages, history: null, ratio: null }];
-  return histories.map((history) => ({ messages, history, ratio: hasRatio(history) ? historyRatio : null }));
+/** Every way to take one value of each list; the last name varies fastest. */
+function productOf<T extends object>(lists: { readonly [K in keyof T]: readonly T[K][] }): T[] {
+  return Object.entries<readonly unknown[]>(lists).reduce<object[]>(
+    (all, [name, values]) => all.flatMap((one) => values.map((value) => ({ ...one, [name]: value }))),
+    [{}],
+  ) as T[];
 }
 
-/** Where nothing stands in earlier turns, the search's own order needs no line: its default has none. */
-function annotationsOf(
-  policy: ArmPolicy,
-  { retention }: Way,
-  { annotations }: ArmChoices,
-): readonly (ArmAnnotations | null)[] {
-  if (!isComposed(policy)) return [null];
+/** The arm of a combination, without what does not apply. */
+function armOf({ messages, history, ...given }: Combination, historyRatio: number | null): EvalArm {
+  const { layout, k, policy } = given;
+  const isOwn = isComposed(policy);
+  const isSingle = layout === "single";
+  const retention = isOwn && !isSingle ? given.retention : null;
+  const own = { messages: messages ?? 0, history, ratio: hasRatio(history) ? historyRatio : null };
+  // Where nothing stands in earlier turns, the search's own order needs no line: its default has none.
   const isPlain = policy === "retrieval" && (retention === null || retention === "ephemeral");
-  return annotations.map((wanted) => (wanted === "none" && isPlain ? null : wanted));
+  const arm = {
+    ...{ layout, k, policy, retention },
+    budgetRatio: policy === "carry-over" ? given.budgetRatio : null,
+    window: isSingle || messages === null ? null : isOwn ? own : { messages, history: null, ratio: null },
+    annotations: !isOwn || (given.annotations === "none" && isPlain) ? null : given.annotations,
+    depth: isOwn ? given.depth : null,
+  };
+  return { id: idOf(arm), ...arm };
 }
 
 function idOf(arm: Omit<EvalArm, "id">): string {

@@ -4,7 +4,7 @@ import type { ChatMessage, PolicyName } from "../../core/index.js";
 import type { Memprefix } from "../../service/library/memprefix.js";
 import { chatTokenizer } from "../base/chat-tokens.js";
 import { MemoryList } from "../base/prompt-memories.js";
-import type { HAND_BUILT } from "../base/run-record.js";
+import { type ClientWindow, HAND_BUILT } from "../base/run-record.js";
 import { memoriesOf, type RecordedTrace, saidTo } from "../replay/recorded-trace.js";
 import { type ReplayedRequest, type ReplayTotals, type TextTokens, totalsOf } from "../replay/replay-trace.js";
 import { composedPrompts, handBuiltPrompts, type PromptBuilder } from "./arm-prompts.js";
@@ -62,49 +62,34 @@ export async function replayWindows(
 ): Promise<ReplayedWindow[]> {
   const list = new MemoryList(memoriesOf(trace), parts.tokens.countTokens);
   const arms: ReplayedWindow[] = [];
-  for (const arm of ["readme", "last-message"] as const)
-    arms.push(await replayArm(trace, replay, parts, { arm, prompts: handBuiltPrompts(list, arm, null) }));
+  const { window: messages, historyRatio, policy, budgetRatio } = replay;
+  for (const arm of HAND_BUILT) {
+    const window = { messages, history: null, ratio: null };
+    arms.push(await replayArm(trace, replay, parts, { arm, window, prompts: handBuiltPrompts(list, arm, null) }));
+  }
   for (const arm of replay.histories) {
+    const window = { messages, history: arm, ratio: hasRatio(arm) ? historyRatio : null };
     const prompts = composedPrompts(list, {
-      openMemprefix: parts.openMemprefix,
-      arm: {
-        ...{
-          layout: "conversation",
-          k: replay.k,
-          retention: null,
-          annotations: null,
-          depth: null,
-        },
-        window: windowOf(replay, arm),
-      },
-      budgetRatio: replay.budgetRatio,
-      policy: replay.policy,
-      family: "generic",
-      mark: null,
-      promptTokens: null,
-      chooseDepth: null,
+      ...{ openMemprefix: parts.openMemprefix, policy, budgetRatio, family: "generic" },
+      arm: { layout: "conversation", retention: null, annotations: null, depth: null, window },
+      ...{ mark: null, promptTokens: null, chooseDepth: null },
     });
-    arms.push(await replayArm(trace, replay, parts, { arm, prompts }));
+    arms.push(await replayArm(trace, replay, parts, { arm, window, prompts }));
   }
   return arms;
-}
-
-function windowOf({ window, historyRatio }: WindowReplay, history: HistoryName | null) {
-  return { messages: window, history, ratio: history !== null && hasRatio(history) ? historyRatio : null };
 }
 
 async function replayArm(
   { questions }: RecordedTrace,
   replay: WindowReplay,
   { tokens, newCache }: WindowParts,
-  { arm, prompts }: { readonly arm: WindowArm; readonly prompts: PromptBuilder },
+  { arm, window, prompts }: { readonly arm: WindowArm; readonly window: ClientWindow; readonly prompts: PromptBuilder },
 ): Promise<ReplayedWindow> {
   const cache = newCache();
   const tokenize = chatTokenizer(tokens.encode);
   const history: ChatMessage[] = [];
   const requests: WindowRequest[] = [];
   const sums = { evidence: 0, evidenceInPrompt: 0 };
-  const window = windowOf(replay, arm === "readme" || arm === "last-message" ? null : arm);
   try {
     for (const [turn, asked] of questions.slice(0, replay.limit).entries()) {
       const { question, evidence } = asked;

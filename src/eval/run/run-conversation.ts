@@ -132,19 +132,15 @@ export interface ArmRunOptions {
 
 /** One arm in one conversation: builds its prompts, sends them to its engine, and makes the records. */
 class ArmRun {
-  readonly #options: ArmRunOptions;
-
-  constructor(options: ArmRunOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: ArmRunOptions) {}
 
   get arm(): EvalArm {
-    return this.#options.arm;
+    return this.options.arm;
   }
 
   /** Rejects with the signal's reason where it aborts; whatever else goes wrong is recorded. */
   async ask(found: FoundQuestion, isWarmUp: boolean, signal: AbortSignal): Promise<QuestionRecord> {
-    const { arm, conversation, cache } = this.#options;
+    const { arm, conversation, cache } = this.options;
     const { question, search } = found;
     const asked = { arm: arm.id, conversation, question: found.at, category: question.category, isWarmUp };
     const failure = (stage: "search" | "compose" | "engine", error: unknown): QuestionRecord => {
@@ -173,7 +169,7 @@ class ArmRun {
       outcome: "answered",
       promptTokens: answer.promptTokens,
       cachedTokens: answer.cachedTokens,
-      expectedCachedTokens: expectedOf(prompt, answer, this.#options.countsAlike),
+      expectedCachedTokens: expectedOf(prompt, answer, this.options.countsAlike),
       answerTokens: answer.answerTokens,
       searchMs: search.searchMs,
       composeMs: prompt.composeMs,
@@ -200,13 +196,13 @@ class ArmRun {
       throw error;
     }
     if (!isAnswered) return;
-    this.#options.cache.repeat(prompt, this.#goesOn(found));
+    this.options.cache.repeat(prompt, this.#goesOn(found));
     const { ttftMs, depth } = recorded;
     await prompt.learn({ ...recorded, ttftMs: ttftMs === null ? null : ttftMs - (depth?.probeMs ?? 0) });
   }
 
   close(): Promise<void> {
-    return this.#options.prompts.close();
+    return this.options.prompts.close();
   }
 
   #build(
@@ -222,7 +218,7 @@ class ArmRun {
       evidence: question.evidence,
       ...known,
     };
-    return this.#options.prompts.build(request, signal);
+    return this.options.prompts.build(request, signal);
   }
 
   #goesOn({ said }: FoundQuestion): ChatMessage | null {
@@ -234,7 +230,7 @@ class ArmRun {
     { question, answer: gold, gold: kind, category }: Question,
     signal: AbortSignal,
   ): Promise<Judgement | null> {
-    const { judge } = this.#options;
+    const { judge } = this.options;
     if (judge === null || answer === null || gold === null || !isScored(category)) return null;
     try {
       return await judge.judge({ question, gold, answer, kind }, signal);

@@ -1,7 +1,8 @@
-import { isRecord, listIn, parsedJson, record, text } from "../../core/text/json.js";
+import { parsedJson, record } from "../../core/text/json.js";
 import { wholeOf } from "../../engines/upstream/answer-body.js";
 import { openUpstream, type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { Judgement } from "../base/run-record.js";
+import { completionText } from "../engine/upstream-engine.js";
 import type { GoldKind } from "../locomo/locomo-data.js";
 
 /** A call to a judge failed. The message names the judge's address and holds no key, question or answer. */
@@ -41,7 +42,7 @@ export function openJudge({ url, model, apiKey, timeoutMs }: JudgeOptions): Judg
     judge: async (answer, signal) => {
       const prompt = judgePrompt(answer);
       const body = JSON.stringify({ model, temperature: 0, messages: [{ role: "user", content: prompt }] });
-      const raw = contentOf(await sent(upstream, body, timeoutMs, signal));
+      const raw = completionText(parsedJson(await sent(upstream, body, timeoutMs, signal)));
       if (raw === null) throw new JudgeError(upstream.name, "gave no chat completion: its body is not of that shape");
       return { isCorrect: readVerdict(raw), prompt, raw };
     },
@@ -77,18 +78,6 @@ function said(failure: UpstreamFailure): string {
     case "broken":
       return `broke off its answer: ${failure.cause}`;
   }
-}
-
-/** What the model said, null where the body is no chat completion; an empty text where it said nothing (a refusal, a tool call). */
-function contentOf(body: string): string | null {
-  const message = record(listIn(record(parsedJson(body))["choices"])[0])["message"];
-  return isRecord(message) ? contentText(message["content"]) : null;
-}
-
-/** The text of a content: Mistral's models that reason give parts, of which some are no text. */
-function contentText(content: unknown): string {
-  if (!Array.isArray(content)) return text(content);
-  return content.map((part) => (record(part)["type"] === "text" ? text(record(part)["text"]) : "")).join("");
 }
 
 /** One answer to judge. All three texts come from others: data, never instructions. */
@@ -156,13 +145,8 @@ export function readVerdict(raw: string): boolean | null {
 }
 
 function labelOf(object: string): boolean | null {
-  try {
-    const read: unknown = JSON.parse(object);
-    const label = typeof read === "object" && read !== null && "label" in read ? read.label : null;
-    return typeof label === "string" ? verdictOf(label) : null;
-  } catch {
-    return null;
-  }
+  const label = record(parsedJson(object))["label"];
+  return typeof label === "string" ? verdictOf(label) : null;
 }
 
 /** Of a text that is one word, marks around it aside. */

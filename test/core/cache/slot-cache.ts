@@ -1,5 +1,6 @@
 import type { PrefixCache } from "../../../src/core/cache/simulated-cache.js";
 import { chooseSlot } from "../../../src/core/index.js";
+import { sharedTokens } from "./simulated-prompts.js";
 
 interface Slot {
   tokens: readonly number[];
@@ -28,16 +29,10 @@ export class SlotCache implements PrefixCache {
   serve(tokens: readonly number[]): number {
     const reusable = tokens.slice(0, -1);
     const free = this.#slots.map(({ tokens: held, lastUsed }) => {
-      return { tokens: held.length, shared: sharedPrefix(held, reusable), lastUsed };
+      return { tokens: held.length, shared: sharedTokens(held, reusable), lastUsed };
     });
     const choice = chooseSlot(free) ?? 0;
     Object.assign(this.#slots[choice] as Slot, { tokens: [...tokens], lastUsed: ++this.#uses });
     return free[choice]?.shared ?? 0;
   }
-}
-
-function sharedPrefix(a: readonly number[], b: readonly number[]): number {
-  let shared = 0;
-  while (shared < a.length && shared < b.length && a[shared] === b[shared]) shared++;
-  return shared;
 }

@@ -109,16 +109,6 @@ describe("carry-over", () => {
     expect(prefixExact.order(request, known).labels).toEqual([1, 3, 9]);
   });
 
-  it("carries no block that must not be carried, and takes another path", () => {
-    const served = having([1, 2, 3]);
-    const carriable = new Map(CARRIABLE);
-    carriable.delete(label(2));
-    const request = asking(ONE_AND_THREE, allowance(100, 0, carriable));
-    expect(carryOver.order(request, served.known)).toMatchObject({ labels: [1, 3], carried: new Set() });
-    served.serve(HERE, labels(1, 4, 3));
-    expect(carryOver.order(request, served.known)).toMatchObject({ labels: [1, 4, 3], carried: new Set([4]) });
-  });
-
   it("starts afresh where carrying costs as much as it saves, or more", () => {
     const { known } = having([2, 1]);
     // All of the allowance is used up, which costs a quarter of the 20 retrieved tokens, and all took this path, which costs a fifth.
@@ -153,21 +143,6 @@ describe("carry-over", () => {
     expect(carriedFor(model(0.1))).toBe(0);
   });
 
-  it("carries for nothing where all known blocks fit in the prompt, and for less where most do", () => {
-    const { known } = having([2, 1]);
-    const isCarried = (saved: number, knownTokens: number) => {
-      const wanted = [[9, 20 - saved] as const, [1, saved] as const];
-      return carryOver.order(asking(wanted, allowance(5, knownTokens, CARRIABLE)), known).carried.size > 0;
-    };
-    const fitting = 20 + 5;
-    const scarce = fitting + SCARCE_BY * 20;
-    expect(isCarried(1, 0)).toBe(true);
-    expect(isCarried(1, fitting)).toBe(true);
-    expect(isCarried(1, scarce)).toBe(false);
-    expect(isCarried(8, (fitting + scarce) / 2)).toBe(true);
-    expect(isCarried(8, scarce)).toBe(false);
-  });
-
   it("looks at the 512 nodes used last, and starts afresh where none of them helps", () => {
     const afterServing = (others: number) => {
       const served = having([1, 2, 3]);
@@ -191,15 +166,6 @@ describe("carry-over", () => {
   const anyAllowing = anyRequest.filter(
     (request): request is Allowing => request.carrying !== null && request.retrieved.length > 0,
   );
-
-  it("saves at least what prefix-exact would and the price of what it carries", () => {
-    const gains = fc.property(anyLife, anyAllowing, (life, request) => {
-      const served = ServedSequences.composedBy(carryOver, life);
-      const strict = worthOf(served, request, prefixExact.order(request, served.known));
-      expect(worthOf(served, request, carryOver.order(request, served.known))).toBeGreaterThanOrEqual(strict - 1e-9);
-    });
-    fc.assert(gains, { numRuns: 500 });
-  });
 
   it("finds a path worth as much as a look at every served sequence would", () => {
     const worth = fc.property(anyLife, anyAllowing, (life, request) => {

@@ -47,7 +47,11 @@ export function expectPromises(composition: Composition, requested: readonly Ret
   expectPlanAddsUp(composition);
 }
 
-function expectComplete({ messages, memories, annotations }: Composition, requested: readonly RetrievedMemory[]): void {
+/** Each requested text stands once, and the composition accounts for it. */
+export function expectComplete(
+  { messages, memories, annotations }: Pick<Composition, "messages" | "memories" | "annotations">,
+  requested: readonly RetrievedMemory[],
+): void {
   const sections = sectionsOf(messages);
   const blocks = sections.flatMap((section) => section.blocks);
   const isLabelled = blocks.some(({ label }) => label !== null);
@@ -100,7 +104,7 @@ function expectComplete({ messages, memories, annotations }: Composition, reques
   expect([...annotations]).toEqual(last?.annotations ?? []);
 }
 
-function expectReferencesResolve(messages: readonly ChatMessage[]): void {
+export function expectReferencesResolve(messages: readonly ChatMessage[]): void {
   const sections = sectionsOf(messages);
   if (sections.some(({ blocks }) => blocks.some(({ label }) => label !== null))) expectLabelsResolve(sections);
   else expectQuotesResolve(sections);

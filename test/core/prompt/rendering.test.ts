@@ -69,6 +69,12 @@ const textIn =
   (wanted) =>
     texts.get(wanted) ?? "";
 
+/** Its own tags, and no template token. */
+function expectNoStructure(section: string): void {
+  expect(section.match(/<\/?memories>/gi)).toEqual(["<memories>", "</memories>"]);
+  expect(section).not.toMatch(/<[|｜]|\[\/?INST\]|<<\/?SYS>>|<\/?(?:s|think|tool_call)>|<\w+_of_turn>|<BOS_TOKEN>/i);
+}
+
 describe("a section", () => {
   it("is a list between tags, then lines that quote texts", () => {
     const injection: Injection = {
@@ -161,10 +167,7 @@ Please read the context in the following priority order: [12] > [3] and answer t
       expect(labelsNamed(section)).toEqual(
         injection.blocks.flatMap((block) => (block.isLabelled ? [block.label, ...block.replaces] : [])),
       );
-      expect(section.match(/<\/?memories>/gi)).toEqual(["<memories>", "</memories>"]);
-      expect(section).not.toMatch(
-        /<[|｜]|\[\/?INST\]|<<\/?SYS>>|<\/?(?:s|think|tool_call)>|<\w+_of_turn>|<BOS_TOKEN>/i,
-      );
+      expectNoStructure(section);
       const blockLines = section.split("\n").filter((line) => !line.startsWith("  "));
       expect(blockLines).toHaveLength(injection.blocks.length + 2);
     });
@@ -180,10 +183,7 @@ Please read the context in the following priority order: [12] > [3] and answer t
     const sections = fc.property(quoting, ({ injection, texts }) => {
       const section = renderSection(injection, textIn(texts));
       expect(labelsNamed(section)).toEqual([]);
-      expect(section.match(/<\/?memories>/gi)).toEqual(["<memories>", "</memories>"]);
-      expect(section).not.toMatch(
-        /<[|｜]|\[\/?INST\]|<<\/?SYS>>|<\/?(?:s|think|tool_call)>|<\w+_of_turn>|<BOS_TOKEN>/i,
-      );
+      expectNoStructure(section);
       const ownLines = section.split("\n").filter((line) => !line.startsWith("  "));
       expect(ownLines).toHaveLength(injection.annotations.length + 2);
       expect(parseSection(section)?.annotations).toHaveLength(injection.annotations.length);
@@ -200,11 +200,6 @@ describe("escaping", () => {
       }),
       { numRuns: 1_000 },
     );
-  });
-
-  it("gives different texts different bytes", () => {
-    const texts = ["[7]", "[\\7]", "[\\\\7]", "<|", "<\\|", "</memories>", "<\\/memories>", "a\nb", "a\n  b"];
-    expect(new Set(texts.map((text) => escapeText(text))).size).toBe(texts.length);
   });
 });
 

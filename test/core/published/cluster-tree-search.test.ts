@@ -3,15 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type ClusterNode, ClusterTree, MAX_CANDIDATES, MAX_HEIGHT } from "../../../src/core/published/cluster-tree.js";
 import type { NodeId } from "../../../src/core/text/ids.js";
 import { label, labels } from "../cache/served-sequences.js";
-import {
-  anyContext,
-  anyTreeEvents,
-  anyWideRows,
-  entriesOf,
-  plainSearch,
-  StoredTree,
-  ticket,
-} from "./clustered-contexts.js";
+import { anyContext, anyTreeEvents, entriesOf, plainSearch, StoredTree, ticket } from "./clustered-contexts.js";
 
 /** A tree with a leaf per context, all under the root. */
 function flatTree(contexts: readonly (readonly number[])[]): ClusterTree {
@@ -51,13 +43,20 @@ describe("cluster tree, search", () => {
   });
 
   it("goes where a plain scan of all children goes, at nodes with many children", () => {
-    const wideContext = fc.uniqueArray(fc.integer({ min: 1, max: 35 }).map(label), { minLength: 1, maxLength: 12 });
-    const anywhere = fc.property(anyWideRows, wideContext, (rows, context) => {
-      const tree = new ClusterTree(rows, 1_000, 10_000);
+    const wideContext = fc.uniqueArray(fc.integer({ min: 1, max: 60 }).map(label), { minLength: 1, maxLength: 5 });
+    const contexts = fc.array(wideContext, { minLength: 10, maxLength: 60, size: "max" });
+    let widest = 0;
+    const anywhere = fc.property(contexts, wideContext, (served, context) => {
+      const tree = new ClusterTree([], 1, 10_000);
+      for (const [at, each] of served.entries()) tree.insert(each, ticket(at), at);
       tree.check();
+      const rows = tree.stored();
+      widest = Math.max(widest, rows.filter(({ parent }) => parent === rows[0]?.id).length);
       expect(tree.search(context).searchPath).toEqual(plainSearch(rows, context));
     });
     fc.assert(anywhere, { numRuns: 500 });
+    // With more than eight children a node inverts them.
+    expect(widest).toBeGreaterThan(16);
   });
 
   it('"1,000 or more children under one node": looks only at those that share a block, and stops when none can be nearer', () => {

@@ -126,39 +126,6 @@ export function plainSearch(rows: readonly ClusterNode[], context: readonly Labe
   return path;
 }
 
-/** Rows of a tree with one wide level: contexts of the same blocks come once, and some leaves hang below inner nodes. */
-export const anyWideRows: fc.Arbitrary<ClusterNode[]> = fc
-  .uniqueArray(fc.uniqueArray(fc.integer({ min: 1, max: 30 }).map(label), { minLength: 2, maxLength: 6 }), {
-    minLength: 10,
-    maxLength: 60,
-    size: "max",
-    selector: (context) => [...context].sort((a, b) => a - b).join(),
-  })
-  .chain((contexts) => fc.tuple(fc.constant(contexts), fc.array(fc.boolean(), { minLength: 30, maxLength: 30 })))
-  .map(([contexts, paired]) => {
-    const leaf = { nextPosition: 0, distance: 0, uses: 1, lastUsed: 1 };
-    const inner = { nextPosition: 2, distance: 0.5, uses: 0, lastUsed: 0, tickets: [] };
-    const rows: ClusterNode[] = [];
-    const add = (row: Omit<ClusterNode, "id">) => {
-      rows.push({ id: (rows.length + 1) as NodeId, ...row });
-      return rows.length as NodeId;
-    };
-    const root = add({ ...inner, parent: null, blocks: [], position: 0, nextPosition: contexts.length, distance: 0 });
-    for (let n = 0; n < contexts.length; n++) {
-      const [context, next] = [contexts[n], contexts[n + 1]] as [Label[], Label[] | undefined];
-      if (paired[n] === true && next !== undefined) {
-        const blocks = [...new Set([context[0] as Label, next[0] as Label])];
-        const parent = add({ ...inner, parent: root, blocks, position: n });
-        add({ ...leaf, parent, blocks: context, position: 0, tickets: [ticket(n)] });
-        add({ ...leaf, parent, blocks: next, position: 1, tickets: [ticket(n + 1)] });
-        n++;
-      } else {
-        add({ ...leaf, parent: root, blocks: context, position: n, tickets: [ticket(n)] });
-      }
-    }
-    return rows;
-  });
-
 /** The promoted prefixes that no other one continues, by labels. */
 export function prefixesOf(window: AccessWindow): Label[][] {
   const promoted = window.stored().map(({ labels, promoted: count }) => labels.slice(0, count));

@@ -1,27 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { alignTo } from "../../../src/core/ordering/ordering.js";
-import { type ClusterNode, ClusterTree } from "../../../src/core/published/cluster-tree.js";
+import { ClusterTree } from "../../../src/core/published/cluster-tree.js";
 import { clusterContexts } from "../../../src/core/published/clustering.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { labels } from "../cache/served-sequences.js";
-import { anyContext, entriesOf, plainDistance, ticket } from "./clustered-contexts.js";
-
-function clustered(contexts: readonly (readonly Label[])[]): readonly ClusterNode[] {
-  return clusterContexts(
-    contexts.map((blocks, at) => ({ ticket: ticket(at + 1), blocks })),
-    1,
-    7,
-  ).nodes;
-}
+import { anyContext, entriesOf, ticket } from "./clustered-contexts.js";
 
 const ascending = (blocks: readonly Label[]) => [...blocks].sort((a, b) => a - b).join();
-
-/** Mean distance between the contexts of two clusters: average linkage, word for word. */
-function meanDistance(a: readonly (readonly Label[])[], b: readonly (readonly Label[])[]): number {
-  const distances = a.flatMap((x) => b.map((y) => plainDistance(x, y) ?? 1));
-  return distances.reduce((sum, distance) => sum + distance, 0) / distances.length;
-}
 
 describe("clustering (Alg. 4)", () => {
   const anyContexts = fc.array(anyContext, { minLength: 1, maxLength: 12 });
@@ -45,37 +31,6 @@ describe("clustering (Alg. 4)", () => {
       tree.check();
     });
     fc.assert(loads, { numRuns: 300 });
-  });
-
-  it("merges the nearest two clusters each time, by average linkage", () => {
-    const distinct = fc.uniqueArray(anyContext, { minLength: 2, maxLength: 9, selector: ascending });
-    const linkage = fc.property(distinct, (contexts) => {
-      // A block that all share, so that no merge is left out of the tree.
-      const shared = contexts.map((context) => [...labels(99), ...context]);
-      const nodes = clustered(shared);
-      const contextsIn = (node: ClusterNode): (readonly Label[])[] => [
-        ...node.tickets.map((n) => shared[n - 1] ?? []),
-        ...nodes.filter(({ parent }) => parent === node.id).flatMap(contextsIn),
-      ];
-      const merges = nodes.filter(({ parent, tickets }) => parent !== null && tickets.length === 0);
-      expect(merges).toHaveLength(shared.length - 1);
-      // In the order in which they were made; of equally near ones, what was merged again came first.
-      merges.sort((a, b) =>
-        Math.abs(a.distance - b.distance) < 1e-9
-          ? contextsIn(a).length - contextsIn(b).length
-          : a.distance - b.distance,
-      );
-      let clusters = shared.map((context) => [context as readonly Label[]]);
-      for (const merge of merges) {
-        const [left = [], right = []] = nodes.filter(({ parent }) => parent === merge.id).map(contextsIn);
-        expect(merge.distance).toBeCloseTo(meanDistance(left, right), 9);
-        const all = clusters.flatMap((a, at) => clusters.slice(at + 1).map((b) => meanDistance(a, b)));
-        expect(merge.distance).toBeLessThanOrEqual(Math.min(...all) + 1e-9);
-        const joined = contextsIn(merge);
-        clusters = [...clusters.filter(([first]) => first === undefined || !joined.includes(first)), joined];
-      }
-    });
-    fc.assert(linkage, { numRuns: 300 });
   });
 });
 

@@ -90,10 +90,4 @@ describe("loads of workers", () => {
     loads.add("north", 100, 10_000);
     expect(loads.of(["north"], 20_000)).toEqual([250]);
   });
-
-  it("are 0 for workers that are not known", () => {
-    const loads = new WorkerLoads();
-    loads.add("north", 100, 0);
-    expect(loads.of(["new", "north"], 0)).toEqual([0, 100]);
-  });
 });

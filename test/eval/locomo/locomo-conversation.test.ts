@@ -6,23 +6,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { assemble } from "../../../src/cli/assemble.js";
 import { encodeO200k } from "../../../src/cli/o200k.js";
 import { readSettings } from "../../../src/cli/settings.js";
-import {
-  type ChatMessage,
-  type ConversationId,
-  canonicalText,
-  escapeText,
-  messageText,
-  parseSection,
-  type RetrievedMemory,
-  type Scope,
-  sectionAtStart,
-  type UserId,
-} from "../../../src/core/index.js";
+import type { ChatMessage, ConversationId, RetrievedMemory, Scope, UserId } from "../../../src/core/index.js";
 import { pickConversation, readLocomo } from "../../../src/eval/locomo/locomo-data.js";
 import { comparePrefill } from "../../../src/eval/replay/prefill-comparison.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import { composeRequest } from "../../../src/service/compose/compose-request.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
+import { expectComplete, expectReferencesResolve, sectionsOf } from "../../core/prompt/prompt-promises.js";
 import { someOf } from "../../run-length.js";
 import { locomoFile, recordedData, SKIPPED } from "./recorded-searches.js";
 
@@ -60,41 +50,13 @@ async function searchAll(file: string, id: string, ks: readonly number[], dataDi
   }
 }
 
-/** What a strict reader sees in a prompt: each block's label and text, and every line that names what does not stand there. */
-function readPrompt(messages: readonly ChatMessage[]) {
-  const labels: (number | null)[] = [];
-  const texts: string[] = [];
-  const unresolved: string[] = [];
-  for (const message of messages) {
-    const section = sectionAtStart(messageText(message));
-    const parsed = section === null ? null : parseSection(section);
-    for (const { label, text, replaces } of parsed?.blocks ?? []) {
-      if (replaces.some((old) => !labels.includes(old))) unresolved.push(text);
-      labels.push(label);
-      texts.push(text);
-    }
-    for (const line of parsed?.annotations ?? []) {
-      const [, quoted] = /^(?:Most relevant|Current again|No longer true): (.+)$/s.exec(line) ?? [];
-      const isOf = (text: string) =>
-        escapeText(text) === quoted || (quoted?.endsWith("…") && escapeText(text).startsWith(quoted.slice(0, -1)));
-      const named = [...line.matchAll(/\[(\d+)\]/g)].map((match) => Number(match[1]));
-      const isResolved = labels.includes(null)
-        ? texts.some(isOf)
-        : named.length > 0 && named.every((label) => labels.includes(label));
-      if (!isResolved) unresolved.push(line);
-    }
-  }
-  return { labels, texts, unresolved };
-}
-
 async function checkEveryTurn(memprefix: Memprefix, turns: readonly Turn[], k: number, hasLabels: boolean) {
   const history: ChatMessage[] = [];
   let before: readonly ChatMessage[] = [];
-  const textOf = new Map<number, string>();
   for (const { question, answer, found } of turns) {
     const memories = found.get(k) ?? [];
     const asked: ChatMessage = { role: "user", content: question };
-    const { messages, blocks } = await memprefix.compose(
+    const composed = await memprefix.compose(
       composeRequest({
         userId: `user-${k}${hasLabels ? "-labels" : ""}` as UserId,
         conversationId: "questions" as ConversationId,
@@ -105,23 +67,12 @@ async function checkEveryTurn(memprefix: Memprefix, turns: readonly Turn[], k: n
         ...(hasLabels ? { annotations: "paper" as const } : {}),
       }),
     );
+    const { messages } = composed;
     expect(JSON.stringify(messages.slice(0, before.length))).toBe(JSON.stringify(before));
-    const { labels, texts, unresolved } = readPrompt(messages);
-    for (const { id, text } of memories) {
-      const canonical = canonicalText(text);
-      expect(
-        texts.filter((one) => one === canonical),
-        `memory ${id}`,
-      ).toHaveLength(1);
-      const label = blocks.find((block) => block.memoryId === id)?.label ?? 0;
-      expect(textOf.get(label) ?? canonical, `label ${label}`).toBe(canonical);
-      textOf.set(label, canonical);
-      expect(labels[texts.indexOf(canonical)]).toBe(hasLabels ? label : null);
-    }
-    expect(textOf.has(0)).toBe(false);
-    expect(new Set(textOf.values()).size).toBe(textOf.size);
-    expect(new Set(texts).size).toBe(texts.length);
-    expect(unresolved).toEqual([]);
+    expectComplete({ ...composed, memories: composed.blocks }, memories);
+    expectReferencesResolve(messages);
+    const blocks = sectionsOf(messages).flatMap((section) => section.blocks);
+    expect(blocks.every(({ label }) => (label !== null) === hasLabels)).toBe(true);
     history.push(asked, { role: "assistant", content: answer });
     before = [...messages, { role: "assistant", content: answer }];
   }

@@ -1,3 +1,5 @@
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
+
 /** What a user's searches have in common, each as a share of all blocks that they returned. */
 export interface OverlapShares {
   /** Blocks that an earlier search returned too, at any place: "unordered" overlap. */
@@ -71,27 +73,10 @@ export function sharedWords(texts: readonly string[], run: number): number {
   return all === 0 ? 0 : shared / all;
 }
 
-interface Step {
-  readonly next: Map<number, Step>;
-}
-
 /** Of each order, how many blocks from its front some earlier order began with: an endless cache that is exact on blocks. */
 export function leadingHeld(orders: readonly (readonly number[])[]): number[] {
-  const root: Step = { next: new Map() };
-  return orders.map((order) => {
-    let at = root;
-    let held = 0;
-    let isHeld = true;
-    for (const block of order) {
-      const known = at.next.get(block);
-      isHeld &&= known !== undefined;
-      if (isHeld) held++;
-      const step: Step = known ?? { next: new Map() };
-      at.next.set(block, step);
-      at = step;
-    }
-    return held;
-  });
+  const cache = new SimulatedCache("radix");
+  return orders.map((order) => cache.admit(order));
 }
 
 function blocksOf(searches: readonly (readonly number[])[]): number {

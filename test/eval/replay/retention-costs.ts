@@ -1,3 +1,4 @@
+import { mean } from "../../../bench/statistics.js";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import {
@@ -9,13 +10,12 @@ import {
   ORDERING_POLICIES,
   type PolicyName,
   promptCost,
-  type RetentionName,
   type RetrievedMemory,
 } from "../../../src/core/index.js";
 import { chatTokenizer } from "../../../src/eval/base/chat-tokens.js";
 import { answerOf, readmeMessages } from "../../../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../../../src/eval/replay/recorded-trace.js";
-import { type ReplayedRequest, replayTrace } from "../../../src/eval/replay/replay-trace.js";
+import { type ReplayedRequest, replayTrace, type TraceReplay } from "../../../src/eval/replay/replay-trace.js";
 
 /** A prompt as an endless token-exact cache saw it, and the indexes of the memories in it. */
 export type Served = Pick<ReplayedRequest, "promptTokens" | "cachedTokens" | "order">;
@@ -39,22 +39,29 @@ export const LAWS = {
 export interface Conversations {
   readonly traces: readonly RecordedTrace[];
   readonly k: number;
-  readonly answerTokens: number;
+  /** Null: questions are single prompts. */
+  readonly answerTokens: number | null;
   readonly turns: number;
+}
+
+/** How memprefix composes them; by default with `prefix-exact`, without a budget. */
+export interface Composing extends Pick<TraceReplay, "retention" | "engine" | "annotations"> {
+  readonly policy?: PolicyName;
+  readonly budgetRatio?: number | null;
 }
 
 /** Every conversation's prompts as memprefix composes them. */
 export function servedWith(
   { traces, k, answerTokens, turns }: Conversations,
-  retention: RetentionName,
-  engine: EngineModel,
-) {
-  const options = { k, policy: ORDERING_POLICIES["prefix-exact"], budgetRatio: null, layout: "conversation" } as const;
+  { policy = "prefix-exact", budgetRatio = null, ...composing }: Composing,
+): (readonly Served[])[] {
+  const answers =
+    answerTokens === null
+      ? ({ layout: "single" } as const)
+      : ({ layout: "conversation", answer: answerOf(answerTokens) } as const);
+  const options = { k, policy: ORDERING_POLICIES[policy], budgetRatio, limit: turns, ...answers, ...composing };
   const tokens = { encode: encodeO200k, countTokens: countO200k };
-  return traces.map((trace): readonly Served[] => {
-    const conversation = { ...options, limit: turns, retention, engine, answer: answerOf(answerTokens) };
-    return replayTrace(trace, new SimulatedCache("radix"), tokens, conversation).requests;
-  });
+  return traces.map((trace) => replayTrace(trace, new SimulatedCache("radix"), tokens, options).requests);
 }
 
 /** Builds a prompt by hand, without memprefix: what a search returned, and the conversation up to the question. */
@@ -68,7 +75,7 @@ export function servedByHand(
   return traces.map((trace) => {
     const cache = new SimulatedCache("radix");
     const tokenize = chatTokenizer(encodeO200k);
-    const history: ChatMessage[] = [];
+    let history: ChatMessage[] = [];
     return trace.questions.slice(0, turns).map(({ question, retrieved }): Served => {
       history.push({ role: "user", content: question });
       const order = retrieved.slice(0, k);
@@ -78,51 +85,15 @@ export function servedByHand(
       );
       const tokens = tokenize(messages);
       const cachedTokens = cache.serve(tokens);
-      const answered: ChatMessage = { role: "assistant", content: answerOf(answerTokens) };
-      history.push(answered);
-      cache.serve(tokenize([...messages, answered]));
+      if (answerTokens === null) history = [];
+      else {
+        const answered: ChatMessage = { role: "assistant", content: answerOf(answerTokens) };
+        history.push(answered);
+        cache.serve(tokenize([...messages, answered]));
+      }
       return { promptTokens: tokens.length, cachedTokens, order };
     });
   });
-}
-
-/** Each question as a single prompt that Mem0's README builds. */
-export function singlesByHand({ traces, k, turns }: Omit<Conversations, "answerTokens">): (readonly Served[])[] {
-  return traces.map((trace) => {
-    const cache = new SimulatedCache("radix");
-    const tokenize = chatTokenizer(encodeO200k);
-    return trace.questions.slice(0, turns).map(({ question, retrieved }): Served => {
-      const order = retrieved.slice(0, k);
-      const memories = order.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" }));
-      const tokens = tokenize(readmeMessages(memories, [{ role: "user", content: question }]));
-      return { promptTokens: tokens.length, cachedTokens: cache.serve(tokens), order };
-    });
-  });
-}
-
-/** Each question as a single prompt that memprefix composes. */
-export function singlesWith(
-  { traces, k, turns }: Omit<Conversations, "answerTokens">,
-  policy: PolicyName,
-  budgetRatio: number | null,
-  engine: EngineModel = ENGINE_MODELS.gpu,
-  annotations = true,
-): (readonly Served[])[] {
-  const options = {
-    k,
-    annotations,
-    policy: ORDERING_POLICIES[policy],
-    budgetRatio,
-    layout: "single",
-    limit: turns,
-    engine,
-  } as const;
-  const tokens = { encode: encodeO200k, countTokens: countO200k };
-  return traces.map((trace) => replayTrace(trace, new SimulatedCache("radix"), tokens, options).requests);
-}
-
-export function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** Each conversation's cost per turn. */
@@ -139,5 +110,5 @@ export function uncached(served: readonly (readonly Served[])[]): number {
 
 /** Every fixed retention's prompts; they do not depend on the engine. */
 export function servedFixed(conversations: Conversations): readonly (readonly (readonly Served[])[])[] {
-  return FIXED_RETENTIONS.map((retention) => servedWith(conversations, retention, LAWS.gpu));
+  return FIXED_RETENTIONS.map((retention) => servedWith(conversations, { retention, engine: LAWS.gpu }));
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { mean } from "../../../bench/statistics.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../locomo/recorded-searches.js";
-import { costs, LAWS, mean, servedByHand, servedFixed, servedWith, uncached } from "./retention-costs.js";
+import { costs, LAWS, servedByHand, servedFixed, servedWith, uncached } from "./retention-costs.js";
 
 const data = recordedData();
 const reason = data === null ? SKIPPED : "";
@@ -13,7 +14,7 @@ describe.skipIf(reason !== "")(`conversations of 150 turns on recorded Mem0 sear
     const conversations = { traces, k: 20, answerTokens: 8, turns: 150 };
     const fixed = servedFixed(conversations);
     const ratios = Object.values(LAWS).map((engine) => {
-      const auto = servedWith(conversations, "auto", engine);
+      const auto = servedWith(conversations, { retention: "auto", engine });
       return [8, 14, 30, 60, 150].map((turns) => {
         const costOf = (served: (typeof fixed)[number]) => {
           const begun = served.map((requests) => requests.slice(0, turns));

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { quantile, readDelay, readStat, readWrittenBytes } from "../../bench/load-figures.js";
-import { WrittenSoFar } from "../../bench/process-figures.js";
+import { readDelay, readStat, readWrittenBytes, WrittenSoFar } from "../../bench/process-figures.js";
 
 describe("what Linux says of a process", () => {
   it("CPU time is that of its threads and of its ended children, whatever its name has", () => {
@@ -26,13 +25,5 @@ describe("the event loop's delay", () => {
   it("is read in milliseconds; none where a page lacks it", () => {
     expect(readDelay("# TYPE x gauge\nnodejs_eventloop_lag_p99_seconds 0.0125\n")).toBe(12.5);
     expect(readDelay("up 1")).toBeNaN();
-  });
-});
-
-describe("quantiles", () => {
-  it("are of the sorted values", () => {
-    expect(quantile([9, 1, 5], 0.5)).toBe(5);
-    expect(quantile([9, 1, 5], 1)).toBe(9);
-    expect(quantile([], 0.5)).toBeNaN();
   });
 });
