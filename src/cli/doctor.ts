@@ -5,11 +5,11 @@ import type { EngineUsage } from "../apis/api/usage.js";
 import { APIS } from "../apis/apis.js";
 import { createMemprefixClient } from "../client/client.js";
 import { MemprefixError } from "../client/errors.js";
+import { priceOf } from "../core/cost/prices.js";
 import type { ChatMessage, RequestId, UserId } from "../core/index.js";
 import { listIn, parsedJson, record, text } from "../core/text/json.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
-import { ANTHROPIC_LIMITS } from "../engines/adapters/provider-limits.js";
 import { wholeOf } from "../engines/upstream/answer-body.js";
 import { errorsIn } from "../engines/upstream/engine-errors.js";
 import { type ModelLimit, ModelLimits } from "../engines/upstream/model-limits.js";
@@ -346,7 +346,7 @@ function plain(line: string): string {
 function promptFor(family: EngineName, model: string, limit: ModelLimit | null) {
   const requestId = uuidV7() as RequestId;
   const most = Math.floor((limit?.promptTokens ?? limit?.contextTokens ?? Number.POSITIVE_INFINITY) / 2);
-  const least = ((family === "anthropic" ? ANTHROPIC_LIMITS.minimumTokens(model) : null) ?? 0) * 1.25;
+  const least = (priceOf({ host: null, family }, model)?.minimumTokens ?? 0) * 1.25;
   const lines = Math.max(1, Math.floor(Math.min(most, Math.max(PROBE_TOKENS, least)) / LINE_TOKENS));
   const known = [requestId, ...Array.from({ length: lines }, (_, at) => `${at}. ${LINE}`)].join("\n");
   return (question: string) => {

@@ -33,7 +33,12 @@ import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { MessagesTooLongError } from "../base/errors.js";
 import type { ObservedCompose } from "../base/memprefix-observer.js";
-import type { ComposeDefaults, MemprefixParts, TenantParts } from "../base/memprefix-parts.js";
+import {
+  type ComposeDefaults,
+  engineModelFor,
+  type MemprefixParts,
+  type TenantParts,
+} from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
@@ -222,7 +227,9 @@ export class PromptPlanner {
         observed,
         store: async () => {
           const stored = { id: requestId, body: requestDigest(request), answer };
-          const prompt = isTry(request) ? null : newPrompt(observed, this.parts.defaults.engine);
+          const prompt = isTry(request)
+            ? null
+            : newPrompt(observed, engineModelFor(this.parts.defaults, observed.model));
           const section = renderSection(turn.injection, state.register.textOf) || null;
           const record = { composition, section, delta: deltaOf(state), request: stored, prompt, at };
           await working.commit((held) => held.commitCompose(record));
@@ -366,6 +373,7 @@ export class PromptPlanner {
     const { messages, historyTerms, warnings } = this.#saidIn(request, past);
     const { defaults, countTokens, residency = KEEPS_ALL } = this.parts;
     const sharedCache = this.#cacheOf(request);
+    const engine = this.law.modelFor(modelOf(request) || null);
     const { maxPromptTokens, acceptedTokens } = this.limits.of(request);
     const stream = sharedCache === undefined ? "" : streamOf(scope, request.conversationId);
     const textOf = (label: Label) => state.register.get(label)?.textDigest;
@@ -390,7 +398,7 @@ export class PromptPlanner {
       countTokens,
       residency,
       policy,
-      engine: sharedCache?.inItsBlocks(this.law.model) ?? this.law.model,
+      engine: sharedCache?.inItsBlocks(engine) ?? engine,
       depth: depth ?? undefined,
       retention: request.retention ?? defaults.retention,
       annotations: request.annotations,

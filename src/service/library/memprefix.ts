@@ -24,7 +24,7 @@ import {
 import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
-import type { MemprefixParts, PlanBatch, TenantParts } from "../base/memprefix-parts.js";
+import { engineModelFor, type MemprefixParts, type PlanBatch, type TenantParts } from "../base/memprefix-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
@@ -151,9 +151,9 @@ export class Memprefix {
     this.#jobs = new TenantQueues(tenant.name, this.#queues, this.#shared.closing.signal, maxWaitingPerUser);
     this.#records = new UserRecords(parts, this.#jobs, this.#scopes);
     // Times reported by one tenant must not affect another's plans.
-    const { engine, engineFamily } = parts.defaults;
+    const { engineFamily } = parts.defaults;
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
-    this.#law = new EngineLaw(store, measured, engine, parts.now);
+    this.#law = new EngineLaw(store, measured, (model) => engineModelFor(parts.defaults, model), parts.now);
     const observer = this.#shared.observers;
     this.#additions = new MemoryAdditions(source, store, this.#jobs, parts.now);
     const ratios = new TokenRatios(parts.now);
@@ -212,7 +212,7 @@ export class Memprefix {
   /** Figures of the tenant's prompts. */
   get usage(): TenantUsage {
     const { store, now, defaults } = this.parts;
-    return new TenantUsage(this.tenant.name, store.prompts, now, defaults.engine.cost.kind === "money");
+    return new TenantUsage(this.tenant.name, store.prompts, now, engineModelFor(defaults, null).cost.kind === "money");
   }
 
   /** Shows a prompt beside the one that it continued. Rejects with {@link NotFoundError}. `hasText`: with the messages' texts. */
@@ -244,7 +244,7 @@ export class Memprefix {
 
   /** Milliseconds that each token of a prompt adds to its answer, as measured; 0 until it is. */
   get perHeldTokenMs(): number {
-    return this.#law.model.perHeldTokenMs ?? 0;
+    return this.#law.modelFor(null).perHeldTokenMs ?? 0;
   }
 
   readonly addMemories: MemoryAdditions["add"] = (...of) => this.#additions.add(...of);
