@@ -1,3 +1,5 @@
+import { billedBy, lateInRow, unreadEnds } from "../../core/cost/expected-reads.js";
+import { type ProviderPrice, priceOf } from "../../core/cost/prices.js";
 import {
   batchKnowledge,
   type ChatMessage,
@@ -171,6 +173,19 @@ export class PromptPlanner {
     const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
     const requestId = request.requestId ?? newRequestId();
     const sent = sentAs(scope, requestId);
+    const { besideTokens = 0 } = request.destination ?? {};
+    const price = this.#priceOf(request);
+    const before = working.earlier.get(request.conversationId);
+    const late = price === null || before === undefined ? 0 : lateInRow(before.lateInRow, at - before.at, price);
+    // Images are in no count, nor what a caller adds who sends the prompt itself.
+    const isCounted = request.destination != null && messages.every(hasOnlyText);
+    const unread = unreadEnds(price, {
+      layout: plan.layout,
+      memories,
+      tokens: isCounted ? plan.totalTokens + besideTokens : null,
+      hasHistory: messages.length - head.length > 1,
+      lateInRow: late,
+    });
     // A try that counts in no figures is sent to no engine.
     const cache = request.dryRun === true || isTry(request) ? undefined : sharedCache;
     // Before anything is waited for: others' prompts that are planned meanwhile have to leave it room.
@@ -189,7 +204,6 @@ export class PromptPlanner {
       drop();
       throw error;
     });
-    const { besideTokens = 0 } = request.destination ?? {};
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
     const answer = {
@@ -204,7 +218,11 @@ export class PromptPlanner {
         ...(isBudgetUnused ? [BUDGET_UNUSED] : []),
         ...(depth?.warnings ?? []),
       ],
-      grounds: { settledAt, headTokens, ...(besideTokens > 0 && { besideTokens }) },
+      grounds: {
+        ...{ settledAt, headTokens },
+        ...(besideTokens > 0 && { besideTokens }),
+        ...(unread.length > 0 && { unread }),
+      },
       worker,
     };
     if (worker !== undefined && request.worker == null) this.routing.record(state, worker, memories);
@@ -227,15 +245,14 @@ export class PromptPlanner {
         observed,
         store: async () => {
           const stored = { id: requestId, body: requestDigest(request), answer };
-          const prompt = isTry(request)
-            ? null
-            : newPrompt(observed, engineModelFor(this.parts.defaults, observed.model));
+          const costs = engineModelFor(this.parts.defaults, observed.model);
+          const prompt = isTry(request) ? null : newPrompt(observed, billedBy(costs, unread));
           const section = renderSection(turn.injection, state.register.textOf) || null;
           const record = { composition, section, delta: deltaOf(state), request: stored, prompt, at };
           await working.commit((held) => held.commitCompose(record));
           if (request.conversationId !== null) working.goesOn(request.conversationId);
           working.requests.composed(requestId, at);
-          working.newest = { head: turn.head, at };
+          working.newest = { head: turn.head, at, lateInRow: late };
           working.earlier.set(request.conversationId, working.newest);
           if (worker !== undefined) this.routing.assigned(worker, plan, at);
         },
@@ -449,6 +466,14 @@ export class PromptPlanner {
     return this.parts.engines[engine ?? this.parts.defaults.engineFamily];
   }
 
+  /** What a prompt is billed by; null: no provider that is known bills it. */
+  #priceOf(request: ComposeRequest): ProviderPrice | null {
+    const { defaults } = this.parts;
+    const { engineFamily, engineHost = null } = defaults;
+    const host = goesElsewhere(request, defaults) ? null : engineHost;
+    return priceOf({ host, family: request.engine ?? engineFamily }, modelOf(request) || null);
+  }
+
   /** What is known of the cache that a prompt finds; undefined: nothing. */
   #cacheOf(request: ComposeRequest): TenantParts["sharedCache"] {
     return goesElsewhere(request, this.parts.defaults) ? undefined : this.parts.sharedCache;
@@ -480,6 +505,10 @@ export class PromptPlanner {
     const { inResult = false, model } = request;
     return inResult || this.#engineOf(request).inResult === true || isMistralModel(model) || keepsThoughtsByName(model);
   }
+}
+
+function hasOnlyText({ content }: ChatMessage): boolean {
+  return !Array.isArray(content) || content.every(({ type }) => type === "text");
 }
 
 /** The model that a prompt is for; empty: its name is not known. */

@@ -4,6 +4,7 @@
  * cost model, and per model what the engine does not support. Each is bounded, and what is learned of a model expires.
  */
 
+import { billedBy } from "../../core/cost/expected-reads.js";
 import {
   type AgentId,
   cacheReport,
@@ -304,7 +305,7 @@ export class EngineReports {
     const { because } = loss;
     const counted = { report, besideTokens, model, because };
     const costs = engineModelFor(defaults, model ?? figures?.model ?? null);
-    const prompt = figures && reportedFigures(figures, counted, costs);
+    const prompt = figures && reportedFigures(figures, counted, billedBy(costs, grounds.unread));
     const record = { id, turn: served.turn, observed: report, prompt };
     await working.commit((held) => held.commitReport(deltaOf(state), record));
     working.requests.ended([id]);
