@@ -306,7 +306,8 @@ async function probeEngine(
       return { kind: "fails", says: `which model to try is not known: ${listed}`, needs: "name one: --model NAME" };
     }
     const limit = ModelLimits.read(json)?.of(model) ?? null;
-    const prompt = promptFor(family, model, limit);
+    const { minimumTokens } = priceOf({ host: new URL(upstream.name).hostname, family }, model) ?? {};
+    const prompt = promptFor(family, model, limit, minimumTokens ?? 0);
     const probes: Probe[] = [];
     for (const question of ["Say yes.", "Say yes.", "Say no."]) {
       const sent = await ask(upstream, prompt(question));
@@ -343,11 +344,11 @@ function plain(line: string): string {
 }
 
 /** Gives the body of a question after always the same lines, which no prompt had before. */
-function promptFor(family: EngineName, model: string, limit: ModelLimit | null) {
+function promptFor(family: EngineName, model: string, limit: ModelLimit | null, minimumTokens: number) {
   const requestId = uuidV7() as RequestId;
   const most = Math.floor((limit?.promptTokens ?? limit?.contextTokens ?? Number.POSITIVE_INFINITY) / 2);
-  const least = (priceOf({ host: null, family }, model)?.minimumTokens ?? 0) * 1.25;
-  const lines = Math.max(1, Math.floor(Math.min(most, Math.max(PROBE_TOKENS, least)) / LINE_TOKENS));
+  const least = Math.max(PROBE_TOKENS, 1.25 * minimumTokens);
+  const lines = Math.max(1, Math.floor(Math.min(most, least) / LINE_TOKENS));
   const known = [requestId, ...Array.from({ length: lines }, (_, at) => `${at}. ${LINE}`)].join("\n");
   return (question: string) => {
     const messages: ChatMessage[] = [
