@@ -8,8 +8,8 @@ export type PromptEnd = (typeof PROMPT_ENDS)[number];
 /** What decides which of a prompt's ends are read again. */
 export interface PlannedPrompt {
   readonly layout: "single" | "conversation";
-  /** Where its memories' texts are: `cached_prefix` where an earlier prompt had them in this order. */
-  readonly memories: readonly { readonly placement: string }[];
+  /** Whether an earlier prompt, or a draft of this one, had all its memories in this order. */
+  readonly wereSent: boolean;
   /** Its tokens with all that its engine counts besides, estimated; null: not all of that is known. */
   readonly tokens: number | null;
   /** Whether it has messages before the last one, besides its instructions. */
@@ -29,16 +29,15 @@ const MOST_TOKENS_EACH = 2;
  */
 export function unreadEnds(price: ProviderPrice | null, prompt: PlannedPrompt): readonly PromptEnd[] {
   if (price === null || (price.written ?? 1) <= 1) return [];
-  const { layout, memories, tokens, hasHistory, lateInRow } = prompt;
+  const { layout, wereSent, tokens, hasHistory, lateInRow } = prompt;
   const { written, cached, minimumTokens } = price;
   if (tokens !== null && MOST_TOKENS_EACH * tokens < (minimumTokens ?? 0)) return PROMPT_ENDS;
   // Laplace's rule of succession, after a run of late prompts.
   const inTime = 1 / (lateInRow + 2);
   const isConversation = layout === "conversation";
-  const wasSent = memories.length > 0 && memories.every(({ placement }) => placement === "cached_prefix");
   const probability: Readonly<Record<PromptEnd, number>> = {
     turn: isConversation || hasHistory ? inTime : 0,
-    memories: isConversation || wasSent ? inTime : 0,
+    memories: isConversation || wereSent ? inTime : 0,
     // Other users' prompts have them too.
     instructions: 1,
   };

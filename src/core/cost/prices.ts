@@ -30,13 +30,22 @@ export interface ProviderPrice {
   readonly lifetimeSeconds: number | null;
 }
 
+const UNKNOWN = {
+  cached: null,
+  written: null,
+  writtenForHour: null,
+  minimumTokens: null,
+  blockTokens: null,
+  lifetimeSeconds: null,
+} as const;
+
 /** https://platform.openai.com/docs/guides/prompt-caching */
 const OPENAI = {
+  ...UNKNOWN,
   provider: "OpenAI",
   host: /(?:^|\.)api\.openai\.com$/,
   families: ["openai", "openai-breakpoints"],
   cached: 1 / 20,
-  writtenForHour: null,
   minimumTokens: 1_024,
 } as const;
 
@@ -54,14 +63,11 @@ const ANTHROPIC = {
 
 /** https://ai.google.dev/gemini-api/docs/caching */
 const GEMINI = {
+  ...UNKNOWN,
   provider: "Gemini",
   host: /^generativelanguage\.googleapis\.com$/,
   families: [],
   cached: 1 / 10,
-  written: null,
-  writtenForHour: null,
-  blockTokens: null,
-  lifetimeSeconds: null,
 } as const;
 
 /** The one list of what providers bill and cache. The first row that matches counts. docs/retention.md has it as a table. */
@@ -75,7 +81,7 @@ export const PRICES: readonly ProviderPrice[] = [
     blockTokens: 1,
     lifetimeSeconds: 1_800,
   },
-  { ...OPENAI, models: "others", model: null, written: 1, blockTokens: 128, lifetimeSeconds: null },
+  { ...OPENAI, models: "others", model: null, written: 1, blockTokens: 128 },
   { ...ANTHROPIC, models: "Opus, Fable and Mythos 5", model: /(?:opus|fable|mythos)-5(?!-\d)/, minimumTokens: 512 },
   {
     ...ANTHROPIC,
@@ -93,33 +99,17 @@ export const PRICES: readonly ProviderPrice[] = [
   { ...ANTHROPIC, models: "others", model: null, minimumTokens: null },
   { ...GEMINI, models: "Gemini 3 and later", model: /gemini-(?:[3-9]|\d\d)/, minimumTokens: 4_096 },
   { ...GEMINI, models: "Gemini 2.5", model: /gemini-2\.5/, minimumTokens: 2_048 },
-  { ...GEMINI, models: "others", model: null, minimumTokens: null },
+  { ...GEMINI, models: "others", model: null },
   {
+    ...UNKNOWN,
     provider: "DeepSeek",
     host: /^api\.deepseek\.com$/,
     families: [],
     models: "all",
     model: null,
     cached: 1 / 50,
-    written: null,
-    writtenForHour: null,
-    minimumTokens: null,
-    blockTokens: null,
-    lifetimeSeconds: null,
   },
-  {
-    provider: "Mistral",
-    host: /^api\.mistral\.ai$/,
-    families: ["mistral"],
-    models: "all",
-    model: null,
-    cached: null,
-    written: null,
-    writtenForHour: null,
-    minimumTokens: null,
-    blockTokens: null,
-    lifetimeSeconds: null,
-  },
+  { ...UNKNOWN, provider: "Mistral", host: /^api\.mistral\.ai$/, families: ["mistral"], models: "all", model: null },
 ];
 
 /** Where a prompt goes, as far as its price depends on it. */

@@ -181,7 +181,8 @@ export class PromptPlanner {
     const isCounted = request.destination != null && messages.every(hasOnlyText);
     const unread = unreadEnds(price, {
       layout: plan.layout,
-      memories,
+      // A depth was chosen by drafts that were sent just now.
+      wereSent: depth !== null || areCached(memories),
       tokens: isCounted ? plan.totalTokens + besideTokens : null,
       hasHistory: messages.length - head.length > 1,
       lateInRow: late,
@@ -505,6 +506,10 @@ export class PromptPlanner {
     const { inResult = false, model } = request;
     return inResult || this.#engineOf(request).inResult === true || isMistralModel(model) || keepsThoughtsByName(model);
   }
+}
+
+function areCached(memories: Composition["memories"]): boolean {
+  return memories.length > 0 && memories.every(({ placement }) => placement === "cached_prefix");
 }
 
 function hasOnlyText({ content }: ChatMessage): boolean {

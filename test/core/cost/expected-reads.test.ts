@@ -5,9 +5,8 @@ import { ENGINE_MODELS } from "../../../src/core/index.js";
 
 const CLAUDE = { host: "api.anthropic.com", family: "anthropic" };
 const price = priceOf(CLAUDE, "claude-opus-4-8");
-const single: PlannedPrompt = { layout: "single", memories: [], tokens: 5_000, hasHistory: false, lateInRow: 0 };
+const single: PlannedPrompt = { layout: "single", wereSent: false, tokens: 5_000, hasHistory: false, lateInRow: 0 };
 const talk: PlannedPrompt = { ...single, layout: "conversation" };
-const placed = (...placements: ("cached_prefix" | "new")[]) => placements.map((placement) => ({ placement }));
 
 describe("the ends of a prompt that no later one is expected to read", () => {
   it("are none of a conversation, which goes on, unless two of its prompts in a row came too late", () => {
@@ -19,8 +18,7 @@ describe("the ends of a prompt that no later one is expected to read", () => {
 
   it("are of a single prompt all but the instructions, until its memories came in this order before", () => {
     expect(unreadEnds(price, single)).toEqual(["turn", "memories"]);
-    expect(unreadEnds(price, { ...single, memories: placed("cached_prefix", "new") })).toEqual(["turn", "memories"]);
-    const shared = { ...single, memories: placed("cached_prefix", "cached_prefix") };
+    const shared = { ...single, wereSent: true };
     expect(unreadEnds(price, shared)).toEqual(["turn"]);
     expect(unreadEnds(price, { ...shared, lateInRow: 2 })).toEqual(["turn", "memories"]);
     expect(unreadEnds(price, { ...single, hasHistory: true })).toEqual(["memories"]);
