@@ -4,14 +4,15 @@
  * `--data FOLDER` (`recorded-data.ts`).
  *
  * Every figure is a mean per prompt of one conversation; the table has the median of the six and, in brackets, the least and the most.
- * `hosted`: what a prompt is billed, in prices of one uncached token: u + 0.1·c from 1,024 tokens in steps of 128; `hosted, writes billed`:
- * 1.25·u + 0.1·c. `memories`: in the prompt, where each search returned k.
+ * `hosted`: what OpenAI bills for a prompt, in prices of one uncached token: u + 0.05·c from 1,024 tokens in steps of 128; `hosted, writes
+ * billed`: 1.25·u + 0.05·c. `memories`: in the prompt, where each search returned k.
  *
  * Floor of what a conversation computes per turn: the question, the answer before it, and what was never retrieved before.
  */
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
+import { pricedModel } from "../src/core/cost/prices.js";
 import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/index.js";
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import { replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
@@ -23,16 +24,17 @@ import { printHead, printRow, whole } from "./table.js";
 const turns = Number(process.env["TURNS"] ?? 150);
 const traces = neededTraces();
 
+/** OpenAI's prices, before GPT-5.6 and since. */
+const HOSTED = pricedModel({ host: null, family: "openai" }, null);
+const WRITES_BILLED = pricedModel({ host: null, family: "openai-breakpoints" }, null);
+
 type Measure = (prompt: Served) => number;
 const uncached: Measure = ({ promptTokens, cachedTokens }) => promptTokens - cachedTokens;
 const MEASURES: readonly (readonly [title: string, measure: Measure])[] = [
   ["prompt tokens", ({ promptTokens }) => promptTokens],
   ["to compute", uncached],
-  ["hosted", (prompt) => promptCost(ENGINE_MODELS.hosted, prompt.promptTokens, prompt.cachedTokens)],
-  [
-    "hosted, writes billed",
-    (prompt) => promptCost(ENGINE_MODELS["hosted-writes"], prompt.promptTokens, prompt.cachedTokens),
-  ],
+  ["hosted", (prompt) => promptCost(HOSTED, prompt.promptTokens, prompt.cachedTokens)],
+  ["hosted, writes billed", (prompt) => promptCost(WRITES_BILLED, prompt.promptTokens, prompt.cachedTokens)],
   ["memories", ({ order }) => order.length],
 ];
 
@@ -67,10 +69,7 @@ for (const k of [20, 100]) {
         "`auto`, the default, by a GPU's time",
         servedWith(conversations, { retention: "auto", engine: ENGINE_MODELS.gpu }),
       ],
-      [
-        "`auto`, the default, by hosted prices",
-        servedWith(conversations, { retention: "auto", engine: ENGINE_MODELS.hosted }),
-      ],
+      ["`auto`, the default, by hosted prices", servedWith(conversations, { retention: "auto", engine: HOSTED })],
       [
         "in the last message (`ephemeral`)",
         servedWith(conversations, { retention: "ephemeral", engine: ENGINE_MODELS.gpu }),
@@ -105,7 +104,7 @@ for (const k of [20, 100]) {
       {
         tokens: { encode: encodeO200k, countTokens: countO200k },
         newCache: () => new SimulatedCache("radix"),
-        openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS.hosted, now),
+        openMemprefix: (now) => openMeasuredMemprefix(HOSTED, now),
       },
     );
     for (const { arm, requests } of arms) served.set(arm, [...(served.get(arm) ?? []), requests]);
@@ -124,7 +123,7 @@ for (const k of [20, 100]) {
   for (const [name, composing] of [
     ["prefix-exact", { engine: ENGINE_MODELS.gpu }],
     ["prefix-exact, without the line", { engine: ENGINE_MODELS.gpu, annotations: false }],
-    ["prefix-exact, by hosted prices", { engine: ENGINE_MODELS.hosted }],
+    ["prefix-exact, by hosted prices", { engine: HOSTED }],
     ["carry-over, 1.5×", { engine: ENGINE_MODELS.gpu, policy: "carry-over", budgetRatio: 1.5 }],
   ] as const) {
     const served = servedWith(singles, composing);

@@ -33,7 +33,7 @@ import { countO200k, loadO200k } from "./o200k.js";
 import type { Settings } from "./setting-list.js";
 import {
   composeTimeoutOf,
-  engineModelOf,
+  engineOf,
   identityOf,
   residencyOf,
   sessionRouterOf,
@@ -158,8 +158,7 @@ function assembleOn(
       topK: settings.topK,
       search: settings.mem0Search,
       retention: settings.retention,
-      engine: engineModelOf(settings),
-      engineFamily: settings.engineFamily,
+      ...engineOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
       workers: workersOf(settings),
     },

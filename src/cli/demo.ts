@@ -99,7 +99,7 @@ async function printFigures(
         `search p50 ${median.toFixed(0)} ms; tokens per question:\n`,
     );
     print(prefillTable(costs, asked.length));
-    print("\nbilled: tokens to prefill + 0.1 × cached, as hosted caches are priced, from 1,024 tokens in steps of 128");
+    print("\nbilled: in prices of an uncached token, by OpenAI's prices of cached ones (docs/retention.md)");
   } finally {
     await source.close();
     await memprefix.close();

@@ -5,11 +5,11 @@ import type { EngineUsage } from "../apis/api/usage.js";
 import { APIS } from "../apis/apis.js";
 import { createMemprefixClient } from "../client/client.js";
 import { MemprefixError } from "../client/errors.js";
+import { priceOf } from "../core/cost/prices.js";
 import type { ChatMessage, RequestId, UserId } from "../core/index.js";
 import { listIn, parsedJson, record, text } from "../core/text/json.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
-import { ANTHROPIC_LIMITS } from "../engines/adapters/provider-limits.js";
 import { wholeOf } from "../engines/upstream/answer-body.js";
 import { errorsIn } from "../engines/upstream/engine-errors.js";
 import { type ModelLimit, ModelLimits } from "../engines/upstream/model-limits.js";
@@ -303,7 +303,8 @@ async function probeEngine(upstream: Upstream, family: EngineName, wanted: strin
     const listed = names.length === 0 ? "it lists no models" : `it lists ${names.length} models`;
     throw new EngineRefusal(`which model to try is not known: ${listed}`, "name one: --model NAME");
   }
-  const prompt = promptFor(family, model, ModelLimits.read(json)?.of(model) ?? null);
+  const { minimumTokens } = priceOf({ host: new URL(upstream.name).hostname, family }, model) ?? {};
+  const prompt = promptFor(family, model, ModelLimits.read(json)?.of(model) ?? null, minimumTokens ?? 0);
   const probe = async (question: string): Promise<Probe> => {
     const sent = await ask(upstream, prompt(question));
     if (sent.status !== 200) throw refusal(sent);
@@ -331,11 +332,11 @@ function plain(line: string): string {
 }
 
 /** Gives the body of a question after always the same lines, which no prompt had before. */
-function promptFor(family: EngineName, model: string, limit: ModelLimit | null) {
+function promptFor(family: EngineName, model: string, limit: ModelLimit | null, minimumTokens: number) {
   const requestId = uuidV7() as RequestId;
   const most = Math.floor((limit?.promptTokens ?? limit?.contextTokens ?? Number.POSITIVE_INFINITY) / 2);
-  const least = ((family === "anthropic" ? ANTHROPIC_LIMITS.minimumTokens(model) : null) ?? 0) * 1.25;
-  const lines = Math.max(1, Math.floor(Math.min(most, Math.max(PROBE_TOKENS, least)) / LINE_TOKENS));
+  const least = Math.max(PROBE_TOKENS, 1.25 * minimumTokens);
+  const lines = Math.max(1, Math.floor(Math.min(most, least) / LINE_TOKENS));
   const known = [requestId, ...Array.from({ length: lines }, (_, at) => `${at}. ${LINE}`)].join("\n");
   return (question: string) => {
     const messages: ChatMessage[] = [

@@ -110,7 +110,11 @@ const RUN_OPTIONS = {
     ...standard("<name>", "engine family: the form of prompts and usage", oneOf(ENGINE_NAMES), "generic"),
     choices: ENGINE_NAMES,
   },
-  cost: optional("<model>", "cost model for --retention auto, as MEMPREFIX_ENGINE_COST (default: gpu)", text),
+  cost: optional(
+    "<model>",
+    "cost model for --retention auto, as MEMPREFIX_ENGINE_COST (default: the prices of the engine's provider, else gpu)",
+    text,
+  ),
   maxTokens: standard("<number>", "most tokens of an answer", wholeNumber(1, 100_000), 64),
   timeoutMs: standard(
     "<number>",

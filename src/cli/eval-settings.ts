@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { cpus, totalmem } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { DEFAULT_ENGINE_MODEL, type EngineModel } from "../core/index.js";
+import { pricedModel } from "../core/cost/prices.js";
+import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type EngineModel } from "../core/index.js";
 import { openUpstream } from "../engines/upstream/upstream.js";
 import { EvaluationError } from "../eval/base/run-files.js";
 import type { RunRecord } from "../eval/base/run-record.js";
@@ -99,7 +100,11 @@ function depthsOf(
 }
 
 /** The cost model of `--retention auto`. Throws {@link EvaluationError}. */
-export function costModel({ cost = DEFAULT_ENGINE_MODEL }: EvalLocomoOptions): EngineModel {
+export function costModel({ cost, engine, engineFamily: family, model }: EvalLocomoOptions): EngineModel {
+  if (cost === undefined) {
+    if (!URL.canParse(engine)) return ENGINE_MODELS[DEFAULT_ENGINE_MODEL];
+    return pricedModel({ host: new URL(engine).hostname, family }, model ?? null);
+  }
   const read = engineModel.safeParse(cost);
   if (read.success) return read.data;
   throw new EvaluationError(`--cost: ${read.error.issues[0]?.message ?? "is not valid"}`);

@@ -275,7 +275,7 @@ export const SETTINGS = {
   engineCost: engineModel
     .optional()
     .describe(
-      `cost model of the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON; default: by the engine's family`,
+      `cost model of the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON; default: the prices of its provider, by its host or family and the request's model, else gpu`,
     ),
   cacheTtlSeconds: wholeNumber(1, 31_536_000)
     .optional()

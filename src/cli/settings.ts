@@ -1,9 +1,10 @@
 import { closest } from "fastest-levenshtein";
-import { ENGINE_MODELS, type EngineModel, type EngineModelName, type ResidencyConfig } from "../core/index.js";
+import type { ResidencyConfig } from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import type { SessionRouter } from "../engines/adapters/session-routers.js";
 import { InvalidRequestError } from "../service/base/errors.js";
+import { engineModelFor } from "../service/base/memprefix-parts.js";
 import type { Rate } from "../service/base/token-buckets.js";
 import { DEFAULT_IDENTITY_SOURCES, type IdentitySources } from "../service/chat/chat-request.js";
 import { hasEmbeddedMem0, installCommand, keptMemories, missingPackages } from "./package.js";
@@ -109,21 +110,10 @@ export function leftOutSource(settings: Settings): string | null {
   return settings.source === undefined && sourceOf(settings) === "none" ? installCommand("embedded") : null;
 }
 
-/** What a family costs: engines of one's own take time, providers send a bill. */
-const COST_OF_FAMILY: Readonly<Record<EngineName, EngineModelName>> = {
-  generic: "gpu",
-  vllm: "gpu",
-  sglang: "gpu",
-  llamacpp: "gpu",
-  mistral: "hosted",
-  openai: "hosted",
-  "openai-breakpoints": "hosted-writes",
-  anthropic: "hosted-writes",
-};
-
-/** The engine's cost model. Default: its family's. */
-export function engineModelOf(settings: Settings): EngineModel {
-  return settings.engineCost ?? ENGINE_MODELS[COST_OF_FAMILY[settings.engineFamily]];
+/** The engine that prompts go to by default, and its cost model; null: its provider's prices, else time on a GPU. */
+export function engineOf({ engineCost, engineFamily, upstreamUrl }: Settings) {
+  const engineHost = upstreamUrl === undefined ? null : new URL(upstreamUrl).hostname;
+  return { engine: engineCost ?? null, engineFamily, engineHost };
 }
 
 /**
@@ -158,7 +148,7 @@ export function sharedCacheOf(settings: Settings): { readonly tokens: number | n
   const { cacheSize } = settings;
   const tokens = cacheSize !== undefined && "tokens" in cacheSize ? cacheSize.tokens : null;
   if (residencyOf(settings).kind === "slots") return undefined;
-  return tokens === null && engineModelOf(settings).cost.kind === "money" ? undefined : { tokens };
+  return tokens === null && engineModelFor(engineOf(settings), null).cost.kind === "money" ? undefined : { tokens };
 }
 
 /** The replicas that memprefix routes prompts to; undefined for none. */

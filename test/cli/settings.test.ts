@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CLIENT_VARIABLES, SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import {
-  engineModelOf,
+  engineOf,
   identityOf,
   rateOf,
   readSettings,
@@ -16,6 +16,7 @@ import {
 } from "../../src/cli/settings.js";
 import { DEFAULT_DEPTH, ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/base/errors.js";
+import { engineModelFor } from "../../src/service/base/memprefix-parts.js";
 import { ROOT } from "../docs/pages.js";
 import { commands } from "./memprefix-command.js";
 
@@ -53,15 +54,19 @@ describe("the settings", () => {
       blockTokens: 32,
       minimumPrefixTokens: 64,
     };
-    const of = (environment: Record<string, string>) => engineModelOf(readSettings(environment));
+    const of = (environment: Record<string, string>, model: string | null = null) =>
+      engineModelFor(engineOf(readSettings(environment)), model);
     expect(of({ MEMPREFIX_ENGINE_COST: "hosted" })).toEqual(ENGINE_MODELS.hosted);
     expect(of({ MEMPREFIX_ENGINE_COST: JSON.stringify(own) })).toEqual(own);
-    // By the family, where nobody says it: time, or a bill.
+    // By the host, the family and the model, where nobody says it: time, or a bill.
     expect(of({})).toEqual(ENGINE_MODELS.gpu);
-    expect(of({ MEMPREFIX_ENGINE_FAMILY: "openai" })).toEqual(ENGINE_MODELS.hosted);
-    const anthropic = { MEMPREFIX_ENGINE_FAMILY: "anthropic" };
-    expect(of(anthropic)).toEqual(ENGINE_MODELS["hosted-writes"]);
-    expect(of({ ...anthropic, MEMPREFIX_ENGINE_COST: "gpu" })).toEqual(ENGINE_MODELS.gpu);
+    expect(of({ MEMPREFIX_ENGINE_FAMILY: "mistral" })).toEqual(ENGINE_MODELS.hosted);
+    const deepSeek = { MEMPREFIX_UPSTREAM_URL: "https://api.deepseek.com/v1" };
+    expect(of(deepSeek).cost).toEqual({ kind: "money", uncached: 1, written: 1, cached: 0.02 });
+    const anthropic = { MEMPREFIX_ENGINE_FAMILY: "anthropic", MEMPREFIX_UPSTREAM_URL: "http://127.0.0.1:4000/v1" };
+    expect(of(anthropic).cost).toEqual({ kind: "money", uncached: 1, written: 1.25, cached: 0.05 });
+    expect(of(anthropic, "claude-haiku-4-5").minimumPrefixTokens).toBe(4_096);
+    expect(of({ ...anthropic, MEMPREFIX_ENGINE_COST: "gpu" }, "claude-haiku-4-5")).toEqual(ENGINE_MODELS.gpu);
   });
 
   it.each([

@@ -1,4 +1,5 @@
 import { defaultOf, SETTING_NAMES, SETTING_TITLES, SETTINGS, variableOf } from "../../src/cli/setting-list.js";
+import { PRICES } from "../../src/core/cost/prices.js";
 import { begin } from "../cli/memprefix-command.js";
 import { readPages } from "./pages.js";
 
@@ -26,6 +27,31 @@ export function settingsPage(): string {
 }
 
 const cell = (text: string) => text.replaceAll("|", "\\|");
+
+/** The list of prices as `docs/retention.md` has it; a question mark: not known. */
+export function pricesTable(): string {
+  const known = (value: number | null) => (value === null ? "?" : value.toLocaleString("en"));
+  const rows = PRICES.map((row) =>
+    [
+      ...[row.provider, row.models],
+      ...[row.cached, row.written].map(known),
+      row.writtenForHour ?? "–",
+      ...[row.minimumTokens, row.blockTokens].map(known),
+      row.lifetimeSeconds === null ? "?" : `${row.lifetimeSeconds / 60} min`,
+    ].join(" | "),
+  );
+  const titles = [
+    "provider",
+    "models",
+    "cached",
+    "written",
+    "for an hour",
+    "shortest prefix",
+    "blocks of",
+    "cached for",
+  ];
+  return [titles.join(" | "), `--- | ---${" | --:".repeat(6)}`, ...rows].map((row) => `| ${row} |`).join("\n");
+}
 
 const LLMS_HEAD = `# memprefix
 

@@ -1,13 +1,20 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { PRICES_READ } from "../../src/core/cost/prices.js";
 import { ROOT, readPages, samplesOf } from "./pages.js";
-import { commandPage, llmsText, settingsPage } from "./reference-pages.js";
+import { commandPage, llmsText, pricesTable, settingsPage } from "./reference-pages.js";
 import { runningService } from "./running-service.js";
 
 describe("the reference", () => {
   it("has every setting, as --help has it", async () => {
     await expect(settingsPage()).toMatchFileSnapshot(join(ROOT, "docs/settings.md"));
+  });
+
+  it("has the list of prices, and when it was read", () => {
+    const page = readPages().find(({ path }) => path === "docs/retention.md")?.text ?? "";
+    expect(page).toContain(pricesTable());
+    expect(page).toContain(`read in ${PRICES_READ}`);
   });
 
   it("is indexed for models, as for readers", async () => {

@@ -1,3 +1,4 @@
+import type { PromptEnd } from "../cost/expected-reads.js";
 import type { NodeId, TurnId } from "../text/ids.js";
 import type { ContextIndex } from "./context-index.js";
 
@@ -30,6 +31,8 @@ export interface ReportGrounds {
   readonly headTokens: number;
   /** See {@link CacheReport.besideTokens}. */
   readonly besideTokens?: number;
+  /** Ends of the prompt that no later one is expected to read, where writing to the cache is billed. Absent: none. */
+  readonly unread?: readonly PromptEnd[];
 }
 
 /** What an engine reported of a request, in its own tokens. */

@@ -59,9 +59,9 @@ export const KNOWN_TIME_LAWS: readonly TimeLaw[] = [
 ];
 
 /**
- * Defaults until an engine is measured (docs/internals/algorithms.md, "What a prompt costs"): a server on a GPU (vLLM, SGLang; 16-token
- * blocks); llama.cpp on a CPU (fitted on a 135M model with two threads); a provider with cache reads at a tenth of the price (OpenAI before
- * GPT-5.6: from 1,024 tokens in steps of 128); and one that also bills cache writes (Anthropic, OpenAI since GPT-5.6).
+ * Models of engines of which nothing more is known (docs/internals/algorithms.md, "What a prompt costs"): a server on a GPU (vLLM, SGLang;
+ * 16-token blocks), until it is measured; llama.cpp on a CPU (fitted on a 135M model with two threads); a provider with cache reads at a tenth
+ * of the price; and one that also bills cache writes. Those of known providers are in `prices.ts`.
  */
 export const ENGINE_MODELS: Readonly<Record<EngineModelName, EngineModel>> = {
   gpu: {

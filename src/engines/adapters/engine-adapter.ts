@@ -60,6 +60,8 @@ export interface AdapterPrompt {
   readonly reusableMemories?: number | undefined;
   /** Index of the last message shared with an earlier prompt: a cached prefix can reach its end. */
   readonly cachedMessage?: number | undefined;
+  /** Whether a later prompt is expected to read more of it from a cache than its instructions. Default: yes. */
+  readonly isRead?: boolean | undefined;
   /** Breakpoints that the caller set outside the messages; they count against the limit. Default: none. */
   readonly marksElsewhere?: MarksElsewhere | undefined;
   /** What the caller sends now; breakpoints of other messages were set for earlier prompts, and are left out. Default: all. */

@@ -36,8 +36,9 @@ const style: BreakpointStyle = {
 };
 
 /**
- * OpenAI's models from GPT-5.6 on: hits end exactly at breakpoints, and cache writes are billed. With explicit breakpoints the automatic
- * one at the newest message is turned off: it would be written and billed each time, and never read where the end changes.
+ * OpenAI's models from GPT-5.6 on: hits end exactly at breakpoints, and cache writes are billed. With explicit breakpoints, and where none is
+ * worth its price, the automatic one at the newest message is turned off: it would be written and billed each time, and never read where the
+ * end changes.
  * Source: https://platform.openai.com/docs/guides/prompt-caching, `prompt_cache_options` and `prompt_cache_breakpoint` of the chat
  * completions reference.
  */
@@ -45,12 +46,12 @@ export const openAiBreakpoints: EngineAdapter = {
   name: "openai-breakpoints",
   emit: (prompt) => {
     const messages = withBreakpoints(prompt, style);
-    const isMarked = countMarks(messages, MARK) > 0;
+    const isExplicit = countMarks(messages, MARK) > 0 || prompt.isRead === false;
     return {
       messages,
       fields: {
         ...cacheKey(prompt.scopeKey),
-        ...(isMarked ? { prompt_cache_options: { mode: "explicit" } } : {}),
+        ...(isExplicit ? { prompt_cache_options: { mode: "explicit" } } : {}),
       },
       headers: openAiHeaders(prompt.requestId),
     };

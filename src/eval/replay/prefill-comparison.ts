@@ -1,8 +1,8 @@
 import { SimulatedCache } from "../../core/cache/simulated-cache.js";
+import { pricedModel } from "../../core/cost/prices.js";
 import {
   type ChatMessage,
   type ConversationId,
-  ENGINE_MODELS,
   promptCost,
   type RetrievedMemory,
   type UserId,
@@ -30,13 +30,15 @@ export const PREFILL_ARMS = [
   { layout: "single", builder: "memprefix", retention: null },
 ] as const;
 
+const BILLED_BY = pricedModel({ host: null, family: "openai" }, null);
+
 /** What one builder's prompts came to in one layout, summed over all questions. */
 export interface ArmCost extends Pick<(typeof PREFILL_ARMS)[number], "layout" | "builder"> {
   readonly promptTokens: number;
   /** Tokens outside the longest prefix shared with anything sent before, in blocks of 16. */
   readonly prefillTokens: number;
-  /** Prices of an uncached token: a provider's that reads its cache at a tenth, from 1,024 tokens in steps of 128. */
-  readonly hostedCost: number;
+  /** In prices of an uncached token: OpenAI's, where writes are free. */
+  readonly billed: number;
   /** Memories in the prompts. */
   readonly memories: number;
 }
@@ -59,7 +61,7 @@ export async function comparePrefill(
     const userId = userFor(`${layout}-${builder}`);
     const cache = new SimulatedCache("blocks");
     const history: ChatMessage[] = [];
-    const sums = { promptTokens: 0, prefillTokens: 0, hostedCost: 0, memories: 0 };
+    const sums = { promptTokens: 0, prefillTokens: 0, billed: 0, memories: 0 };
     for (const { question, answer, memories } of questions) {
       const asked: ChatMessage = { role: "user", content: question };
       const messages = [...(layout === "conversation" ? history : []), asked];
@@ -76,7 +78,7 @@ export async function comparePrefill(
       const cachedTokens = cache.serve(tokens);
       sums.promptTokens += tokens.length;
       sums.prefillTokens += tokens.length - cachedTokens;
-      sums.hostedCost += promptCost(ENGINE_MODELS.hosted, tokens.length, cachedTokens);
+      sums.billed += promptCost(BILLED_BY, tokens.length, cachedTokens);
       sums.memories += isReadme ? memories.length : prompt.flatMap(blocksIn).length;
       history.push(asked, { role: "assistant", content: answer });
       onTurn();
@@ -94,7 +96,7 @@ export function prefillTable(costs: readonly ArmCost[], questions: number): stri
     return [
       cost.layout,
       cost.builder === "mem0-readme" ? "Mem0's README" : cost.builder,
-      ...[cost.promptTokens, cost.memories, cost.prefillTokens, cost.hostedCost].map((sum) =>
+      ...[cost.promptTokens, cost.memories, cost.prefillTokens, cost.billed].map((sum) =>
         Math.round(sum / questions).toLocaleString("en"),
       ),
       cost === readme ? "" : `${ratio.toFixed(1)}× fewer`,

@@ -62,7 +62,7 @@ const sums = {
     .nullable()
     .describe("Time to the first token. Percentiles from a histogram, within 10 %. Null: none measured."),
   saved_money: money.describe(
-    "By the prices of `MEMPREFIX_ENGINE_COST`, against computing every token: net of what cache writes cost more. May be negative. Null: prompts cost time, not money.",
+    "By the engine's prices, against computing every token: net of what cache writes cost more. May be negative. Null: prompts cost time, not money.",
   ),
   missed_money: money.describe("What the missed tokens cost more than cached ones. Null: as above."),
 };
@@ -78,7 +78,7 @@ export const usageSummaryResult = z
     from: at,
     to: at,
     step_ms: z.int().describe("Between two points: 1 minute, 15 minutes or 6 hours."),
-    has_prices: z.boolean().describe("Whether `MEMPREFIX_ENGINE_COST` has prices, so that money is not null."),
+    has_prices: z.boolean().describe("Whether the engine's cost model has prices, so that money is not null."),
     cache: z
       .object({
         capacity_tokens: z

@@ -4,6 +4,7 @@
  * results of calls, and small tools: spans, linked signals, token buckets.
  */
 
+import { pricedModel } from "../../core/cost/prices.js";
 import type {
   BatchPlanner,
   BatchRequest,
@@ -31,14 +32,24 @@ export interface ComposeDefaults {
   readonly topK?: number | undefined;
   /** Mem0's own options of a search. Default: none. */
   readonly search?: SearchOptions | undefined;
-  /** The cost model of the engine that prompts go to. */
-  readonly engine: EngineModel;
+  /** The cost model of the engine that prompts go to; null: by its provider's prices ({@link engineModelFor}). */
+  readonly engine: EngineModel | null;
   readonly engineFamily: EngineName;
+  /** Host name of its API. Default: not known. */
+  readonly engineHost?: string | null;
   /** Most tokens of a prompt, by the engine's count as far as it is reported. Default: no limit. */
   readonly maxPromptTokens?: number | null;
   /** Names of the engines that prompts are routed to. Default: no routing. */
   readonly workers?: readonly string[] | undefined;
 }
+
+/** The cost model of the configured engine, for a model by its name; null: no name. Whether it is time or money depends on no name. */
+export function engineModelFor(defaults: EngineDefaults, model: string | null): EngineModel {
+  const { engine, engineFamily: family, engineHost: host = null } = defaults;
+  return engine ?? pricedModel({ host, family }, model);
+}
+
+type EngineDefaults = Pick<ComposeDefaults, "engine" | "engineFamily" | "engineHost">;
 
 /** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */
 export type PlanBatch = (

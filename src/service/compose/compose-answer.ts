@@ -1,3 +1,4 @@
+import type { PromptEnd } from "../../core/cost/expected-reads.js";
 import {
   type ChatMessage,
   type ConversationId,
@@ -55,11 +56,11 @@ export interface ComposedPromptParts {
 /** Builds the answer from a new or a stored composition. */
 export function composeAnswer(
   composed: ComposedPromptParts,
-  { memories, plan, warnings, worker }: StoredAnswer,
+  { memories, plan, warnings, worker, grounds }: StoredAnswer,
   form: AnswerForm,
 ): ComposeAnswer {
   const given = form.request.given ?? null;
-  const emitted = form.engine.emit(enginePrompt(composed, plan, form));
+  const emitted = form.engine.emit(enginePrompt(composed, plan, form, grounds.unread));
   const prompt = restored(given, emitted.messages);
   const answer: { -readonly [Field in keyof ComposeAnswer]: ComposeAnswer[Field] } = {
     requestId: composed.requestId,
@@ -123,16 +124,23 @@ export function storedMessages(
 /** What of a plan says where later prompts will diverge. */
 export type ReusePlan = Pick<Plan, "layout" | "retention" | "stableMessages" | "epoch">;
 
-/** An engine adapter's view of a composed prompt; the same for a new and a repeated answer. */
+/**
+ * An engine adapter's view of a composed prompt; the same for a new and a repeated answer.
+ *
+ * @param unread its ends that no later prompt is expected to read
+ */
 export function enginePrompt(
   composed: Omit<ComposedPromptParts, "annotations">,
   plan: ReusePlan,
   { request, cacheSecret }: Pick<AnswerForm, "request" | "cacheSecret">,
+  unread: readonly PromptEnd[] = [],
 ): AdapterPrompt {
   const { requestId, scope, messages, head, injection } = composed;
   const section = isEmptyInjection(injection) ? null : messages.length - 1;
-  const cachedMessage = plan.stableMessages - 1;
-  const ends = [lastSharedMessage(composed, plan, section), head - 1].filter((at) => at >= 0);
+  const isRead = (end: PromptEnd) => !unread.includes(end);
+  const cachedMessage = isRead("turn") ? plan.stableMessages - 1 : -1;
+  const turn = isRead("turn") ? lastSharedMessage(composed, plan, section) : -1;
+  const instructions = isRead("instructions") ? head - 1 : -1;
   return {
     requestId,
     tenantKey: tenantKeyOf(cacheSecret),
@@ -140,8 +148,9 @@ export function enginePrompt(
     messages,
     marksElsewhere: request.marksElsewhere,
     said: saidNow(request),
-    reusableMessages: ends[0] === ends[1] ? ends.slice(1) : ends,
-    reusableMemories: reusableMemories(plan, head, section),
+    reusableMessages: [...new Set([turn, instructions])].filter((at) => at >= 0),
+    reusableMemories: isRead("memories") ? reusableMemories(plan, head, section) : undefined,
+    isRead: isRead("turn") || isRead("memories"),
     cachedMessage: cachedMessage < 0 ? undefined : cachedMessage,
   };
 }

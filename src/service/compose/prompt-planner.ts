@@ -1,3 +1,5 @@
+import { billedBy, lateInRow, unreadEnds } from "../../core/cost/expected-reads.js";
+import { type ProviderPrice, priceOf } from "../../core/cost/prices.js";
 import {
   batchKnowledge,
   type CacheLookup,
@@ -36,7 +38,12 @@ import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { MessagesTooLongError } from "../base/errors.js";
 import type { ObservedCompose } from "../base/memprefix-observer.js";
-import type { ComposeDefaults, MemprefixParts, TenantParts } from "../base/memprefix-parts.js";
+import {
+  type ComposeDefaults,
+  engineModelFor,
+  type MemprefixParts,
+  type TenantParts,
+} from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
@@ -143,7 +150,16 @@ interface ComposedPrompt {
   readonly at: number;
   /** See `ReportGrounds`. */
   readonly settledAt: number;
+  readonly marks: ChosenMarks;
   readonly warnings: readonly Warning[];
+}
+
+/** Where a prompt has marks for its engine's cache. */
+interface ChosenMarks {
+  /** Ends without one: no later prompt is expected to read what it would write. */
+  readonly unread: ReturnType<typeof unreadEnds>;
+  /** The conversation's turns in a row that came too late to read the ones before. */
+  readonly lateInRow: number;
 }
 
 /** Plans prompts of one tenant, each in its working scope. What planning needs of the store is read first; planning itself is synchronous. */
@@ -179,6 +195,7 @@ export class PromptPlanner {
     const newest = input.conversation?.turns.newest?.id ?? null;
     const composition = this.limits.within(request, () => compose(state, input));
     const requestId = request.requestId ?? newRequestId();
+    const marks = this.#marksOf(working, request, composition, { at, isProbed: depth !== null });
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
     const composed = {
@@ -187,6 +204,7 @@ export class PromptPlanner {
       requestId,
       at,
       settledAt,
+      marks,
       warnings: [
         ...movedWarnings(request),
         ...unusableWarnings(request),
@@ -205,6 +223,29 @@ export class PromptPlanner {
       drop();
       throw error;
     }
+  }
+
+  #marksOf(
+    working: WorkingScope,
+    request: ComposeRequest,
+    { plan, memories, messages, head }: Composition,
+    { at, isProbed }: { readonly at: number; readonly isProbed: boolean },
+  ): ChosenMarks {
+    const price = this.#priceOf(request);
+    const before = working.earlier.get(request.conversationId);
+    const late = price === null || before === undefined ? 0 : lateInRow(before.lateInRow, at - before.at, price);
+    // Images are in no count, nor what a caller adds who sends the prompt itself.
+    const { destination } = request;
+    const isCounted = destination != null && messages.every(hasOnlyText);
+    const unread = unreadEnds(price, {
+      layout: plan.layout,
+      // A depth was chosen by drafts that were sent just now.
+      wereSent: isProbed || areCached(memories),
+      tokens: isCounted ? plan.totalTokens + destination.besideTokens : null,
+      hasHistory: messages.length - head.length > 1,
+      lateInRow: late,
+    });
+    return { unread, lateInRow: late };
   }
 
   /** Counts a prompt in its engine's cache. Gives what takes it back. */
@@ -231,10 +272,11 @@ export class PromptPlanner {
   async #toStore(
     working: WorkingScope,
     request: ComposeRequest,
-    { composition, newest, requestId, at, settledAt, warnings }: ComposedPrompt,
+    { composition, newest, requestId, at, settledAt, marks, warnings }: ComposedPrompt,
     drop: () => void,
   ): Promise<Planned> {
     const { scope, state } = working;
+    const { unread, lateInRow: late } = marks;
     const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
     const worker = await this.#workerFor(working, request, routable(composition, newest), at);
     const { besideTokens = 0 } = request.destination ?? {};
@@ -242,7 +284,11 @@ export class PromptPlanner {
       memories,
       plan,
       warnings,
-      grounds: { settledAt, headTokens, ...(besideTokens > 0 && { besideTokens }) },
+      grounds: {
+        ...{ settledAt, headTokens },
+        ...(besideTokens > 0 && { besideTokens }),
+        ...(unread.length > 0 && { unread }),
+      },
       worker,
     };
     if (worker !== undefined && request.worker == null) this.routing.record(state, worker, memories);
@@ -265,13 +311,14 @@ export class PromptPlanner {
         observed,
         store: async () => {
           const stored = { id: requestId, body: requestDigest(request), answer };
-          const prompt = isTry(request) ? null : newPrompt(observed, this.parts.defaults.engine);
+          const costs = engineModelFor(this.parts.defaults, observed.model);
+          const prompt = isTry(request) ? null : newPrompt(observed, billedBy(costs, unread));
           const section = renderSection(turn.injection, state.register.textOf) || null;
           const record = { composition, section, delta: deltaOf(state), request: stored, prompt, at };
           await working.commit((held) => held.commitCompose(record));
           if (request.conversationId !== null) working.goesOn(request.conversationId);
           working.requests.composed(requestId, at);
-          working.newest = { head: turn.head, at };
+          working.newest = { head: turn.head, at, lateInRow: late };
           working.earlier.set(request.conversationId, working.newest);
           if (worker !== undefined) this.routing.assigned(worker, plan, at);
         },
@@ -409,6 +456,7 @@ export class PromptPlanner {
     const { messages, historyTerms, warnings } = this.#saidIn(request, past);
     const { defaults, countTokens } = this.parts;
     const cache = this.#lookupFor(scope, request);
+    const engine = this.law.modelFor(modelOf(request) || null);
     const { maxPromptTokens, acceptedTokens } = this.limits.of(request);
     const textOf = (label: Label) => state.register.get(label)?.textDigest;
     const { conversationId } = request;
@@ -432,7 +480,7 @@ export class PromptPlanner {
       countTokens,
       cache,
       policy,
-      engine: cache.blockTokens === null ? this.law.model : { ...this.law.model, blockTokens: cache.blockTokens },
+      engine: cache.blockTokens === null ? engine : { ...engine, blockTokens: cache.blockTokens },
       depth: depth ?? undefined,
       retention: request.retention ?? defaults.retention,
       annotations: request.annotations,
@@ -490,6 +538,14 @@ export class PromptPlanner {
     return { ...found, heldHead: (head, tokens) => found.heldHead(headOf(request, head as Digest), tokens) };
   }
 
+  /** What a prompt is billed by; null: no provider that is known bills it. */
+  #priceOf(request: ComposeRequest): ProviderPrice | null {
+    const { defaults } = this.parts;
+    const { engineFamily, engineHost = null } = defaults;
+    const host = goesElsewhere(request, defaults) ? null : engineHost;
+    return priceOf({ host, family: request.engine ?? engineFamily }, modelOf(request) || null);
+  }
+
   #historyOf({ history }: ComposeRequest): HistoryName {
     return history ?? DEFAULT_HISTORY;
   }
@@ -516,6 +572,14 @@ export class PromptPlanner {
     const { inResult = false, model } = request;
     return inResult || this.#engineOf(request).inResult === true || isMistralModel(model) || keepsThoughtsByName(model);
   }
+}
+
+function areCached(memories: Composition["memories"]): boolean {
+  return memories.length > 0 && memories.every(({ placement }) => placement === "cached_prefix");
+}
+
+function hasOnlyText({ content }: ChatMessage): boolean {
+  return !Array.isArray(content) || content.every(({ type }) => type === "text");
 }
 
 /** The model that a prompt is for; empty: its name is not known. */

@@ -39,19 +39,26 @@ export class EngineLaw {
   #answerTokens = 0;
   /** What a token of a prompt adds to a token of its answer; null: no answer yet. */
   #pace: number | null = null;
+  private readonly configured: EngineModel;
 
   constructor(
     private readonly store: Store,
     /** Key of the engine's samples in the database. */
     private readonly engine: string,
-    private readonly configured: EngineModel,
+    /** The configured model, by the name of the model that a prompt is for; all of one kind. */
+    private readonly modelNamed: (model: string | null) => EngineModel,
     /** Milliseconds since the epoch. */
     private readonly now: () => number,
-  ) {}
+  ) {
+    this.configured = modelNamed(null);
+  }
 
-  /** The model, as it was last read from the store: see {@link refresh}. */
-  get model(): EngineModel {
-    if (this.configured.cost.kind !== "time") return this.configured;
+  /**
+   * The model of prompts for a model of this name (null: no name), as it was last read from the store: see {@link refresh}. A time law is the
+   * same for all names.
+   */
+  modelFor(name: string | null): EngineModel {
+    if (this.configured.cost.kind !== "time") return this.modelNamed(name);
     const perHeldTokenMs = this.#answerTokens * (this.#pace ?? 0);
     return { ...this.configured, cost: this.#measured ?? this.configured.cost, perHeldTokenMs };
   }
@@ -70,7 +77,7 @@ export class EngineLaw {
 
   /** About how many milliseconds the engine takes to compute a prompt; by its tokens alone where prompts cost money. */
   timeOf({ computedTokens, promptTokens }: PromptWork): number {
-    const { cost } = this.model;
+    const { cost } = this.modelFor(null);
     if (cost.kind !== "time") return computedTokens;
     const law = { cost: { ...cost, fixedMs: 0 }, blockTokens: 1, minimumPrefixTokens: 0 };
     return promptCost(law, promptTokens, promptTokens - computedTokens);
@@ -78,7 +85,7 @@ export class EngineLaw {
 
   /** Adds an answer as a sample of how long its tokens took. */
   takeAnswer(answer: AnswerTime): void {
-    const { model } = this;
+    const model = this.modelFor(null);
     if (model.cost.kind !== "time") return;
     this.#answers = [...this.#answers.slice(1 - KEPT_SAMPLES), answer];
     this.#answersTaken++;

@@ -4,6 +4,7 @@
  * cost model, and per model what the engine does not support. Each is bounded, and what is learned of a model expires.
  */
 
+import { billedBy } from "../../core/cost/expected-reads.js";
 import {
   type AgentId,
   type CacheHandle,
@@ -30,7 +31,7 @@ import type { ServedRequest, Store } from "../../store/store.js";
 import type { ComposeAnswer, Eviction, Feedback } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
-import type { TenantParts } from "../base/memprefix-parts.js";
+import { engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLosses } from "../usage/losses.js";
@@ -303,7 +304,9 @@ export class EngineReports {
     const loss = this.losses.reported(scope, id, cacheReport(report, besideTokens));
     const figures = await store.prompts.prompt({ ...scope, requestId: id });
     const { because } = loss;
-    const prompt = figures && reportedFigures(figures, { report, besideTokens, model, because }, defaults.engine);
+    const counted = { report, besideTokens, model, because };
+    const costs = engineModelFor(defaults, model ?? figures?.model ?? null);
+    const prompt = figures && reportedFigures(figures, counted, billedBy(costs, grounds.unread));
     const record = { id, turn: served.turn, observed: report, prompt };
     await working.commit((held) => held.commitReport(deltaOf(state), record));
     working.requests.ended([id]);

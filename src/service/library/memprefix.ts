@@ -22,7 +22,7 @@ import type { MemorySource } from "../../memory/memory-source.js";
 import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
-import type { MemprefixParts, PlanBatch, TenantParts } from "../base/memprefix-parts.js";
+import { engineModelFor, type MemprefixParts, type PlanBatch, type TenantParts } from "../base/memprefix-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
@@ -134,12 +134,12 @@ export class Memprefix {
     const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
     const { store, countTokens, now, maxWaitingPerUser = MAX_WAITING_PER_USER, planning = planHere } = parts;
-    const { engine, engineFamily, workers = [] } = parts.defaults;
+    const { engineFamily, workers = [] } = parts.defaults;
     const jobs = new TenantQueues(tenant.name, queues, scopes, closing.signal, maxWaitingPerUser);
     const records = new UserRecords(parts, jobs, scopes);
     // Times reported by one tenant must not affect another's plans.
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
-    const law = new EngineLaw(store, measured, engine, now);
+    const law = new EngineLaw(store, measured, (model) => engineModelFor(parts.defaults, model), now);
     const additions = new MemoryAdditions(source, store, jobs, now);
     const ratios = new TokenRatios(now);
     const reports = new EngineReports(parts, jobs, scopes, law, ratios, work, observer, losses);
@@ -182,7 +182,7 @@ export class Memprefix {
   /** Figures of the tenant's prompts. */
   get usage(): TenantUsage {
     const { store, now, defaults } = this.parts;
-    return new TenantUsage(this.tenant.name, store.prompts, now, defaults.engine.cost.kind === "money");
+    return new TenantUsage(this.tenant.name, store.prompts, now, engineModelFor(defaults, null).cost.kind === "money");
   }
 
   /** Shows a prompt beside the one that it continued. Rejects with {@link NotFoundError}. `hasText`: with the messages' texts. */
@@ -215,7 +215,7 @@ export class Memprefix {
 
   /** Milliseconds that each token of a prompt adds to its answer, as measured; 0 until it is. */
   get perHeldTokenMs(): number {
-    return this.#law.model.perHeldTokenMs ?? 0;
+    return this.#law.modelFor(null).perHeldTokenMs ?? 0;
   }
 
   readonly addMemories: MemoryAdditions["add"] = (...of) => this.#additions.add(...of);

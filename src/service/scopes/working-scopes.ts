@@ -26,6 +26,8 @@ import { inSpan } from "../base/spans.js";
 interface EarlierPrompt {
   readonly head: Digest;
   readonly at: number;
+  /** How many in a row, up to it, came when the one before them had left its provider's cache. */
+  readonly lateInRow: number;
 }
 
 /** Conversations of a scope whose newest prompt is remembered. */

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../../src/core/index.js";
 import type { AdapterPrompt, EngineName } from "../../../src/engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
-import { ANTHROPIC_LIMITS } from "../../../src/engines/adapters/provider-limits.js";
 import { answered, asked, marksIn, promptOf, system } from "./prompts.js";
 
 const FIELDS = { anthropic: "cache_control", "openai-breakpoints": "prompt_cache_breakpoint" } as const;
@@ -64,21 +63,5 @@ describe("cache marks", () => {
     const nothing = promptOf([{ role: "assistant", content: "Hi" }], { reusableMessages: [0] });
     expect(marks("openai-breakpoints", nothing)).toEqual([]);
     expect(ENGINES["openai-breakpoints"].emit(nothing).fields).not.toHaveProperty("prompt_cache_options");
-  });
-
-  it.each([
-    ["claude-opus-5", 512],
-    ["claude-opus-4-8", 1_024],
-    ["claude-sonnet-4-5-20250929", 1_024],
-    ["claude-opus-4-20250514", 1_024],
-    ["claude-opus-4-7", 2_048],
-    ["claude-3-5-haiku-20241022", 2_048],
-    ["claude-haiku-4-5-20251001", 4_096],
-    ["anthropic/claude-opus-4-5-20251101", 4_096],
-    ["claude-opus-5-5", null],
-    ["gpt-5.6", null],
-    [undefined, null],
-  ])("know the shortest prefix of %s: %s", (model, tokens) => {
-    expect(ANTHROPIC_LIMITS.minimumTokens(model)).toBe(tokens);
   });
 });

@@ -1,6 +1,7 @@
 import { mean } from "../../../bench/statistics.js";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
+import { pricedModel } from "../../../src/core/cost/prices.js";
 import {
   type ChatMessage,
   ENGINE_MODELS,
@@ -26,6 +27,7 @@ export const LAWS = {
   cpu: exact(ENGINE_MODELS.cpu),
   gpu: exact(ENGINE_MODELS.gpu),
   hosted: exact(ENGINE_MODELS.hosted),
+  OpenAI: exact(pricedModel({ host: null, family: "openai" }, null)),
   /** Fitted by memprefix itself to vLLM 0.32 with SmolLM2-135M on two cores, answers of 16 tokens (`npm run bench -- engines`). */
   "vllm on a CPU": {
     cost: { kind: "time", fixedMs: 0, perTokenMs: 1.2, perPairMs: 9.3e-4 },

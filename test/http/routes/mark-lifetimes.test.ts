@@ -5,7 +5,8 @@ import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { anthropicServer } from "./anthropic-server.js";
 
-const MODEL = "claude-opus-4-8";
+/** Its shortest cached prefix is not known, so that short prompts have marks, too. */
+const MODEL = "claude-opus-5-5";
 const TEA = "Ada drinks green tea";
 const HOUR = { cache_control: { type: "ephemeral", ttl: "1h" } };
 const FIVE = { cache_control: { type: "ephemeral", ttl: "5m" } };

@@ -1,0 +1,150 @@
+import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type EngineModel } from "./engine-model.js";
+
+/** The month in which {@link PRICES} were read. */
+export const PRICES_READ = "2026-11";
+
+/** What a provider bills and caches. Prices are relative to an uncached input token, which costs 1. Null: not known. */
+export interface ProviderPrice {
+  readonly provider: string;
+  /** Host names of its API. */
+  readonly host: RegExp;
+  /** Engine families whose prompts go to it, where the host is another one, such as a gateway's. */
+  readonly families: readonly string[];
+  /** The models that the row is for, in words … */
+  readonly models: string;
+  /** … and by their names; null: all. */
+  readonly model: RegExp | null;
+  /** The engine family of those models, which says so where the name does not. */
+  readonly family?: string;
+  /** A token read from the cache. */
+  readonly cached: number | null;
+  /** A token written to the cache, for the shortest lifetime … */
+  readonly written: number | null;
+  /** … and for an hour, where it can be chosen. */
+  readonly writtenForHour: number | null;
+  /** Tokens of the shortest cached prefix. */
+  readonly minimumTokens: number | null;
+  /** The cache stores whole blocks of so many tokens; 1: exact. */
+  readonly blockTokens: number | null;
+  /** How long a prefix is cached after its last use, at the shortest. */
+  readonly lifetimeSeconds: number | null;
+}
+
+const UNKNOWN = {
+  cached: null,
+  written: null,
+  writtenForHour: null,
+  minimumTokens: null,
+  blockTokens: null,
+  lifetimeSeconds: null,
+} as const;
+
+/** https://platform.openai.com/docs/guides/prompt-caching */
+const OPENAI = {
+  ...UNKNOWN,
+  provider: "OpenAI",
+  host: /(?:^|\.)api\.openai\.com$/,
+  families: ["openai", "openai-breakpoints"],
+  cached: 1 / 20,
+  minimumTokens: 1_024,
+} as const;
+
+/** https://platform.claude.com/docs/en/build-with-claude/prompt-caching */
+const ANTHROPIC = {
+  provider: "Anthropic",
+  host: /(?:^|\.)api\.anthropic\.com$/,
+  families: ["anthropic"],
+  cached: 1 / 20,
+  written: 1.25,
+  writtenForHour: 2,
+  blockTokens: 1,
+  lifetimeSeconds: 300,
+} as const;
+
+/** https://ai.google.dev/gemini-api/docs/caching */
+const GEMINI = {
+  ...UNKNOWN,
+  provider: "Gemini",
+  host: /^generativelanguage\.googleapis\.com$/,
+  families: [],
+  cached: 1 / 10,
+} as const;
+
+/** The one list of what providers bill and cache. The first row that matches counts. docs/retention.md has it as a table. */
+export const PRICES: readonly ProviderPrice[] = [
+  {
+    ...OPENAI,
+    models: "GPT-5.6 and later",
+    model: /gpt-(?:5\.(?:[6-9]|\d\d)|[6-9]\b|1\d\b)/,
+    family: "openai-breakpoints",
+    written: 1.25,
+    blockTokens: 1,
+    lifetimeSeconds: 1_800,
+  },
+  { ...OPENAI, models: "others", model: null, written: 1, blockTokens: 128 },
+  { ...ANTHROPIC, models: "Opus, Fable and Mythos 5", model: /(?:opus|fable|mythos)-5(?!-\d)/, minimumTokens: 512 },
+  {
+    ...ANTHROPIC,
+    models: "Opus 4.8, 4.1 and 4, Sonnet 4.x and 5",
+    model: /opus-4-8|sonnet-5(?!-\d)|sonnet-4|opus-4-[01]\b|opus-4-2025/,
+    minimumTokens: 1_024,
+  },
+  {
+    ...ANTHROPIC,
+    models: "Opus 4.7, Mythos Preview, Haiku 3.x",
+    model: /opus-4-7|mythos-preview|haiku-3|3-5-haiku|3-haiku/,
+    minimumTokens: 2_048,
+  },
+  { ...ANTHROPIC, models: "Opus 4.5 and 4.6, Haiku 4.5", model: /opus-4-[56]|haiku-4-5/, minimumTokens: 4_096 },
+  { ...ANTHROPIC, models: "others", model: null, minimumTokens: null },
+  { ...GEMINI, models: "Gemini 3 and later", model: /gemini-(?:[3-9]|\d\d)/, minimumTokens: 4_096 },
+  { ...GEMINI, models: "Gemini 2.5", model: /gemini-2\.5/, minimumTokens: 2_048 },
+  { ...GEMINI, models: "others", model: null },
+  {
+    ...UNKNOWN,
+    provider: "DeepSeek",
+    host: /^api\.deepseek\.com$/,
+    families: [],
+    models: "all",
+    model: null,
+    cached: 1 / 50,
+  },
+  { ...UNKNOWN, provider: "Mistral", host: /^api\.mistral\.ai$/, families: ["mistral"], models: "all", model: null },
+];
+
+/** Where a prompt goes, as far as its price depends on it. */
+export interface PricedEngine {
+  /** Host name of its API; null: not known. */
+  readonly host: string | null;
+  /** Its engine family. */
+  readonly family: string;
+}
+
+/**
+ * What a prompt is billed by; null: it goes to no provider that is known. The provider is the host's, else the engine family's; its row is the
+ * model's or the family's.
+ *
+ * @param model as the request names it; null: it does not
+ */
+export function priceOf({ host, family }: PricedEngine, model: string | null): ProviderPrice | null {
+  const ofHost = host === null ? [] : PRICES.filter((row) => row.host.test(host));
+  const rows = ofHost.length > 0 ? ofHost : PRICES.filter(({ families }) => families.includes(family));
+  const isFor = (row: ProviderPrice) =>
+    row.model === null || row.family === family || (model !== null && row.model.test(model));
+  return rows.find(isFor) ?? null;
+}
+
+/**
+ * The planner's model of an engine that none is configured for: its provider's prices, as in the preset `hosted` where one is not known; time
+ * on a GPU where no provider bills it.
+ */
+export function pricedModel(engine: PricedEngine, model: string | null): EngineModel {
+  const price = priceOf(engine, model);
+  if (price === null) return ENGINE_MODELS[DEFAULT_ENGINE_MODEL];
+  const { blockTokens, minimumPrefixTokens } = ENGINE_MODELS.hosted;
+  return {
+    cost: { kind: "money", uncached: 1, written: price.written ?? 1, cached: price.cached ?? 1 / 10 },
+    blockTokens: price.blockTokens ?? blockTokens,
+    minimumPrefixTokens: price.minimumTokens ?? minimumPrefixTokens,
+  };
+}
