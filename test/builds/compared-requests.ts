@@ -2,15 +2,17 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { seededNumbers } from "../cli/seeded-numbers.js";
+import type { Said } from "../clients/agent-model.js";
 import { type FuzzedRequest, fuzzedRequest, WEBHOOK_TOKEN } from "../http/contracts/fuzzed-requests.js";
-import type { StubMemory, StubTurn } from "./stub-servers.js";
+import type { StubMemory } from "./searched-mem0.js";
 
 /** One request to both builds, and what the servers behind them answer meanwhile. */
 export interface ComparedRequest extends Omit<FuzzedRequest, "type"> {
   /** The group under which differences are listed. */
   readonly door: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly turn: StubTurn;
+  /** What the engine says next. */
+  readonly turn: Said;
   readonly found: readonly StubMemory[];
 }
 
@@ -89,7 +91,7 @@ const ODD_HEADERS = {
   "x-openwebui-task": ["title_generation"],
 };
 const REPORTED = { prompt_tokens: [40, 300, 900], cached_tokens: [0, 16, 320], ttft_ms: [12.5, 400], model: MODELS };
-const NOTHING = { headers: {}, turn: { text: "Indeed.", call: null }, found: [] };
+const NOTHING = { headers: {}, turn: { kind: "text", text: "Indeed." } as const, found: [] };
 
 /**
  * Requests through every door, the same for the same seed and material.
@@ -210,7 +212,10 @@ export function comparedRequests(
       const version = format === "messages" ? { "anthropic-version": "2023-06-01" } : {};
       const headers = isByPath ? version : { ...version, ...withoutNulls(named), ...some(0.03, ODD_HEADERS) };
       const path = `${isByPath ? byPath.join("") : chance(0.03) ? "/plain" : ""}${PATHS[format]}`;
-      const turn = { text: exchange.answer, call: upTo === "question" ? call : null };
+      const turn: Said =
+        call !== null && upTo === "question"
+          ? { kind: "call", name: "weather", ...call }
+          : { kind: "text", text: exchange.answer };
       push(`${PATHS[format]}${isStreamed ? " streamed" : ""}`, "POST", path, body, { headers, turn, found });
     }
     of.exchanges.push(exchange);
