@@ -1,9 +1,7 @@
 import { createHash } from "node:crypto";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type JsonObject, record } from "../../src/core/text/json.js";
 import type { RawRequest } from "../clients/agent-engine.js";
+import { localServer } from "../local-server.js";
 
 /** A memory as Mem0 has it. */
 export interface StubMemory {
@@ -38,19 +36,11 @@ export async function searchedMem0(found: () => readonly StubMemory[], watch: (r
     const added = createHash("sha256").update(said).digest("hex").slice(0, 9);
     return { results: [{ id: `added-${added}`, memory: said, event: "ADD" }] };
   };
-  const server = createServer(async (request, response) => {
+  return localServer(async (request, response) => {
     const { method, url = "", headers } = request;
     const raw = Buffer.concat(await request.toArray()).toString("utf8");
     watch({ method, url, headers, raw });
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify(answerTo(method, url, record(JSON.parse(raw || "{}")))));
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((done) => server.close(done));
-    },
-  };
+  });
 }

@@ -1,11 +1,10 @@
-import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { encodeO200k } from "../../src/cli/o200k.js";
 import { record } from "../../src/core/text/json.js";
 import { RadixCache } from "../../src/simulator/radix-cache.js";
 import { isLimitRequest, likeliest, MODELS, openEvents, sendJson } from "../http/routes/openai-engine.js";
 import { eventsText } from "../http/routes/responses-engine.js";
+import { localServer } from "../local-server.js";
 import { type Asked, modelSays, type Said } from "./agent-model.js";
 import { chatAnswer, chatChunks, readChatRequest } from "./chat-wire.js";
 import { messageAnswer, messageStream, readMessagesRequest } from "./messages-wire.js";
@@ -88,27 +87,6 @@ export async function agentEngine(
   const items = new Map<string, Readonly<Record<string, unknown>>>();
   const kept: KeptItems = { responses, items };
 
-  const server = createServer(async (incoming, response) => {
-    const raw = Buffer.concat(await incoming.toArray()).toString("utf8");
-    const { headers, method, url } = incoming;
-    const path = (url ?? "").replace(/^\/v1\//, "").replace(/\?.*$/, "");
-    if (!isLimitRequest(headers)) watch({ method, url, headers, raw });
-    if (method === "GET" || isLimitRequest(headers)) return sendJson(response, 200, MODELS);
-    const answer = ANSWERS[path];
-    if (answer === undefined) return sendJson(response, 404, { detail: "Not Found" });
-    try {
-      const given: unknown = JSON.parse(raw);
-      answer(given, response, (asked) => {
-        const counted = count(asked.prompt);
-        served.push({ path, headers, asked, counted, isContinued: isContinued(given) });
-        return counted;
-      });
-    } catch (error) {
-      refused.push(`${path} ${raw}: ${String(error)}`);
-      sendJson(response, 400, { error: { message: String(error), type: "invalid_request_error" } });
-    }
-  });
-
   type Answer = (given: unknown, response: ServerResponse, serve: (asked: Asked) => Counted) => void;
   const chat: Answer = (given, response, serve) => {
     const asked = readChatRequest(given);
@@ -150,17 +128,27 @@ export async function agentEngine(
     messages: message,
   };
 
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    served,
-    refused,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((done) => server.close(done));
-    },
-  };
+  const { url, close } = await localServer(async (incoming, response) => {
+    const raw = Buffer.concat(await incoming.toArray()).toString("utf8");
+    const { headers, method } = incoming;
+    const path = (incoming.url ?? "").replace(/^\/v1\//, "").replace(/\?.*$/, "");
+    if (!isLimitRequest(headers)) watch({ method, url: incoming.url, headers, raw });
+    if (method === "GET" || isLimitRequest(headers)) return sendJson(response, 200, MODELS);
+    const answer = ANSWERS[path];
+    if (answer === undefined) return sendJson(response, 404, { detail: "Not Found" });
+    try {
+      const given: unknown = JSON.parse(raw);
+      answer(given, response, (asked) => {
+        const counted = count(asked.prompt);
+        served.push({ path, headers, asked, counted, isContinued: isContinued(given) });
+        return counted;
+      });
+    } catch (error) {
+      refused.push(`${path} ${raw}: ${String(error)}`);
+      sendJson(response, 400, { error: { message: String(error), type: "invalid_request_error" } });
+    }
+  });
+  return { url: `${url}/v1`, served, refused, close };
 }
 
 const NO_THREAD = {

@@ -5,7 +5,8 @@ import type { MemoryId } from "../../src/core/text/ids.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
 import { type MemorySource, MemorySourceError, withDeadline } from "../../src/memory/memory-source.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
-import { json, startServer } from "./mem0-wire-server.js";
+import { localServer } from "../local-server.js";
+import { json } from "./mem0-wire-server.js";
 import { failureOf, scopeOf } from "./memory-source.suite.js";
 
 const KEY = "m0-very-secret";
@@ -34,7 +35,7 @@ async function searchAgainst(
   open: (url: string) => MemorySource,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<unknown> {
-  const server = await startServer(handle);
+  const server = await localServer(handle);
   closing.push(server);
   return await search(open(server.url));
 }
@@ -50,7 +51,7 @@ const SOURCES: readonly [string, (url: string) => MemorySource][] = [
 
 describe.each(SOURCES)("%s", (_name, open) => {
   it("is unreachable where nobody listens", async () => {
-    const server = await startServer(() => {});
+    const server = await localServer(() => {});
     await server.close();
     expect(await failureOf(search(open(server.url)))).toEqual({ kind: "unreachable", cause: "ECONNREFUSED" });
   });
@@ -86,7 +87,7 @@ describe.each(SOURCES)("%s", (_name, open) => {
 
   it("does not follow a redirect, which would carry the key away", async () => {
     const elsewhere = vi.fn(json({ results: [] }));
-    const other = await startServer(elsewhere);
+    const other = await localServer(elsewhere);
     closing.push(other);
     const failure = await failureOf(searchAgainst(open, json({}, 307, { location: `${other.url}/search` })));
     expect(failure).toMatchObject({ kind: "refused", status: 307 });
@@ -164,7 +165,7 @@ describe.each(SOURCES)("%s", (_name, open) => {
 
   it("ends at its deadline where the server is slow, and closes the connection", async () => {
     let closed: Promise<void> | undefined;
-    const server = await startServer((request) => {
+    const server = await localServer((request) => {
       closed = new Promise((resolve) => request.socket.once("close", () => resolve()));
     });
     closing.push(server);
@@ -174,7 +175,7 @@ describe.each(SOURCES)("%s", (_name, open) => {
   });
 
   it("ends at its deadline where the server stops in the middle of its answer", async () => {
-    const server = await startServer((_request, response) => {
+    const server = await localServer((_request, response) => {
       response.writeHead(200, { "content-type": "application/json" }).write('{"results": [');
     });
     closing.push(server);
@@ -183,7 +184,7 @@ describe.each(SOURCES)("%s", (_name, open) => {
   });
 
   it("stops when its caller does", async () => {
-    const server = await startServer(() => abort.abort());
+    const server = await localServer(() => abort.abort());
     closing.push(server);
     const abort = new AbortController();
     expect(await failureOf(search(open(server.url), abort.signal))).toEqual({ kind: "aborted" });
@@ -191,14 +192,14 @@ describe.each(SOURCES)("%s", (_name, open) => {
 
   it.each(["", ".", ".."])("asks for no memory with the id %j, which a URL would take for another path", async (id) => {
     const asked = vi.fn(json({ user_id: "ada", memory: "x" }));
-    const server = await startServer(asked);
+    const server = await localServer(asked);
     closing.push(server);
     expect(await open(server.url).delete(ada, id as MemoryId, never)).toBe(false);
     expect(asked).not.toHaveBeenCalled();
   });
 
   it("reports a failure of every kind of call", async () => {
-    const server = await startServer(json({ detail: "down" }, 503));
+    const server = await localServer(json({ detail: "down" }, 503));
     closing.push(server);
     const source = open(server.url);
     const down = { kind: "refused", status: 503 };

@@ -1,10 +1,10 @@
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import pg from "pg";
+import { freePort } from "../local-server.js";
 import { onDemand } from "../on-demand.js";
 
 /** A PostgreSQL server of this process's own, with a data directory that goes with it. */
@@ -132,13 +132,4 @@ export async function createDatabase(serverUrl: string, name: string): Promise<s
     await client.end();
   }
   return serverUrl.replace(/\/postgres$/, `/${name}`);
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no free port");
-  return address.port;
 }

@@ -7,7 +7,7 @@ export type TestServer = { readonly url: string } | { readonly url: null; readon
 
 /** Asks for the run's server; the first to ask has it started. */
 export async function testServer(): Promise<TestServer> {
-  const response = await fetch(`http://127.0.0.1:${inject("postgresDesk")}/`);
+  const response = await fetch(inject("postgresDesk"));
   const answer = (await response.json()) as { readonly url?: string; readonly missing?: string };
   return answer.url === undefined
     ? { url: null, missing: answer.missing ?? "it does not answer" }

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Launched, launch, listening } from "../cli/launch.js";
 import { endingWithUs } from "../ending-children.js";
+import { freePort } from "../local-server.js";
 import { besidePath } from "./install.js";
 import { memoriesOf } from "./real-engine.suite.js";
-import { freePort, type RealEngine, serving } from "./serving.js";
+import { type RealEngine, serving } from "./serving.js";
 
 /** Each by its setting of memprefix's, with a policy that goes by the key that it gets then. */
 const ROUTERS = [
