@@ -1,13 +1,14 @@
 import { describe } from "vitest";
 import { openPostgres } from "../../../src/store/postgres/open.js";
-import { newDatabase, testServer } from "../../postgres/test-server.js";
+import { emptyDatabases, testServer } from "../../postgres/test-server.js";
 import { describeStore } from "../store.suite.js";
 
 const server = await testServer();
 
 describe.skipIf(server.url === null)("on a real server", () => {
+  const emptyDatabase = emptyDatabases(server.url ?? "");
   describeStore("PostgreSQL", async () => {
-    const url = await newDatabase(server.url ?? "");
+    const url = await emptyDatabase();
     return { database: await openPostgres(url), beside: () => openPostgres(url) };
   });
 });

@@ -313,19 +313,4 @@ describe("a database that another process holds locked", () => {
     await openUsers(directory).store.close();
     await ended;
   });
-
-  it("fails a commit in a word, and takes it when the lock is gone", async () => {
-    const directory = await filled(1);
-    const users = openUsers(directory);
-    const other = new Database(fileIn(directory));
-    other.exec("begin immediate");
-    const compose = () => users.compose(scopeOf("user-0"), { requestId: "late", question: "Well?", memories: {} });
-    await expect(compose()).rejects.toMatchObject({ name: "StoreUnavailableError", fault: "busy" });
-    other.exec("rollback");
-    other.close();
-    users.drop();
-    await compose();
-    await users.store.close();
-    expect(await checkDatabase(fileIn(directory))).toMatchObject({ findings: [], requests: 9 });
-  });
 });
