@@ -123,10 +123,6 @@ function describeScopes(open: OpenDatabase): void {
       await Promise.all(scopes.map((scope) => users.compose(scope, { ...TEA, requestId: "r2" })));
       expect(await loadEveryUser(store)).toEqual({ users: 40, requests: 80, findings: [] });
     });
-
-    it("answer a ping", async () => {
-      await expect(suite.store.ping()).resolves.toBeUndefined();
-    });
   });
 }
 

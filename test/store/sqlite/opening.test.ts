@@ -19,7 +19,7 @@ import { fileDirectory } from "../../../src/cli/data-directory.js";
 import { quickCheck } from "../../../src/cli/stored-users.js";
 import { DatabaseOpenError } from "../../../src/store/open-error.js";
 import { storeIn } from "../../../src/store/sql-store.js";
-import { DATABASE_FILE, openBeside, openOwned } from "../../../src/store/sqlite/open.js";
+import { DATABASE_FILE, openOwned } from "../../../src/store/sqlite/open.js";
 import { checkDatabase } from "../checked-database.js";
 import { ComposedUsers, scopeOf, storedOf } from "../composed-users.js";
 
@@ -124,28 +124,6 @@ describe("a data directory", () => {
       expect(pragmas).toEqual(["wal", bytes]);
       sqlite.close();
     }
-  });
-
-  it("holds what a killed process had committed", async () => {
-    const directory = await killed();
-    expect(await checkDatabase(fileIn(directory))).toMatchObject({ requests: 1, findings: [] });
-    const users = openUsers(directory);
-    expect(await users.numberOf(scopeOf("ana"))).toBeGreaterThan(0);
-    await users.store.close();
-  });
-
-  it("is read, and given keys, beside its owner", async () => {
-    const directory = newDirectory();
-    const users = openUsers(directory);
-    await users.compose(scopeOf("ana"), { requestId: "r", question: "Well?", memories: {} });
-    const beside = openBeside(directory);
-    expect(await storeIn(beside).users(0)).toMatchObject({ users: [{ userId: "ana" }] });
-    await beside.write([
-      { text: "insert into keys (id, tenant, created_at, cache_secret) values ('k', 'a', 1, 's')", values: [] },
-    ]);
-    await users.compose(scopeOf("ana"), { requestId: "r2", question: "Well?", memories: {} });
-    await beside.close();
-    await users.store.close();
   });
 });
 

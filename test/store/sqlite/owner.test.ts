@@ -64,12 +64,6 @@ describe("the owner of a data directory", () => {
     await openBeside(directory).close();
   });
 
-  it("is told of without an address before it listens", async () => {
-    const directory = newDirectory();
-    const { child } = await start(directory);
-    expect(refusal(directory)).toContain(`process ${child.pid} uses it; use the service that it runs, another`);
-  });
-
   it("gives it up when it closes, and says nothing more of itself", async () => {
     const directory = newDirectory();
     const { child, ended } = await start(directory, "http://localhost:8686");
@@ -81,17 +75,6 @@ describe("the owner of a data directory", () => {
     expect(await ended).toMatchObject({ code: 0, stderr: "" });
     expect(existsSync(join(directory, "owner.json"))).toBe(false);
     await openOwned(directory).database.close();
-  });
-
-  it("that is killed lets the next one in at once", async () => {
-    const directory = newDirectory();
-    for (let n = 0; n < 3; n++) {
-      const { child, ended } = await start(directory, `http://localhost:${n}`);
-      child.kill("SIGKILL");
-      await ended;
-    }
-    await openOwned(directory).database.close();
-    expect(existsSync(join(directory, "owner.json"))).toBe(false);
   });
 
   it("shares it with others of its process, and closes with the last of them", async () => {
