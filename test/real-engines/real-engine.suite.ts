@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { type Launched, launch, listening } from "../cli/launch.js";
+import { temporaryFolder } from "../temporary-folders.js";
 import { isInstalled } from "./install.js";
 import { type RealEngine, type ServingOptions, serving } from "./serving.js";
 
@@ -64,7 +63,7 @@ export function withEngine(
     let engine: RealEngine;
     let service: Launched;
     let fronted: Fronted;
-    const folder = mkdtempSync(join(tmpdir(), "memprefix-real-"));
+    const folder = temporaryFolder();
 
     beforeAll(async () => {
       engine = await serving(given);
@@ -82,7 +81,6 @@ export function withEngine(
       service?.child.kill("SIGTERM");
       await service?.ended;
       await engine?.kill();
-      rmSync(folder, { recursive: true, force: true });
     });
 
     function front(base: string): Fronted {

@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Launched, launch, listening } from "../cli/launch.js";
 import { endingWithUs } from "../ending-children.js";
 import { freePort } from "../local-server.js";
+import { temporaryFolder } from "../temporary-folders.js";
 import { besidePath } from "./install.js";
 import { memoriesOf } from "./real-engine.suite.js";
 import { type RealEngine, serving } from "./serving.js";
@@ -23,7 +22,7 @@ describe.each(ROUTERS)("$router in front of two engines", ({ router, program: [n
   const binary = besidePath("routers", name);
   const isThere = existsSync(binary);
   const skipped = isThere ? "" : " (skipped: npm run engines installs it)";
-  const folder = mkdtempSync(join(tmpdir(), "memprefix-router-"));
+  const folder = temporaryFolder();
   let engines: RealEngine[] = [];
   let routing: ChildProcess;
   let service: Launched;
@@ -59,7 +58,6 @@ describe.each(ROUTERS)("$router in front of two engines", ({ router, program: [n
     await service?.ended;
     routing?.kill("SIGKILL");
     for (const each of engines) await each.kill();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const histories = new Map<string, object[]>();

@@ -1,30 +1,17 @@
 import { once } from "node:events";
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { fileDirectory } from "../../../src/cli/data-directory.js";
 import { quickCheck } from "../../../src/cli/stored-users.js";
 import { DatabaseOpenError } from "../../../src/store/open-error.js";
 import { storeIn } from "../../../src/store/sql-store.js";
 import { DATABASE_FILE, openOwned } from "../../../src/store/sqlite/open.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { checkDatabase } from "../checked-database.js";
 import { ComposedUsers, scopeOf, storedOf } from "../composed-users.js";
-
-const root = mkdtempSync(join(tmpdir(), "memprefix-opening-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** In a thread: takes a new file's write lock, says so, and lets go after a while. */
 const HOLDS_A_NEW_FILE = `
@@ -35,7 +22,7 @@ const HOLDS_A_NEW_FILE = `
   setTimeout(() => { sqlite.exec("rollback"); sqlite.close(); }, 300);
 `;
 
-const newDirectory = () => mkdtempSync(join(root, "data-"));
+const newDirectory = temporaryFolders();
 const fileIn = (directory: string) => join(directory, DATABASE_FILE);
 
 /** As the service opens its data directory. */

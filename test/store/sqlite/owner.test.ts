@@ -1,15 +1,13 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { storeIn } from "../../../src/store/sql-store.js";
 import { openBeside, openOwned } from "../../../src/store/sqlite/open.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { ComposedUsers, conversationId, scopeOf } from "../composed-users.js";
 import { builtModule, type Script, startScript } from "./built-store.js";
 
-const root = mkdtempSync(join(tmpdir(), "memprefix-owner-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
-const newDirectory = () => mkdtempSync(join(root, "data-"));
+const newDirectory = temporaryFolders();
 
 /** Opens a directory, says where it listens, and stays until it is told to end. */
 const OWNER = `
@@ -59,8 +57,9 @@ describe("the owner of a data directory", () => {
     const { code, stderr } = await second.ended;
     expect([code, stderr.includes(`process ${child.pid} uses it`)]).toEqual([1, true]);
     // By another name it is the same directory.
-    symlinkSync(directory, join(root, "link"));
-    expect(refusal(join(root, "link"))).toContain(`process ${child.pid} uses it`);
+    const link = join(newDirectory(), "link");
+    symlinkSync(directory, link);
+    expect(refusal(link)).toContain(`process ${child.pid} uses it`);
     await openBeside(directory).close();
   });
 

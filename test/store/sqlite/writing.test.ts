@@ -1,17 +1,17 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import Database from "better-sqlite3";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Statement } from "../../../src/store/database.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { builtModule, startScript } from "./built-store.js";
 
-const root = mkdtempSync(join(tmpdir(), "memprefix-writing-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const newFolder = temporaryFolders();
+const root = newFolder();
 
 /** Threads run what was built. */
 const THREADS = new URL(".", builtModule("sqlite/thread"));
@@ -145,7 +145,7 @@ describe("a thread that writes", () => {
       const { database } = openOwned(process.argv[1]);
       await database.write([]);
       console.log("written");`;
-    const { ended } = startScript(script, mkdtempSync(join(root, "data-")));
+    const { ended } = startScript(script, newFolder());
     expect(await ended).toEqual({ code: 0, signal: null, stderr: "" });
   });
 
