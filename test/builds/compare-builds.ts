@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as after } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { isRecord, parsedJson } from "../../src/core/text/json.js";
 import { launch, listening } from "../cli/launch.js";
 import { agentEngine, type RawRequest } from "../clients/agent-engine.js";
 import { WEBHOOK_TOKEN } from "../http/contracts/fuzzed-requests.js";
@@ -68,14 +69,14 @@ const OF_HTTP = new Set(["host", "connection", "content-length", "transfer-encod
 interface Outcome {
   readonly door: string;
   readonly request: string;
-  readonly parts: Readonly<Record<string, string>>;
+  readonly parts: unknown;
 }
 
-/** Masks what no two runs have in common; generated ids are numbered as they come. */
-function masking(): (text: string) => string {
+/** Masks what no two runs have in common in a JSON value; generated ids are numbered as they come. */
+function masking(): (value: unknown) => unknown {
   const ids = new Map<string, string>();
-  return (text) =>
-    text
+  return (value) => {
+    const masked = JSON.stringify(value)
       .replace(
         /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{32}|(?<="x-session-id":")[^"]+|(?<=")[\w-]{43}(?=")/g,
         (id) => {
@@ -83,8 +84,10 @@ function masking(): (text: string) => string {
           return ids.get(id) ?? id;
         },
       )
-      .replace(/("(?:[a-z_]+_)?(?:ms|seconds)(?:_p\d+|_[a-z]+)?":\s*)(?:\{[^{}]*\}|-?[\d.e+-]+)/g, "$1<time>")
+      .replace(/("(?:[a-z_]+_)?(?:ms|seconds)(?:_p\d+|_[a-z]+)?":\s*)(?:\{[^{}]*\}|-?[\d.e+-]+)/g, '$1"<time>"')
       .replace(/127\.0\.0\.1:\d+/g, "<host>");
+    return JSON.parse(masked);
+  };
 }
 
 /** Serves all requests with the build in a folder. */
@@ -117,27 +120,25 @@ async function outcomesOf(dist: string): Promise<Outcome[]> {
       const base = new URL(await listening(service));
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       const written: SentRequest[] = [];
-      const keep = (door: string, request: string, parts: Readonly<Record<string, string>>) => {
-        const masked = Object.entries(parts).map(([part, text]) => [part, mask(text)]);
-        outcomes.push({ door: `${name}: ${door}`, request, parts: Object.fromEntries(masked) as Outcome["parts"] });
-      };
+      const keep = (door: string, request: string, parts: object) =>
+        outcomes.push({ door: `${name}: ${door}`, request, parts: mask(parts) });
       for (const request of all) {
         const { door, method, path, headers, body } = request;
         ({ turn, found } = request);
         const parts = await answerTo(base, request, agent);
         await after(path.includes("/v1/") ? SETTLED_MS.chat : SETTLED_MS.other);
         const shown = `${method} ${path} ${JSON.stringify(headers)} ${String(body).slice(0, 2_000)}`;
-        const [sent = [], writtenNow = []] = partition(received.splice(0));
-        written.push(...writtenNow);
-        keep(door, shown, { ...parts, sent: linesOf(sent) });
+        const all = received.splice(0);
+        // Answers are written back after they were sent: beside which request, is chance.
+        written.push(...all.filter(isWritten));
+        keep(door, shown, { ...parts, sent: inOrder(all.filter((one) => !isWritten(one))) });
       }
       agent.destroy();
       service.child.kill("SIGTERM");
       const { code, stderr } = await service.ended;
       if (stderr !== "") console.error(`${dist}, ${name}: ${stderr}`);
-      // Answers are written back after they were sent: beside which request, is chance.
       written.push(...received.splice(0));
-      keep("process", "SIGTERM", { code: String(code), written: linesOf(written) });
+      keep("process", "SIGTERM", { code, written: inOrder(written) });
     }
     await Promise.all([engine.close(), mem0.close()]);
     rmSync(root, { recursive: true });
@@ -149,7 +150,7 @@ async function answerTo(
   { hostname, port }: URL,
   { door, method, path, headers, body }: ComparedRequest,
   agent: Agent,
-): Promise<Readonly<Record<string, string>>> {
+): Promise<object> {
   const entity = body === null ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
   const request = send({ hostname, port, method, path, agent, headers: { ...entity, ...headers } });
   request.end(body ?? undefined);
@@ -157,69 +158,35 @@ async function answerTo(
     const [response] = (await once(request, "response")) as [IncomingMessage];
     const text = Buffer.concat(await response.toArray()).toString("utf8");
     const isCompared = door.includes("/compose") && response.statusCode === 200;
-    return { status: String(response.statusCode), ...(isCompared ? { body: text } : {}) };
+    return { status: response.statusCode, ...(isCompared ? { body: jsonIn(text) } : {}) };
   } catch (error) {
-    return { status: `none: ${(error as Error).message}` };
+    return { status: (error as Error).message };
   }
 }
 
-/** What reached the servers with a request, and what may have come of an earlier one. */
-function partition(received: readonly SentRequest[]): SentRequest[][] {
-  const isWritten = ({ method, url }: SentRequest) => method === "POST" && url === "/memories";
-  return [received.filter((one) => !isWritten(one)), received.filter(isWritten)];
+const isWritten = ({ method, url }: SentRequest) => method === "POST" && url === "/memories";
+
+/** Requests in an order that does not depend on when they came. */
+function inOrder(received: readonly SentRequest[]): readonly SentRequest[] {
+  const keyOf = ({ method, url, body }: SentRequest) => `${method} ${url} ${JSON.stringify(body)}`;
+  return received.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }
 
-/** Requests as lines, whatever order they and their fields came in. */
-function linesOf(received: readonly SentRequest[]): string {
-  const lines = received.map((one) => JSON.stringify(sorted(one)));
-  return lines.sort().join("\n");
+/** The value of JSON, or of lines of it. */
+function jsonIn(text: string): unknown {
+  return parsedJson(text) ?? text.trim().split("\n").map(parsedJson);
 }
 
-/** With the names of objects in alphabetical order. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== "object" || value === null) return value;
-  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(fields.map(([name, field]) => [name, sorted(field)]));
-}
-
-/** Where two texts differ: paths into their JSON with the two values, else the first place. */
-function differences(old: string, now: string): readonly (readonly [field: string, old: string, now: string])[] {
-  const [was, is] = [parsed(old), parsed(now)];
-  const found = was === undefined || is === undefined ? [] : jsonDifferences(was, is, "");
-  // Of JSON that says the same, the order of names may differ.
-  if (found.length > 0 || (was !== undefined && is !== undefined)) return found;
-  let at = 0;
-  while (old[at] === now[at]) at++;
-  const around = (text: string) => text.slice(Math.max(0, at - 80), at + 80);
-  return [[" text", around(old), around(now)]];
-}
-
-function jsonDifferences(old: unknown, now: unknown, path: string): (readonly [string, string, string])[] {
+/** Where two values differ: paths into them with what is there. */
+function differences(old: unknown, now: unknown, path = ""): (readonly [field: string, old: string, now: string])[] {
   const [was = "absent", is = "absent"] = [JSON.stringify(old), JSON.stringify(now)];
   if (was === is) return [];
-  const areHolders = [old, now].every((value) => typeof value === "object" && value !== null);
-  if (!areHolders || Array.isArray(old) !== Array.isArray(now)) return [[path, was.slice(0, 200), is.slice(0, 200)]];
-  const names = new Set([...Object.keys(old as object), ...Object.keys(now as object)]);
-  return [...names].flatMap((name) => {
-    const [one, other] = [old, now].map((value) => (value as Readonly<Record<string, unknown>>)[name]);
-    return jsonDifferences(one, other, `${path}${Array.isArray(old) ? "[]" : `.${name}`}`);
-  });
-}
-
-/** JSON, or lines and events of it; undefined for another text. */
-function parsed(text: string): unknown {
-  const json = (part: string): unknown => JSON.parse(part.replace(/(?<!")<time>(?!")/g, '"$&"'));
-  try {
-    return json(text);
-  } catch {
-    try {
-      const lines = text.split("\n").filter((line) => line !== "");
-      return lines.map((line) => (/^(?:data: )?[{[]/.test(line) ? json(line.replace(/^data: /, "")) : line));
-    } catch {
-      return undefined;
-    }
-  }
+  if (!isRecord(old) || !isRecord(now) || Array.isArray(old) !== Array.isArray(now))
+    return [[path, was.slice(0, 200), is.slice(0, 200)]];
+  const names = new Set([...Object.keys(old), ...Object.keys(now)]);
+  return [...names].flatMap((name) =>
+    differences(old[name], now[name], `${path}${Array.isArray(old) ? "[]" : `.${name}`}`),
+  );
 }
 
 const { values, positionals } = parseArgs({
@@ -239,18 +206,14 @@ if (oldDist === undefined || newDist === undefined) {
 const [old, now] = [await outcomesOf(oldDist), await outcomesOf(newDist)];
 const groups = new Map<string, string[]>();
 let first = "";
-for (const [at, { door, request, parts }] of old.entries()) {
-  const others = now[at]?.parts ?? {};
-  for (const part of new Set([...Object.keys(parts), ...Object.keys(others)])) {
-    const [was = "(absent)", is = "(absent)"] = [parts[part], others[part]];
-    for (const [field, from, to] of was === is ? [] : differences(was, is)) {
-      first ||= `The first, of request ${at}, is of ${door} | ${part}${field}. Others may follow from it.\n`;
-      const group = groups.get(`${door} | ${part}${field}`) ?? [];
-      groups.set(`${door} | ${part}${field}`, group);
-      group.push(`  ${request.slice(0, 300)}\n    - ${from}\n    + ${to}`);
-    }
+for (const [at, { door, request, parts }] of old.entries())
+  for (const [field, from, to] of differences(parts, now[at]?.parts)) {
+    const name = `${door} | ${field}`;
+    first ||= `The first, of request ${at}, is of ${name}. Others may follow from it.\n`;
+    const group = groups.get(name) ?? [];
+    groups.set(name, group);
+    group.push(`  ${request.slice(0, 300)}\n    - ${from}\n    + ${to}`);
   }
-}
 for (const [name, all] of [...groups].sort(([, a], [, b]) => b.length - a.length))
   console.log(`${all.length} × ${name}\n${all.slice(0, Number(values.shown)).join("\n")}`);
 console.log(`${first}${old.length} answers compared, differences in ${groups.size} fields.`);
