@@ -31,7 +31,6 @@ const SLOW = [
   "test/real-engines/*.test.ts",
   "test/package/{client-package,contents,image,optional-parts,usage}.test.ts",
   "test/store/postgres/server-faults.test.ts",
-  "test/store/sqlite/killed-commits.test.ts",
 ];
 
 /** Adapters of frameworks that `npm run adapters` installs. */

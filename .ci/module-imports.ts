@@ -24,6 +24,11 @@ export function codeOf(source: string): { readonly code: string; readonly texts:
   return { code, texts };
 }
 
+/** The comments of a module, in their order. */
+export function commentsOf(source: string): readonly string[] {
+  return (source.match(TOKENS) ?? []).filter((token) => /^\/[/*]/.test(token));
+}
+
 /** What a module imports, in TypeScript, in JavaScript or in declarations; what only looks like it in comments and texts aside. */
 export function importsIn(source: string): readonly ModuleImport[] {
   const { code, texts } = codeOf(source);

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -9,19 +7,17 @@ import {
   type MemprefixClient,
   NotFoundError,
 } from "../src/index.js";
+import { temporaryFolder } from "./temporary-folders.js";
 
 const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
 
 describe("the library", () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "memprefix-library-"));
+  const dataDir = temporaryFolder();
   let memprefix: MemprefixClient;
   beforeAll(() => {
     memprefix = createMemprefix({ dataDir, source: { kind: "none" } });
   });
-  afterAll(async () => {
-    await memprefix.close();
-    rmSync(dataDir, { recursive: true, force: true });
-  });
+  afterAll(() => memprefix.close());
 
   const fieldsOf = (attempt: Promise<unknown>) =>
     attempt.then(

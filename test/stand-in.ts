@@ -1,15 +1,10 @@
-import { once } from "node:events";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { RequestListener } from "node:http";
 import { onTestFinished } from "vitest";
+import { localServer } from "./local-server.js";
 
 /** A server in front of memprefix's, or in its place, for as long as the test runs. Gives its address. */
 export async function standIn(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url, close } = await localServer(listener);
+  onTestFinished(close);
+  return url;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { surviveKills } from "../crash/survive-kills.js";
 
-const KILLS = 4;
+const KILLS = 6;
 const KILLS_OF_CHATS = 3;
 const SEED = 20_260_101;
 

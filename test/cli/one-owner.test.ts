@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { createMemprefix } from "../../src/index.js";
@@ -65,13 +65,5 @@ describe("a data directory that a service uses", () => {
     expect((await two.compose(request)).messages).toEqual(messages);
     await two.close();
     expect((await memprefix.run(["compose"], { environment, input: JSON.stringify(REQUEST) })).code).toBe(0);
-  });
-
-  it("has one owner, whichever path leads to it", async () => {
-    const { address } = await memprefix.serve();
-    const ended = await memprefix.run(["serve"], {
-      environment: { ...environment, MEMPREFIX_DATA_DIR: join(memprefix.dataDir, "..", "data", ".") },
-    });
-    expect({ code: ended.code, stderr: ended.stderr.includes(address) }).toEqual({ code: 1, stderr: true });
   });
 });

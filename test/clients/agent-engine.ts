@@ -1,12 +1,11 @@
-import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { encodeO200k } from "../../src/cli/o200k.js";
 import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
 import { record } from "../../src/core/text/json.js";
-import { isLimitRequest, MODELS, openEvents, sendJson } from "../http/routes/openai-engine.js";
+import { isLimitRequest, likeliest, MODELS, openEvents, sendJson } from "../http/routes/openai-engine.js";
 import { eventsText } from "../http/routes/responses-engine.js";
-import { type Asked, modelSays } from "./agent-model.js";
+import { localServer } from "../local-server.js";
+import { type Asked, modelSays, type Said } from "./agent-model.js";
 import { chatAnswer, chatChunks, readChatRequest } from "./chat-wire.js";
 import { messageAnswer, messageStream, readMessagesRequest } from "./messages-wire.js";
 import {
@@ -64,7 +63,23 @@ function reported<T>(answer: T, reports: EngineReports): T {
   }) as T;
 }
 
-export async function agentEngine(reports: EngineReports = "all"): Promise<AgentEngine> {
+/** A request as it reached a server. */
+export interface RawRequest {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly raw: string;
+}
+
+/**
+ * @param says its model
+ * @param watch is called with every request but those that memprefix makes for itself
+ */
+export async function agentEngine(
+  reports: EngineReports = "all",
+  says: (asked: Asked) => Said = modelSays,
+  watch: (request: RawRequest) => void = () => {},
+): Promise<AgentEngine> {
   const served: ServedPrompt[] = [];
   const refused: string[] = [];
   const count = countingCache();
@@ -72,10 +87,52 @@ export async function agentEngine(reports: EngineReports = "all"): Promise<Agent
   const items = new Map<string, Readonly<Record<string, unknown>>>();
   const kept: KeptItems = { responses, items };
 
-  const server = createServer(async (incoming, response) => {
+  type Answer = (given: unknown, response: ServerResponse, serve: (asked: Asked) => Counted) => void;
+  const chat: Answer = (given, response, serve) => {
+    const asked = readChatRequest(given);
+    const said = says(asked);
+    const counted = serve(asked);
+    const { logprobs, stream_options: options } = record(given);
+    const choice = logprobs === true ? { logprobs: likeliest([-0.1 * (counted.prompt % 30), -2]) } : {};
+    if (!asked.stream)
+      return sendJson(response, 200, reported(chatAnswer(said, served.length, counted, choice), reports));
+    const chunks = chatChunks(said, served.length, record(options)["include_usage"] === true ? counted : null);
+    const events = reported(chunks, reports).map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
+    return stream(response, `${events.join("")}data: [DONE]\n\n`);
+  };
+  const respond: Answer = (given, response, serve) => {
+    const { asked, items: before, isStored } = readResponsesRequest(given, kept);
+    const counted = serve(asked);
+    const turn = served.length;
+    const output = responseOutput(says(asked), turn);
+    if (isStored) {
+      responses.set(`resp_${turn}`, [...before, ...output]);
+      for (const item of output) items.set(String(item["id"]), item);
+    }
+    const object = reported(responseAnswer(turn, output, counted, isStored), reports);
+    if (!asked.stream) return sendJson(response, 200, object);
+    return stream(response, eventsText(responseStream(object, output)));
+  };
+  const message: Answer = (given, response, serve) => {
+    // As Anthropic's API says of a thread that expired: the client then sends the whole conversation.
+    if (record(record(given)["thread"])["type"] === "continue") return sendJson(response, 404, NO_THREAD);
+    const asked = readMessagesRequest(given);
+    const said = says(asked);
+    const counted = serve(asked);
+    if (!asked.stream) return sendJson(response, 200, messageAnswer(said, served.length, counted));
+    return stream(response, eventsText(messageStream(said, served.length, counted)));
+  };
+  const ANSWERS: Readonly<Record<string, Answer>> = {
+    "chat/completions": chat,
+    responses: respond,
+    messages: message,
+  };
+
+  const { url, close } = await localServer(async (incoming, response) => {
     const raw = Buffer.concat(await incoming.toArray()).toString("utf8");
     const { headers, method } = incoming;
     const path = (incoming.url ?? "").replace(/^\/v1\//, "").replace(/\?.*$/, "");
+    if (!isLimitRequest(headers)) watch({ method, url: incoming.url, headers, raw });
     if (method === "GET" || isLimitRequest(headers)) return sendJson(response, 200, MODELS);
     const answer = ANSWERS[path];
     if (answer === undefined) return sendJson(response, 404, { detail: "Not Found" });
@@ -91,57 +148,7 @@ export async function agentEngine(reports: EngineReports = "all"): Promise<Agent
       sendJson(response, 400, { error: { message: String(error), type: "invalid_request_error" } });
     }
   });
-
-  type Answer = (given: unknown, response: ServerResponse, serve: (asked: Asked) => Counted) => void;
-  const chat: Answer = (given, response, serve) => {
-    const asked = readChatRequest(given);
-    const said = modelSays(asked);
-    const counted = serve(asked);
-    if (!asked.stream) return sendJson(response, 200, reported(chatAnswer(said, served.length, counted), reports));
-    const { stream_options: options } = given as { readonly stream_options?: { readonly include_usage?: boolean } };
-    const chunks = chatChunks(said, served.length, options?.include_usage === true ? counted : null);
-    const events = reported(chunks, reports).map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
-    return stream(response, `${events.join("")}data: [DONE]\n\n`);
-  };
-  const respond: Answer = (given, response, serve) => {
-    const { asked, items: before, isStored } = readResponsesRequest(given, kept);
-    const counted = serve(asked);
-    const turn = served.length;
-    const output = responseOutput(modelSays(asked), turn);
-    if (isStored) {
-      responses.set(`resp_${turn}`, [...before, ...output]);
-      for (const item of output) items.set(String(item["id"]), item);
-    }
-    const object = reported(responseAnswer(turn, output, counted, isStored), reports);
-    if (!asked.stream) return sendJson(response, 200, object);
-    return stream(response, eventsText(responseStream(object, output)));
-  };
-  const message: Answer = (given, response, serve) => {
-    // As Anthropic's API says of a thread that expired: the client then sends the whole conversation.
-    if (record(record(given)["thread"])["type"] === "continue") return sendJson(response, 404, NO_THREAD);
-    const asked = readMessagesRequest(given);
-    const said = modelSays(asked);
-    const counted = serve(asked);
-    if (!asked.stream) return sendJson(response, 200, messageAnswer(said, served.length, counted));
-    return stream(response, eventsText(messageStream(said, served.length, counted)));
-  };
-  const ANSWERS: Readonly<Record<string, Answer>> = {
-    "chat/completions": chat,
-    responses: respond,
-    messages: message,
-  };
-
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    served,
-    refused,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((done) => server.close(done));
-    },
-  };
+  return { url: `${url}/v1`, served, refused, close };
 }
 
 const NO_THREAD = {

@@ -11,6 +11,12 @@ const tools = {
   }),
 };
 
+interface Prompt {
+  readonly model: LanguageModel;
+  readonly system: string;
+  readonly messages: ModelMessage[];
+}
+
 /** A call's answer, in the AI SDK's versions 6 and 7. */
 interface Answered {
   readonly response: PromiseLike<{ readonly messages: ModelMessage[] }> | { readonly messages: ModelMessage[] };
@@ -24,69 +30,40 @@ async function saidIn(answered: Answered): Promise<ModelMessage[]> {
 
 /** What people do with the AI SDK, with the model of any provider. */
 export function aiSdkUses(modelOf: (session: Session) => LanguageModel): ClientProgram["uses"] {
-  const withTools: Conversing = async (session) => {
-    const messages: ModelMessage[] = [];
-    const answers: unknown[] = [];
-    for (const content of session.questions) {
-      messages.push({ role: "user", content });
-      const model = modelOf(session);
-      const stopWhen = stepCountIs(5);
-      const result = await generateText({ model, system: INSTRUCTIONS, messages, tools, stopWhen });
-      messages.push(...(await saidIn(result)));
-      answers.push(result.text);
-    }
-    return answers;
-  };
+  const talk =
+    (call: (prompt: Prompt) => Promise<readonly [answer: unknown, result: Answered]>): Conversing =>
+    (session) => {
+      const messages: ModelMessage[] = [];
+      return async (content) => {
+        messages.push({ role: "user", content });
+        const [answer, result] = await call({ model: modelOf(session), system: INSTRUCTIONS, messages });
+        messages.push(...(await saidIn(result)));
+        return answer;
+      };
+    };
   return {
-    json: async (session) => {
-      const messages: ModelMessage[] = [];
-      const answers: unknown[] = [];
-      for (const content of session.questions) {
-        messages.push({ role: "user", content });
-        const result = await generateText({ model: modelOf(session), system: INSTRUCTIONS, messages });
-        messages.push(...(await saidIn(result)));
-        answers.push(result.text);
-      }
-      return answers;
-    },
-    stream: async (session) => {
-      const messages: ModelMessage[] = [];
-      const answers: unknown[] = [];
-      for (const content of session.questions) {
-        messages.push({ role: "user", content });
-        const result = streamText({ model: modelOf(session), system: INSTRUCTIONS, messages });
-        let text = "";
-        for await (const piece of result.textStream) text += piece;
-        messages.push(...(await saidIn(result)));
-        answers.push(text);
-      }
-      return answers;
-    },
-    tools: withTools,
-    steps: async (session) => {
-      const messages: ModelMessage[] = [];
-      const answers: unknown[] = [];
-      for (const content of session.questions) {
-        messages.push({ role: "user", content });
-        const model = modelOf(session);
-        const result = streamText({ model, system: INSTRUCTIONS, messages, tools, stopWhen: stepCountIs(5) });
-        await result.consumeStream();
-        messages.push(...(await saidIn(result)));
-        answers.push(await result.text);
-      }
-      return answers;
-    },
-    structured: async (session) => {
-      const messages: ModelMessage[] = [];
-      const answers: unknown[] = [];
-      for (const content of session.questions) {
-        messages.push({ role: "user", content });
-        const output = Output.object({ schema: trip });
-        const result = await generateText({ model: modelOf(session), system: INSTRUCTIONS, messages, output });
-        messages.push(...(await saidIn(result)));
-        answers.push(result.output);
-      }
-      return answers;
-    },
+    json: talk(async (prompt) => {
+      const result = await generateText(prompt);
+      return [result.text, result];
+    }),
+    stream: talk(async (prompt) => {
+      const result = streamText(prompt);
+      let text = "";
+      for await (const piece of result.textStream) text += piece;
+      return [text, result];
+    }),
+    tools: talk(async (prompt) => {
+      const result = await generateText({ ...prompt, tools, stopWhen: stepCountIs(5) });
+      return [result.text, result];
+    }),
+    steps: talk(async (prompt) => {
+      const result = streamText({ ...prompt, tools, stopWhen: stepCountIs(5) });
+      await result.consumeStream();
+      return [await result.text, result];
+    }),
+    structured: talk(async (prompt) => {
+      const result = await generateText({ ...prompt, output: Output.object({ schema: trip }) });
+      return [result.output, result];
+    }),
   };
 }

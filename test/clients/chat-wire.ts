@@ -41,8 +41,8 @@ function chatUsage({ prompt, cached }: Counted) {
 /** Frameworks know a message by its id. */
 const idOf = (turn: number) => ({ id: `chatcmpl-${turn}` });
 
-export function chatAnswer(said: Said, turn: number, counted: Counted): object {
-  if (said.kind === "text") return { ...wholeAnswer(said.text, chatUsage(counted)), ...idOf(turn) };
+export function chatAnswer(said: Said, turn: number, counted: Counted, choice: object = {}): object {
+  if (said.kind === "text") return { ...wholeAnswer(said.text, chatUsage(counted), {}, choice), ...idOf(turn) };
   const call = { id: said.id, type: "function", function: { name: said.name, arguments: said.json } };
   const message = { content: null, tool_calls: [call] };
   return { ...wholeAnswer("", chatUsage(counted), message, { finish_reason: "tool_calls" }), ...idOf(turn) };

@@ -14,8 +14,8 @@ export interface Session {
   readonly questions: readonly string[];
 }
 
-/** Has a conversation. Gives the answers, turn by turn: a text, or an object where it was to be one. */
-export type Conversing = (session: Session) => Promise<readonly unknown[]>;
+/** Begins a conversation. The result says one thing, and resolves to the answer: a text, or an object where it was to be one. */
+export type Conversing = (session: Session) => (question: string) => Promise<unknown>;
 
 /** A program of somebody who uses a client: nothing of memprefix's is in it but an address and the headers. */
 export interface ClientProgram {
@@ -45,7 +45,10 @@ export function runProgram({ uses, ...about }: ClientProgram): void {
   process.on("message", async ({ use, session }: Order) => {
     let outcome: Outcome;
     try {
-      outcome = { answers: (await uses[use]?.(session)) ?? [] };
+      const say = uses[use]?.(session);
+      const answers: unknown[] = [];
+      for (const question of session.questions) answers.push(await say?.(question));
+      outcome = { answers };
     } catch (error) {
       outcome = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
     }

@@ -1,45 +1,47 @@
 import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
 import type { ProgramPlace } from "./running-program.js";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-/** The packages of each program, by its path: their versions do not go together. */
-const PACKAGES = z
-  .record(z.string(), z.record(z.string(), z.string()))
+/** Packages whose versions go together, and the paths of the programs that use them. */
+const SETS = z
+  .array(z.object({ programs: z.array(z.string()), packages: z.record(z.string(), z.string()) }))
   .parse(JSON.parse(readFileSync(join(HERE, "heavy/packages.json"), "utf8")));
 /** Programs of memprefix's own adapters, which ask their engine themselves. */
 const ADAPTERS = "adapters/";
 /** What programs share. */
 const SHARED = ["client-program.ts", "ai-sdk-uses.ts", "langchain-uses.ts", "heavy/mem0-provider-program.ts"];
 
+const PROGRAMS = SETS.flatMap(({ programs }) => programs);
+
 /**
  * Paths of the programs whose clients are no development dependencies: too large, or in their newest versions, which want a newer Node than
  * memprefix does.
  */
-export const HEAVY_CLIENTS: readonly string[] = Object.keys(PACKAGES).filter((name) => !name.startsWith(ADAPTERS));
+export const HEAVY_CLIENTS: readonly string[] = PROGRAMS.filter((name) => !name.startsWith(ADAPTERS));
 
 /** Paths of the programs that use memprefix's adapters with such packages. */
-export const HEAVY_ADAPTERS: readonly string[] = Object.keys(PACKAGES).filter((name) => name.startsWith(ADAPTERS));
+export const HEAVY_ADAPTERS: readonly string[] = PROGRAMS.filter((name) => name.startsWith(ADAPTERS));
 
 /** The oldest Node that they all run on, and the one that is installed where this one is older. */
 const OLDEST_NODE = [22, 13] as const;
 const NODE = "22.23.3";
 
-/**
- * Installs a program's packages into a folder of its own below `folder`, with npm. Packages run no scripts.
- */
+/** Copies a program to its packages, which are installed below `folder` with npm, once. Packages run no scripts. */
 export async function installClient(name: string, folder: string): Promise<ProgramPlace> {
-  const own = join(folder, name.replace(/\.ts$/, ""));
-  mkdirSync(join(own, dirname(name)), { recursive: true });
-  const manifest = { private: true, type: "module", dependencies: PACKAGES[name] };
-  writeFileSync(join(own, "package.json"), JSON.stringify(manifest));
-  for (const file of SHARED) cpSync(join(HERE, file), join(own, file));
-  cpSync(join(HERE, name), join(own, name));
-  await install(own);
+  const set = SETS.findIndex(({ programs }) => programs.includes(name));
+  const own = join(folder, `set-${set}`);
+  if (!existsSync(join(own, "node_modules"))) {
+    mkdirSync(own, { recursive: true });
+    const manifest = { private: true, type: "module", dependencies: SETS[set]?.packages };
+    writeFileSync(join(own, "package.json"), JSON.stringify(manifest));
+    await install(own);
+  }
+  for (const file of [...SHARED, name]) cpSync(join(HERE, file), join(own, file));
   if (name.startsWith(ADAPTERS)) {
     cpSync(join(HERE, ADAPTERS), join(own, ADAPTERS), { recursive: true });
     copyMemprefix(join(own, "node_modules/memprefix"));

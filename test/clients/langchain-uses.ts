@@ -10,8 +10,8 @@ import { ChatOpenAI } from "@langchain/openai";
 import { z } from "zod";
 import { type ClientProgram, type Conversing, INSTRUCTIONS, type Session, weatherIn } from "./client-program.js";
 
-const trip = z.object({ city: z.string(), days: z.number() });
-const weather = tool(({ city }: { city: string }) => weatherIn(city), {
+export const trip = z.object({ city: z.string(), days: z.number() });
+export const weather = tool(({ city }: { city: string }) => weatherIn(city), {
   name: "weather",
   description: "The weather in a city.",
   schema: z.object({ city: z.string() }),
@@ -25,65 +25,44 @@ export function langchainModel(model: string, { base, headers }: Session): ChatO
 
 /** What people do with LangChain's model, which asks by the API that suits the model's name. */
 export function langchainUses(name: string): ClientProgram["uses"] {
-  const withTools: Conversing = async (session) => {
-    const model = langchainModel(name, session).bindTools([weather]);
-    const messages: BaseMessage[] = [new SystemMessage(INSTRUCTIONS)];
-    const answers: unknown[] = [];
-    for (const question of session.questions) {
-      messages.push(new HumanMessage(question));
-      for (;;) {
-        const answer = await model.invoke(messages);
-        messages.push(answer);
-        for (const call of answer.tool_calls ?? []) {
-          const result: unknown = await weather.invoke(call);
-          if (result instanceof ToolMessage) messages.push(result);
-        }
-        if ((answer.tool_calls ?? []).length > 0) continue;
-        answers.push(answer.text);
-        break;
+  const talk =
+    (answer: (model: ChatOpenAI, messages: BaseMessage[]) => Promise<unknown>): Conversing =>
+    (session) => {
+      const messages: BaseMessage[] = [new SystemMessage(INSTRUCTIONS)];
+      return async (question) => {
+        messages.push(new HumanMessage(question));
+        return answer(langchainModel(name, session), messages);
+      };
+    };
+  const withTools = talk(async (model, messages) => {
+    for (;;) {
+      const answer = await model.bindTools([weather]).invoke(messages);
+      messages.push(answer);
+      for (const call of answer.tool_calls ?? []) {
+        const result: unknown = await weather.invoke(call);
+        if (result instanceof ToolMessage) messages.push(result);
       }
+      if ((answer.tool_calls ?? []).length === 0) return answer.text;
     }
-    return answers;
-  };
+  });
   return {
-    json: async (session) => {
-      const model = langchainModel(name, session);
-      const messages: BaseMessage[] = [new SystemMessage(INSTRUCTIONS)];
-      const answers: unknown[] = [];
-      for (const question of session.questions) {
-        messages.push(new HumanMessage(question));
-        const answer = await model.invoke(messages);
-        messages.push(answer);
-        answers.push(answer.text);
-      }
-      return answers;
-    },
-    stream: async (session) => {
-      const model = langchainModel(name, session);
-      const messages: BaseMessage[] = [new SystemMessage(INSTRUCTIONS)];
-      const answers: unknown[] = [];
-      for (const question of session.questions) {
-        messages.push(new HumanMessage(question));
-        let answer: AIMessageChunk | null = null;
-        for await (const chunk of await model.stream(messages)) answer = answer === null ? chunk : answer.concat(chunk);
-        if (answer !== null) messages.push(answer);
-        answers.push(answer?.text);
-      }
-      return answers;
-    },
+    json: talk(async (model, messages) => {
+      const answer = await model.invoke(messages);
+      messages.push(answer);
+      return answer.text;
+    }),
+    stream: talk(async (model, messages) => {
+      let answer: AIMessageChunk | null = null;
+      for await (const chunk of await model.stream(messages)) answer = answer === null ? chunk : answer.concat(chunk);
+      if (answer !== null) messages.push(answer);
+      return answer?.text;
+    }),
     tools: withTools,
     steps: withTools,
-    structured: async (session) => {
-      const model = langchainModel(name, session).withStructuredOutput(trip, { includeRaw: true });
-      const messages: BaseMessage[] = [new SystemMessage(INSTRUCTIONS)];
-      const answers: unknown[] = [];
-      for (const question of session.questions) {
-        messages.push(new HumanMessage(question));
-        const { raw, parsed } = await model.invoke(messages);
-        messages.push(raw);
-        answers.push(parsed);
-      }
-      return answers;
-    },
+    structured: talk(async (model, messages) => {
+      const { raw, parsed } = await model.withStructuredOutput(trip, { includeRaw: true }).invoke(messages);
+      messages.push(raw);
+      return parsed;
+    }),
   };
 }

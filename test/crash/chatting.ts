@@ -1,5 +1,5 @@
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage } from "node:http";
+import { localServer } from "../local-server.js";
 import { type Actor, type Choices, type Deeds, type Forgotten, marksIn, memoryOf } from "./actors.js";
 import { ask, GONE } from "./answers.js";
 
@@ -19,7 +19,7 @@ export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngin
   const told: string[] = [];
   const heard = new Set<string>();
   const held = new Map<string, { reach: () => void; readonly released: Promise<void> }>();
-  const server: Server = createServer(async (request, response) => {
+  const { url, close } = await localServer(async (request, response) => {
     const raw = await textOf(request);
     if (raw === null) return;
     for (const mark of marksIn(raw)) {
@@ -32,16 +32,13 @@ export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngin
     await hold?.released;
     const [said = "nothing"] = /mk-[a-z0-9-]+-v\d\./.exec(messages.at(-1)?.content ?? "") ?? [];
     const message = { role: "assistant", content: `Noted: ${said}` };
-    response.setHeader("content-type", "application/json");
-    response.end(
-      JSON.stringify({ object: "chat.completion", choices: [{ index: 0, message, finish_reason: "stop" }] }),
-    );
+    // A connection that it closes just as the next chat is sent would be a failure of the engine.
+    response
+      .writeHead(200, { "content-type": "application/json", connection: "close" })
+      .end(JSON.stringify({ object: "chat.completion", choices: [{ index: 0, message, finish_reason: "stop" }] }));
   });
-  // A connection that it closes just as the next chat is sent would be a failure of the engine.
-  server.keepAliveTimeout = 0;
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    url: `${url}/v1`,
     told,
     heard,
     hold(user) {
@@ -62,10 +59,7 @@ export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngin
         },
       };
     },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
-    },
+    close,
   };
 }
 

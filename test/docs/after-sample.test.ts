@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { childOutput } from "../child-output.js";
+import { temporaryFolder } from "../temporary-folders.js";
 import { ROOT, readPages, samplesOf } from "./pages.js";
 
 /** What the reader's own code has: a search that finds two memories, and an engine that prints the messages that it is asked. */
@@ -26,11 +26,7 @@ const samples = readPages()
   .filter(({ language }) => language === "ts");
 
 describe("the README's code", () => {
-  let directory = "";
-  beforeAll(() => {
-    directory = mkdtempSync(join(tmpdir(), "memprefix-after-"));
-  });
-  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = temporaryFolder();
 
   /** Runs a sample, which is JavaScript as it stands, and gives the messages that the engine was asked. */
   async function asked(beginning: string): Promise<unknown> {

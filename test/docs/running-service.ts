@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import { begin, type Ended } from "../cli/memprefix-command.js";
 import type { Begun } from "../cli/own-directories.js";
+import { temporaryFolder } from "../temporary-folders.js";
 
 /** The service, as a reader of the documentation starts it: with its data in an empty folder, and no settings but its port. */
 export interface RunningService {
@@ -14,7 +13,7 @@ export interface RunningService {
 
 /** Starts it before the tests of a suite, and takes it and its files away after. */
 export function runningService(): RunningService {
-  const directory = mkdtempSync(join(tmpdir(), "memprefix-docs-"));
+  const directory = temporaryFolder();
   let service: Begun<Ended> | undefined;
   let port = "";
 
@@ -26,7 +25,6 @@ export function runningService(): RunningService {
   afterAll(async () => {
     service?.kill("SIGTERM");
     await service?.ended;
-    rmSync(directory, { recursive: true, force: true });
   });
 
   return {

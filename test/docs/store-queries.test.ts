@@ -1,8 +1,6 @@
 import { type SpawnSyncOptionsWithStringEncoding, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Scope } from "../../src/core/index.js";
 import type { Database } from "../../src/store/database.js";
 import { StoredApiKeys } from "../../src/store/keys.js";
@@ -12,6 +10,7 @@ import { storeIn } from "../../src/store/sql-store.js";
 import { DATABASE_FILE, openOwned } from "../../src/store/sqlite/open.js";
 import { newDatabase, testServer } from "../postgres/test-server.js";
 import { ComposedUsers, NOW, scopeOf } from "../store/composed-users.js";
+import { temporaryFolders } from "../temporary-folders.js";
 import { readPages } from "./pages.js";
 
 const PAGE = "docs/internals/store.md";
@@ -83,8 +82,7 @@ function run(
 
 const has = (command: string) => spawnSync(command, ["--version"]).status === 0;
 const server = await testServer();
-const root = mkdtempSync(join(tmpdir(), "memprefix-queries-"));
-afterAll(() => rmSync(root, { recursive: true }));
+const newDirectory = temporaryFolders();
 
 /** Where a command finds a database that is open. */
 interface Opened {
@@ -94,7 +92,7 @@ interface Opened {
 }
 
 async function openFile(): Promise<Opened> {
-  const directory = mkdtempSync(join(root, "data-"));
+  const directory = newDirectory();
   const { database } = openOwned(directory);
   return { database, print: (query) => run("sqlite3", ["-readonly", join(directory, DATABASE_FILE), query]) };
 }

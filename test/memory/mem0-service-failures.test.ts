@@ -5,7 +5,8 @@ import type { MemoryId } from "../../src/core/text/ids.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
 import { type MemorySource, MemorySourceError, withDeadline } from "../../src/memory/memory-source.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
-import { json, startServer } from "./mem0-wire-server.js";
+import { localServer } from "../local-server.js";
+import { json } from "./mem0-wire-server.js";
 import { failureOf, scopeOf } from "./memory-source.suite.js";
 
 const KEY = "m0-very-secret";
@@ -33,7 +34,7 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** The address of a server that behaves as `handle` says. */
 async function urlOf(handle: Handle): Promise<string> {
-  const server = await startServer(handle);
+  const server = await localServer(handle);
   closing.push(server);
   return server.url;
 }
@@ -59,7 +60,7 @@ const SOURCES: readonly [string, (url: string) => MemorySource][] = [
 
 describe.each(SOURCES)("%s", (_name, open) => {
   it("is unreachable where nobody listens", async () => {
-    const server = await startServer(() => {});
+    const server = await localServer(() => {});
     await server.close();
     expect(await failureOf(search(open(server.url)))).toEqual({ kind: "unreachable", cause: "ECONNREFUSED" });
   });

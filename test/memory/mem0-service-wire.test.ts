@@ -4,7 +4,8 @@ import type { MemoryId } from "../../src/core/text/ids.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
-import { json, startPlatformServer, startRestServer, startServer } from "./mem0-wire-server.js";
+import { localServer } from "../local-server.js";
+import { json, startPlatformServer, startRestServer } from "./mem0-wire-server.js";
 import { failureOf, scopeOf } from "./memory-source.suite.js";
 
 const KEY = "m0-very-secret";
@@ -64,7 +65,7 @@ describe("on the wire", () => {
 
   it("the REST source sends no key and no threshold where there is none", async () => {
     const headers: IncomingMessage["headers"][] = [];
-    const server = await startServer((request, response) => {
+    const server = await localServer((request, response) => {
       headers.push(request.headers);
       json({ results: [] })(request, response);
     });
@@ -113,7 +114,7 @@ describe("on the wire", () => {
   });
 
   it("several hosted calls at a time stop each for its own signal", async () => {
-    const server = await startServer(
+    const server = await localServer(
       (_request, response) => void setTimeout(() => json({ results: [] })(_request, response), 50),
     );
     closing.push(server);

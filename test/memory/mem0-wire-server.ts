@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { z } from "zod";
+import { localServer } from "../local-server.js";
 
 /** A request as it arrived. */
 export interface ReceivedRequest {
@@ -64,22 +64,6 @@ export function json(body: unknown, status = 200, headers: Readonly<Record<strin
   return (_request: IncomingMessage, response: ServerResponse) => {
     response.writeHead(status, { "content-type": "application/json", ...headers });
     response.end(JSON.stringify(body));
-  };
-}
-
-/** Starts a server on a free port of the loopback; `handle` answers every request. */
-export async function startServer(
-  handle: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<{ readonly url: string; close(): Promise<void> }> {
-  const server = createServer(handle);
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
-    },
   };
 }
 
@@ -167,7 +151,7 @@ export async function startPlatformServer(apiKey: string): Promise<WireServer> {
 
 async function startMem0(answer: (request: ReceivedRequest, url: URL) => WireAnswer): Promise<WireServer> {
   const requests: ReceivedRequest[] = [];
-  const server = await startServer(async (incoming, response) => {
+  const server = await localServer(async (incoming, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk);
     const text = Buffer.concat(chunks).toString();

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, posix, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
+import { commentsOf } from "../../.ci/module-imports.js";
 import { BENCHES, OF_THE_BUILD } from "../../bench/benches.js";
 
 const PROJECT = resolve(import.meta.dirname, "../..");
@@ -34,19 +35,18 @@ function filesUnder(folder: string): string[] {
 const isThere = (path: string) => existsSync(join(PROJECT, path));
 const textOf = (path: string) => readFileSync(join(PROJECT, path), "utf8");
 
-const TOKENS =
-  /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\[\s\S]|[^`\\])*`|(?<=[=(,:;!&|?{}[\n]\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g;
-
 /** The comments of a module, as one line, so that a citation may go over two. */
 function commentsIn(module: string): string {
-  const comments = (module.match(TOKENS) ?? []).filter((token) => /^\/[/*]/.test(token));
-  return comments.join("\n").replace(/\s*\n\s*(?:\*(?!\/)|\/\/)?\s*/g, " ");
+  return commentsOf(module)
+    .join("\n")
+    .replace(/\s*\n\s*(?:\*(?!\/)|\/\/)?\s*/g, " ");
 }
 
-/** What a file says to its readers: a document's text, a module's comments. */
-function proseOf(path: string): string {
-  return path.endsWith(".md") ? textOf(path).replace(/\s+/g, " ") : commentsIn(textOf(path));
-}
+/** What each file says to its readers: a document's text, a module's comments. */
+const PROSE = new Map(
+  READABLE.map((path) => [path, path.endsWith(".md") ? textOf(path).replace(/\s+/g, " ") : commentsIn(textOf(path))]),
+);
+const proseOf = (path: string) => PROSE.get(path) ?? "";
 
 /** Files and folders that prose names from the project's folder: `src/core/text/ids.ts`, `test/hostile/`. */
 function pathsIn(prose: string): string[] {
@@ -135,7 +135,7 @@ describe("comments of the source", () => {
   it("have the field's words", () => {
     const words = new RegExp(`\\b(?:${Object.keys(DIALECT).join("|")})\\b`, "gi");
     const sources = READABLE.filter((path) => /^src\/.*\.ts$/.test(path));
-    const found = (path: string) => commentsIn(textOf(path)).match(words) ?? [];
+    const found = (path: string) => proseOf(path).match(words) ?? [];
     const said = (word: string) => `"${word}": say ${DIALECT[word.toLowerCase()]}`;
     expect(wrongIn(sources, (path) => found(path).map(said))).toEqual([]);
   });
@@ -180,6 +180,28 @@ describe("what documents and comments name", () => {
     expect(wrongIn(READABLE, missing)).toEqual([]);
     expect(Object.keys(BENCHES).filter((bench) => !isThere(`bench/${bench}.ts`))).toEqual([]);
     expect([...OF_THE_BUILD].filter((bench) => !(bench in BENCHES))).toEqual([]);
+  });
+});
+
+describe("links", () => {
+  const { files } = JSON.parse(textOf("package.json")) as { readonly files: readonly string[] };
+  const isPacked = (path: string) => files.some((packed) => path === packed || path.startsWith(`${packed}/`));
+  const linkedIn = (at: string) => linksIn(textOf(at), at).map(({ path }) => path);
+  const pages = DOCUMENTS.filter((path) => path.startsWith("docs/"));
+
+  it("of the README and of pages in the package lead to files in the package", () => {
+    expect(linkedIn("README.md").length).toBeGreaterThan(5);
+    expect(wrongIn(["README.md", ...pages], (at) => linkedIn(at).filter((path) => !isPacked(path)))).toEqual([]);
+  });
+
+  it("of the index name every page", () => {
+    const named = linkedIn("docs/README.md").map((path) => path.replace(/\/$/, ""));
+    const isNamed = (path: string) => named.some((name) => path === name || path.startsWith(`${name}/`));
+    expect(pages.filter((path) => path !== "docs/README.md" && !isNamed(path))).toEqual([]);
+  });
+
+  it("leave the README short enough to be read at once: 8 KB", () => {
+    expect(Buffer.byteLength(textOf("README.md"))).toBeLessThanOrEqual(8 * 1024);
   });
 });
 

@@ -1,11 +1,9 @@
-import { once } from "node:events";
 import { cpSync, readdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { type AddressInfo, createServer as createNetServer } from "node:net";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
+import { freePort, localServer } from "../local-server.js";
 import { type BuiltImage, buildImage, type Contained, IS_ROOT } from "./built-image.js";
 import { readStages } from "./dockerfile.js";
 
@@ -136,18 +134,16 @@ describe(`the image, by the Dockerfile's steps, ${AS}, on a tree that cannot be 
   });
 
   it("is healthy, composes, and ends well in less than the 10 s of Docker's with a request that has no end", async () => {
-    const silent = createServer(() => {}).listen(0, "127.0.0.1");
-    await once(silent, "listening");
-    onTestFinished(() => {
-      silent.closeAllConnections();
-      silent.close();
+    let isAsked = false;
+    const silent = await localServer(() => {
+      isAsked = true;
     });
-    const upstream = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/v1`;
-    const { child, ended, health, post } = await started({ MEMPREFIX_UPSTREAM_URL: upstream });
+    onTestFinished(silent.close);
+    const { child, ended, health, post } = await started({ MEMPREFIX_UPSTREAM_URL: `${silent.url}/v1` });
     composed = await ask(post, { messages: [first], memories: [memory] });
     expect(composed.join()).toContain("vegetarian");
     const asked = post("/v1/chat/completions", { model: "any", user: "bo", messages: [first] }).catch(() => "cut off");
-    await once(silent, "request");
+    await vi.waitFor(() => expect(isAsked).toBe(true));
     const from = performance.now();
     child.kill("SIGTERM");
     await expect.poll(health, { timeout: 7_000 }).toBe(1);
@@ -198,11 +194,3 @@ describe(`the image, by the Dockerfile's steps, ${AS}, on a tree that cannot be 
     expect(readdirSync(image.at("/tmp"))).toEqual([]);
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createNetServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
-}

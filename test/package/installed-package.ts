@@ -1,4 +1,5 @@
 import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   mkdirSync,
   mkdtempSync,
@@ -12,9 +13,10 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, vi } from "vitest";
 import { z } from "zod";
 import { childOutput } from "../child-output.js";
+import { endingWithUs } from "../ending-children.js";
 
 const PROJECT = resolve(import.meta.dirname, "../..");
 const manifest = z.looseObject({
@@ -43,6 +45,14 @@ export interface InstalledPackage {
   readonly version: string;
   /** Runs a program with Node in the folder, without the environment of the tests. */
   node(args: readonly string[], input?: string, environment?: Readonly<Record<string, string>>): Promise<Ran>;
+  /** Runs its command. */
+  command(args: readonly string[], input?: string, environment?: Readonly<Record<string, string>>): Promise<Ran>;
+  /** Starts its service. `stop` tells it to end, and gives its exit code. */
+  serve(environment?: Readonly<Record<string, string>>): Promise<{
+    readonly address: string;
+    readonly output: { readonly stdout: string; readonly stderr: string };
+    stop(): Promise<number | null>;
+  }>;
   write(name: string, text: string): void;
   /** Installs optional parts too, from the project's own. */
   install(names: readonly string[]): void;
@@ -86,6 +96,20 @@ export function installedPackage(name = "memprefix", make?: (folder: string) => 
     symlinkSync(target, path);
   };
 
+  const bin = () => join(folder, "node_modules/.bin", name);
+  const start = (args: readonly string[], environment: Readonly<Record<string, string>>) => {
+    const env = { PATH: process.env["PATH"] ?? "", HOME: folder, ...environment };
+    const child = endingWithUs(spawn(process.execPath, args, { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"] }));
+    const output = childOutput(child);
+    return { child, output, ended: once(child, "close").then(([code]) => code as number | null) };
+  };
+  const node: InstalledPackage["node"] = async (args, input = "", environment = { MEMPREFIX_SOURCE: "none" }) => {
+    const { child, output, ended } = start(args, environment);
+    child.stdin.on("error", () => {});
+    child.stdin.end(input);
+    return { code: await ended, ...output };
+  };
+
   return {
     get folder() {
       return folder;
@@ -109,15 +133,20 @@ export function installedPackage(name = "memprefix", make?: (folder: string) => 
       for (const name of names) link(join(PROJECT, "node_modules", name), name);
     },
     write: (name, text) => writeFileSync(join(folder, name), text),
-    node(args, input = "", environment = { MEMPREFIX_SOURCE: "none" }) {
-      const env = { PATH: process.env["PATH"] ?? "", HOME: folder, ...environment };
-      const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"] });
-      return new Promise((ended) => {
-        const output = childOutput(child);
-        child.once("close", (code) => ended({ code, ...output }));
-        child.stdin.on("error", () => {});
-        child.stdin.end(input);
+    node,
+    command: (args, input, environment) => node([bin(), ...args], input, environment),
+    async serve(environment = { MEMPREFIX_SOURCE: "none" }) {
+      const { child, output, ended } = start([bin(), "serve"], { MEMPREFIX_PORT: "0", ...environment });
+      const address = await vi.waitFor(() => {
+        const [, listened] = /listens on (\S+)\n/.exec(output.stdout) ?? [];
+        if (listened === undefined) throw new Error(`it does not listen: ${output.stderr}`);
+        return listened;
       });
+      const stop = () => {
+        child.kill("SIGTERM");
+        return ended;
+      };
+      return { address, output, stop };
     },
   };
 }

@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
@@ -24,44 +23,24 @@ describe("the optional parts", () => {
 
 describe("an installed memprefix without its optional parts", () => {
   const memprefix = installedPackage();
-  const bin = () => join(memprefix.folder, "node_modules/.bin/memprefix");
   const run = (args: readonly string[], environment: Readonly<Record<string, string>> = {}) =>
-    memprefix.node([bin(), ...args], "", environment);
+    memprefix.command(args, "", environment);
   afterEach(() => rmSync(join(memprefix.folder, "memprefix-data"), { recursive: true, force: true }));
 
   /** What a service says until it listens, how it is, and what it says of a tool that is called. */
   async function served(environment: Readonly<Record<string, string>> = {}) {
-    const env = { PATH: process.env["PATH"] ?? "", HOME: memprefix.folder, MEMPREFIX_PORT: "0", ...environment };
-    const child = spawn(process.execPath, [bin(), "serve"], {
-      cwd: memprefix.folder,
-      env,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    let [stdout, stderr] = ["", ""];
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      stdout += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      stderr += text;
-    });
-    try {
-      await expect.poll(() => stdout).toMatch(/listens on \S+\n/);
-      const [, address] = /listens on (\S+)\n/.exec(stdout) ?? [];
-      const health: unknown = await (await fetch(`${address}/healthz`, { headers: { connection: "close" } })).json();
-      const headers = { "content-type": "application/json", connection: "close" };
-      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
-      const tools: unknown = await (await fetch(`${address}/mcp`, { method: "POST", headers, body })).json();
-      return { stdout, stderr, health, tools };
-    } finally {
-      const ended = new Promise((done) => child.once("exit", done));
-      child.kill("SIGTERM");
-      await ended;
-    }
+    const { address, output, stop } = await memprefix.serve(environment);
+    const health: unknown = await (await fetch(`${address}/healthz`, { headers: { connection: "close" } })).json();
+    const headers = { "content-type": "application/json", connection: "close" };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+    const tools: unknown = await (await fetch(`${address}/mcp`, { method: "POST", headers, body })).json();
+    expect(await stop()).toBe(0);
+    return { ...output, health, tools };
   }
 
   it("serves without a memory source, and says how to get the embedded Mem0", async () => {
     const { stdout, stderr, health, tools } = await served();
-    expect(health).toMatchObject({ source: null });
+    expect(health).toEqual({ status: "ok", version: memprefix.version, source: null });
     const sdk = `npm install @modelcontextprotocol/sdk@${manifest.devDependencies["@modelcontextprotocol/sdk"]}`;
     const detail = `the Model Context Protocol needs packages that are not installed: ${sdk}`;
     expect(tools).toMatchObject({ status: 501, detail });

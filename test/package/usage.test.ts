@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -86,41 +85,11 @@ describe("an installed memprefix", () => {
   });
 
   it("runs as a command, with its migrations and its sample found", async () => {
-    const bin = join(memprefix.folder, "node_modules/.bin/memprefix");
-    expect(await memprefix.node([bin, "--version"])).toEqual({ code: 0, stdout: `${memprefix.version}\n`, stderr: "" });
+    expect(await memprefix.command(["--version"])).toEqual({ code: 0, stdout: `${memprefix.version}\n`, stderr: "" });
     const input = JSON.stringify({ user_id: "ada", query: "Where?", memories: [{ id: "m-1", memory: "in Paris" }] });
-    const composed = await memprefix.node([bin, "compose"], input);
+    const composed = await memprefix.command(["compose"], input);
     expect({ code: composed.code, stderr: composed.stderr }).toEqual({ code: 0, stderr: "" });
     expect(json(composed.stdout)).toMatchObject({ blocks: [{ label: 1, memory_id: "m-1" }] });
     expect(existsSync(join(memprefix.folder, "memprefix-data/memprefix.db"))).toBe(true);
-  });
-
-  it("serves", async () => {
-    const env = {
-      PATH: process.env["PATH"] ?? "",
-      HOME: memprefix.folder,
-      MEMPREFIX_PORT: "0",
-      MEMPREFIX_SOURCE: "none",
-    };
-    const bin = join(memprefix.folder, "node_modules/.bin/memprefix");
-    const service = spawn(process.execPath, [bin, "serve"], {
-      cwd: memprefix.folder,
-      env,
-      stdio: ["ignore", "pipe", "ignore"],
-    });
-    try {
-      const address = await new Promise<string>((listens) => {
-        service.stdout.setEncoding("utf8").on("data", (text: string) => {
-          const [, found] = /listens on (\S+)\n/.exec(text) ?? [];
-          if (found !== undefined) listens(found);
-        });
-      });
-      const answer = await fetch(`${address}/healthz`, { headers: { connection: "close" } });
-      expect(await answer.json()).toEqual({ status: "ok", version: memprefix.version, source: null });
-    } finally {
-      const ended = new Promise((resolve) => service.once("exit", resolve));
-      service.kill("SIGTERM");
-      expect(await ended).toBe(0);
-    }
   });
 });

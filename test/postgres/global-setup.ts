@@ -1,11 +1,11 @@
-import { createServer } from "node:http";
 import type { TestProject } from "vitest/node";
+import { localServer } from "../local-server.js";
 import { type EmbeddedServer, startServer } from "./embedded-server.js";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Port at which tests ask for the run's PostgreSQL server. */
-    readonly postgresDesk: number;
+    /** URL at which tests ask for the run's PostgreSQL server. */
+    readonly postgresDesk: string;
   }
 }
 
@@ -18,20 +18,16 @@ const given = process.env["TEST_POSTGRES_URL"];
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   let server: Promise<EmbeddedServer> | null = null;
-  const desk = createServer((_, response) => {
+  const desk = await localServer((_, response) => {
     if (given === undefined) server ??= startServer();
     (server ?? Promise.resolve({ url: given })).then(
       ({ url }) => response.end(JSON.stringify({ url })),
       (error: unknown) => response.end(JSON.stringify({ missing: String(error) })),
     );
   });
-  await new Promise<void>((resolve) => desk.listen(0, "127.0.0.1", resolve));
-  const address = desk.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  project.provide("postgresDesk", address.port);
+  project.provide("postgresDesk", desk.url);
   return async () => {
-    desk.closeAllConnections();
-    desk.close();
+    await desk.close();
     await (await server?.catch(() => null))?.stop();
   };
 }

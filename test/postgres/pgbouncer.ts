@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
-import { freePort } from "./embedded-server.js";
+import { freePort } from "../local-server.js";
 
 /** A PgBouncer in transaction mode in front of a server. */
 export interface PgBouncer {

@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { expect, it } from "vitest";
 import { z } from "zod";
@@ -78,23 +77,6 @@ withEngine(
         messages.push({ role: "assistant", content: said });
       }
       expectHeld(turns, "chat");
-    }, 600_000);
-
-    it("has prompts that extend each other: Anthropic's client in Node", async () => {
-      const client = new Anthropic({ baseURL: `${of().base}/users/node-messages`, apiKey: "none", maxRetries: 0 });
-      const turns: Turn[] = [];
-      const messages: Anthropic.MessageParam[] = [];
-      for (let at = 0; at < TURNS; at++) {
-        messages.push({ role: "user", content: `Where did Ada live in year ${at}?` });
-        const memprefix = { conversation_id: "node", retention: "keep", memories: memoriesOf(at) };
-        const asked = { model: MODEL, system: "Be brief. Node's.", messages, max_tokens: 8, memprefix };
-        const { data, response } = await client.messages.create(asked).withResponse();
-        const { input_tokens, cache_read_input_tokens: read, cache_creation_input_tokens: written } = data.usage;
-        const prompt = input_tokens + (read ?? 0) + (written ?? 0);
-        turns.push({ way: "messages", turn: at, prompt, cached: read ?? 0, expected: expectedIn(response) });
-        messages.push({ role: "assistant", content: data.content });
-      }
-      expectHeld(turns, "messages");
     }, 600_000);
   },
 );

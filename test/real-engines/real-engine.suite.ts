@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { type Launched, launch, listening } from "../cli/launch.js";
+import { temporaryFolder } from "../temporary-folders.js";
 import { isInstalled } from "./install.js";
 import { type RealEngine, type ServingOptions, serving } from "./serving.js";
 
@@ -23,11 +22,8 @@ export interface Sent {
   readonly expected: number;
 }
 
-/** A built service in front of a real engine. */
-export interface Fronted {
-  readonly engine: RealEngine;
-  readonly base: string;
-  readonly database: string;
+/** A client of a service in front of engines. */
+interface Chats {
   post(path: string, body: object, headers?: Readonly<Record<string, string>>): Promise<Response>;
   /** Sends a chat; rejects unless it is answered. */
   chat(
@@ -36,6 +32,13 @@ export interface Fronted {
     more?: object,
     headers?: Readonly<Record<string, string>>,
   ): Promise<Sent>;
+}
+
+/** A built service in front of a real engine. */
+export interface Fronted extends Chats {
+  readonly engine: RealEngine;
+  readonly base: string;
+  readonly database: string;
   /** Ends the engine as `kill -9` does, and starts another at its address. */
   restartEngine(options?: Partial<ServingOptions>): Promise<void>;
 }
@@ -53,6 +56,32 @@ export const memoriesOf = (turn: number) =>
     };
   });
 
+/** @param model of every chat */
+export function chatsAt(base: string, model: string): Chats {
+  const post: Chats["post"] = (path, body, headers = {}) =>
+    fetch(base + path, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+  return {
+    post,
+    async chat(user, messages, more = {}, headers = {}) {
+      const body = { model, temperature: 0, max_tokens: 8, messages, ...more };
+      const response = await post("/v1/chat/completions", body, { "x-memprefix-user": user, ...headers });
+      const text = await response.text();
+      expect(response.status, text).toBe(200);
+      const { choices, usage } = chatAnswer.parse(JSON.parse(text));
+      return {
+        text: choices[0]?.message.content ?? "",
+        prompt: usage.prompt_tokens,
+        cached: usage.prompt_tokens_details?.cached_tokens ?? 0,
+        expected: Number(response.headers.get("x-memprefix-expected-cached-tokens")),
+      };
+    },
+  };
+}
+
 /** Runs tests with a real engine and a service in front of it, or says that there is none. */
 export function withEngine(
   name: string,
@@ -64,7 +93,7 @@ export function withEngine(
     let engine: RealEngine;
     let service: Launched;
     let fronted: Fronted;
-    const folder = mkdtempSync(join(tmpdir(), "memprefix-real-"));
+    const folder = temporaryFolder();
 
     beforeAll(async () => {
       engine = await serving(given);
@@ -82,36 +111,16 @@ export function withEngine(
       service?.child.kill("SIGTERM");
       await service?.ended;
       await engine?.kill();
-      rmSync(folder, { recursive: true, force: true });
     });
 
     function front(base: string): Fronted {
-      const post: Fronted["post"] = (path, body, headers = {}) =>
-        fetch(base + path, {
-          method: "POST",
-          headers: { "content-type": "application/json", ...headers },
-          body: JSON.stringify(body),
-        });
       return {
         get engine() {
           return engine;
         },
         base,
         database: join(folder, "memprefix.db"),
-        post,
-        async chat(user, messages, more = {}, headers = {}) {
-          const body = { model: given.model, temperature: 0, max_tokens: 8, messages, ...more };
-          const response = await post("/v1/chat/completions", body, { "x-memprefix-user": user, ...headers });
-          const text = await response.text();
-          expect(response.status, text).toBe(200);
-          const { choices, usage } = chatAnswer.parse(JSON.parse(text));
-          return {
-            text: choices[0]?.message.content ?? "",
-            prompt: usage.prompt_tokens,
-            cached: usage.prompt_tokens_details?.cached_tokens ?? 0,
-            expected: Number(response.headers.get("x-memprefix-expected-cached-tokens")),
-          };
-        },
+        ...chatsAt(base, given.model),
         async restartEngine(options = {}) {
           await engine.kill();
           engine = await serving({ ...engine.options, ...options });

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Launched, launch, listening } from "../cli/launch.js";
 import { endingWithUs } from "../ending-children.js";
+import { freePort } from "../local-server.js";
+import { temporaryFolder } from "../temporary-folders.js";
 import { besidePath } from "./install.js";
-import { memoriesOf } from "./real-engine.suite.js";
-import { freePort, type RealEngine, serving } from "./serving.js";
+import { chatsAt, memoriesOf } from "./real-engine.suite.js";
+import { type RealEngine, serving } from "./serving.js";
 
 /** Each by its setting of memprefix's, with a policy that goes by the key that it gets then. */
 const ROUTERS = [
@@ -22,7 +22,7 @@ describe.each(ROUTERS)("$router in front of two engines", ({ router, program: [n
   const binary = besidePath("routers", name);
   const isThere = existsSync(binary);
   const skipped = isThere ? "" : " (skipped: npm run engines installs it)";
-  const folder = mkdtempSync(join(tmpdir(), "memprefix-router-"));
+  const folder = temporaryFolder();
   let engines: RealEngine[] = [];
   let routing: ChildProcess;
   let service: Launched;
@@ -58,25 +58,17 @@ describe.each(ROUTERS)("$router in front of two engines", ({ router, program: [n
     await service?.ended;
     routing?.kill("SIGKILL");
     for (const each of engines) await each.kill();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const histories = new Map<string, object[]>();
   /** A user's next turn. */
   const turn = async (user: string) => {
     const history = histories.get(user) ?? [];
-    histories.set(user, history);
-    history.push({ role: "user", content: `And in year ${history.length}?` });
+    const asked = [...history, { role: "user", content: `And in year ${history.length}?` }];
     const memprefix = { conversation_id: "c", memories: memoriesOf(0) };
-    const body = { model: "smol", temperature: 0, max_tokens: 4, messages: history, memprefix };
-    const headers = { "content-type": "application/json", "x-memprefix-user": user };
-    const answer = await fetch(`${base}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) });
-    const text = await answer.text();
-    if (answer.status !== 200) history.pop();
-    expect(answer.status, text).toBe(200);
-    const { choices, usage } = JSON.parse(text) as Answer;
-    history.push({ role: "assistant", content: choices[0]?.message.content });
-    return { prompt: usage.prompt_tokens, cached: usage.prompt_tokens_details?.cached_tokens ?? 0 };
+    const sent = await chatsAt(base, "smol").chat(user, asked, { memprefix, max_tokens: 4 });
+    histories.set(user, [...asked, { role: "assistant", content: sent.text }]);
+    return sent;
   };
   /** How many prompts each engine has computed. */
   const served = () =>
@@ -122,11 +114,3 @@ describe.each(ROUTERS)("$router in front of two engines", ({ router, program: [n
     400_000,
   );
 });
-
-interface Answer {
-  readonly choices: readonly { readonly message: { readonly content: string } }[];
-  readonly usage: {
-    readonly prompt_tokens: number;
-    readonly prompt_tokens_details?: { readonly cached_tokens: number };
-  };
-}

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { freePort } from "../local-server.js";
 import { ENGINES_FOLDER } from "./install.js";
 import type { EngineKind, ModelName } from "./packages.js";
 
@@ -119,12 +119,4 @@ export async function serving(options: ServingOptions): Promise<RealEngine> {
 async function freeAddresses(): Promise<EventAddresses> {
   const [endpoint, replay] = [await freePort(), await freePort()].map((port) => `tcp://*:${port}`);
   return { endpoint: endpoint ?? "", replay_endpoint: replay ?? "" };
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((listening) => server.once("listening", listening));
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  return typeof address === "object" && address !== null ? address.port : 0;
 }

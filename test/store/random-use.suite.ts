@@ -300,28 +300,28 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { arbitrary: fc.constant<Step>(["drop", async (_, users) => users.drop()]), weight: 2 },
 );
 
-/** Whatever is done, what comes back is what was stored, and nothing is left of what was forgotten. */
-export function describeRandomUse(open: OpenDatabase): void {
+/**
+ * Whatever is done, what comes back is what was stored, and nothing is left of what was forgotten.
+ *
+ * @param counts how many stores take turns
+ */
+export function describeRandomUse(open: OpenDatabase, counts: readonly (1 | 2)[]): void {
   describe("any use", () => {
     const suite = new SuiteStore(open);
 
-    const property = async (stores: readonly ComposedUsers[]) => {
-      const steps = fc.array(anyStep, { minLength: 1, maxLength: 24, size: "max" });
-      const uses = fc.asyncProperty(steps, async (list) => {
-        const use = new RandomUse(suite, stores);
-        await use.clear();
-        for (const [nth, step] of list.entries()) await use.step(nth, step);
-      });
-      await fc.assert(uses, { numRuns: 60 });
-    };
-
-    it("stores what was composed, and leaves nothing of what was forgotten", async () => {
-      await property([suite.users]);
-    }, 300_000);
-
-    it("does so with two stores that take turns", async (context) => {
-      const other = await suite.other(context);
-      await property([suite.users, other]);
-    }, 300_000);
+    it.for(counts)(
+      "of %d stores in turn stores what was composed, and leaves nothing of what was forgotten",
+      { timeout: 300_000 },
+      async (count, context) => {
+        const stores = [suite.users, ...(count === 2 ? [await suite.other(context)] : [])];
+        const steps = fc.array(anyStep, { minLength: 1, maxLength: 24, size: "max" });
+        const uses = fc.asyncProperty(steps, async (list) => {
+          const use = new RandomUse(suite, stores);
+          await use.clear();
+          for (const [nth, step] of list.entries()) await use.step(nth, step);
+        });
+        await fc.assert(uses, { numRuns: 60 });
+      },
+    );
   });
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { loadEveryUser } from "../../src/cli/stored-users.js";
 import { EMPTY_SCOPE, type NodeId, ORDERING_POLICIES, type Scope, type TurnId } from "../../src/core/index.js";
+import { IS_WHOLE } from "../run-length.js";
 import { conversationId, loaded, NOW, requestId, type Said, scopeOf, storedOf } from "./composed-users.js";
 import { describeConversations } from "./conversations.suite.js";
 import { describeForgetting } from "./forgetting.suite.js";
 import { describeKeys } from "./keys.suite.js";
-import { describeRandomUse } from "./random-use.suite.js";
 import { type OpenDatabase, SuiteStore } from "./suite-database.js";
 import { describeUsers } from "./users.suite.js";
 
@@ -29,7 +29,6 @@ export function describeStore(name: string, open: OpenDatabase): void {
     describeForgetting(open);
     describeUsers(open);
     describeKeys(open);
-    describeRandomUse(open);
   });
 }
 
@@ -59,7 +58,7 @@ function describeScopes(open: OpenDatabase): void {
       const { store, users } = suite;
       let at = 0;
       for (const policy of Object.values(ORDERING_POLICIES))
-        for (let n = 0; n < 22; n++) {
+        for (let n = 0; n < (IS_WHOLE ? 22 : 10); n++) {
           at++;
           const memories = Object.fromEntries(
             [at % 9, at % 7, at % 5].map((one) => [`m${one}`, `Fact ${one}, ${at % 3}.`]),
@@ -123,10 +122,6 @@ function describeScopes(open: OpenDatabase): void {
       await Promise.all(scopes.map((scope) => users.compose(scope, TEA)));
       await Promise.all(scopes.map((scope) => users.compose(scope, { ...TEA, requestId: "r2" })));
       expect(await loadEveryUser(store)).toEqual({ users: 40, requests: 80, findings: [] });
-    });
-
-    it("answer a ping", async () => {
-      await expect(suite.store.ping()).resolves.toBeUndefined();
     });
   });
 }
@@ -325,22 +320,6 @@ function describeRequests(open: OpenDatabase): void {
       expect(await store.findResponse(await users.numberOf(scopeOf("bo")), "resp-1")).toBeNull();
       await users.withdraw(ana, "r2");
       expect([await find("resp-2"), await find("conv")]).toEqual([null, "r1"]);
-    });
-
-    it("keep first-token times by engine, in the order in which they came", async () => {
-      const { store, users } = suite;
-      const time = (n: number) => ({ uncachedTokens: n, cachedTokens: 2 * n, ms: n + 0.5 });
-      for (let n = 1; n <= 8; n++) await users.compose(ana, { ...TEA, requestId: `r${n}` });
-      const scopeId = await users.numberOf(ana);
-      for (const n of [3, 1, 2]) await store.prompts.keepFirstTokenTime("a", scopeId, n as TurnId, time(n));
-      await store.prompts.keepFirstTokenTime("b", scopeId, 4 as TurnId, time(4));
-      // Its second time changes nothing.
-      await store.prompts.keepFirstTokenTime("a", scopeId, 3 as TurnId, time(9));
-      expect(await Promise.all(["a", "b", "c"].map((one) => store.prompts.countFirstTokenTimes(one)))).toEqual([
-        3, 1, 0,
-      ]);
-      expect(await store.prompts.firstTokenTimes("a", 3, 100)).toEqual([3, 1, 2].map(time));
-      expect(await store.prompts.firstTokenTimes("a", 2, 1)).toEqual([time(1)]);
     });
   });
 }

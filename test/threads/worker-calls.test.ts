@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 
-const WORKER_CALLS = new URL("../../src/threads/worker-calls.ts", import.meta.url).href;
+const WORKER_CALLS = new URL("../../dist/threads/worker-calls.js", import.meta.url).href;
 
 /** A thread that answers a call after it was told to end, and ends later than that. */
 const THREAD = `
@@ -23,7 +23,7 @@ function ended(thread: string, program: string) {
     const calls = new WorkerCalls(thread, {}, () => new Error("ended"));
     ${program}
     console.log("ended");`;
-  const args = ["--import", "tsx", "--input-type=module", "-e", code];
+  const args = ["--input-type=module", "-e", code];
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
   return { status, stdout, stderr };
 }

@@ -18,18 +18,25 @@ const modelOf = ({ base, headers }: Session) =>
     baseURL: `${base}/v1`,
     additionalSessionOptions: { defaultHeaders: headers },
   });
-const started = (): ChatMessage[] => [{ role: "system", content: INSTRUCTIONS }];
 
-const withTools: Conversing = async (session) => {
+const talk =
+  (answer: (model: OpenAI, messages: ChatMessage[]) => Promise<unknown>): Conversing =>
+  (session) => {
+    const messages: ChatMessage[] = [{ role: "system", content: INSTRUCTIONS }];
+    return async (content) => {
+      messages.push({ role: "user", content });
+      return answer(modelOf(session), messages);
+    };
+  };
+
+const withTools: Conversing = (session) => {
   const planner = agent({ llm: modelOf(session), tools: [weather], systemPrompt: INSTRUCTIONS });
   let chatHistory: ChatMessage[] = [];
-  const answers: unknown[] = [];
-  for (const question of session.questions) {
+  return async (question) => {
     const { data } = await planner.run(question, { chatHistory });
     chatHistory = data.state?.memory === undefined ? chatHistory : await data.state.memory.get();
-    answers.push(data.result);
-  }
-  return answers;
+    return data.result;
+  };
 };
 
 runProgram({
@@ -38,44 +45,23 @@ runProgram({
   api: "chat completions",
   identity: "`additionalSessionOptions`",
   uses: {
-    json: async (session) => {
-      const model = modelOf(session);
-      const messages = started();
-      const answers: unknown[] = [];
-      for (const content of session.questions) {
-        messages.push({ role: "user", content });
-        const { message } = await model.chat({ messages });
-        messages.push(message);
-        answers.push(message.content);
-      }
-      return answers;
-    },
-    stream: async (session) => {
-      const model = modelOf(session);
-      const messages = started();
-      const answers: unknown[] = [];
-      for (const content of session.questions) {
-        messages.push({ role: "user", content });
-        let text = "";
-        for await (const { delta } of await model.chat({ messages, stream: true })) text += delta;
-        messages.push({ role: "assistant", content: text });
-        answers.push(text);
-      }
-      return answers;
-    },
+    json: talk(async (model, messages) => {
+      const { message } = await model.chat({ messages });
+      messages.push(message);
+      return message.content;
+    }),
+    stream: talk(async (model, messages) => {
+      let text = "";
+      for await (const { delta } of await model.chat({ messages, stream: true })) text += delta;
+      messages.push({ role: "assistant", content: text });
+      return text;
+    }),
     tools: withTools,
     steps: withTools,
-    structured: async (session) => {
-      const model = modelOf(session);
-      const messages = started();
-      const answers: unknown[] = [];
-      for (const content of session.questions) {
-        messages.push({ role: "user", content });
-        const { message } = await model.chat({ messages, responseFormat: trip });
-        messages.push(message);
-        answers.push(JSON.parse(String(message.content)));
-      }
-      return answers;
-    },
+    structured: talk(async (model, messages) => {
+      const { message } = await model.chat({ messages, responseFormat: trip });
+      messages.push(message);
+      return JSON.parse(String(message.content));
+    }),
   },
 });

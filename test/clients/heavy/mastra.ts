@@ -19,19 +19,26 @@ const agentOf = ({ base, headers }: Session, tools = {}) =>
     tools,
   });
 
+const talk =
+  (answer: (agent: Agent, messages: unknown[]) => Promise<unknown>, tools = {}): Conversing =>
+  (session) => {
+    const agent = agentOf(session, tools);
+    const messages: unknown[] = [];
+    return async (content) => {
+      messages.push({ role: "user", content });
+      return answer(agent, messages);
+    };
+  };
+
 // Of `response.messages`, Mastra joins the calls of a turn's steps to its first; `uiMessages` keep the steps.
-const withTools: Conversing = async (session) => {
-  const agent = agentOf(session, { weather });
-  const messages: unknown[] = [];
-  const answers: unknown[] = [];
-  for (const content of session.questions) {
-    messages.push({ role: "user", content });
+const withTools = talk(
+  async (agent, messages) => {
     const result = await agent.generate(messages as Parameters<typeof agent.generate>[0], { maxSteps: 5 });
     messages.push(...(result.response.uiMessages ?? []));
-    answers.push(result.text);
-  }
-  return answers;
-};
+    return result.text;
+  },
+  { weather },
+);
 
 runProgram({
   client: "Mastra",
@@ -40,35 +47,20 @@ runProgram({
   identity: "`model.headers`",
   uses: {
     json: withTools,
-    stream: async (session) => {
-      const agent = agentOf(session);
-      const messages: unknown[] = [];
-      const answers: unknown[] = [];
-      for (const content of session.questions) {
-        messages.push({ role: "user", content });
-        const result = await agent.stream(messages as Parameters<typeof agent.stream>[0]);
-        let text = "";
-        for await (const piece of result.textStream) text += piece;
-        messages.push(...((await result.response).uiMessages ?? []));
-        answers.push(text);
-      }
-      return answers;
-    },
+    stream: talk(async (agent, messages) => {
+      const result = await agent.stream(messages as Parameters<typeof agent.stream>[0]);
+      let text = "";
+      for await (const piece of result.textStream) text += piece;
+      messages.push(...((await result.response).uiMessages ?? []));
+      return text;
+    }),
     tools: withTools,
     steps: withTools,
-    structured: async (session) => {
-      const agent = agentOf(session);
-      const messages: unknown[] = [];
-      const answers: unknown[] = [];
-      for (const content of session.questions) {
-        messages.push({ role: "user", content });
-        const result = await agent.generate(messages as Parameters<typeof agent.generate>[0], {
-          structuredOutput: { schema: trip },
-        });
-        messages.push(...(result.response.uiMessages ?? []));
-        answers.push(result.object);
-      }
-      return answers;
-    },
+    structured: talk(async (agent, messages) => {
+      const structuredOutput = { schema: trip };
+      const result = await agent.generate(messages as Parameters<typeof agent.generate>[0], { structuredOutput });
+      messages.push(...(result.response.uiMessages ?? []));
+      return result.object;
+    }),
   },
 });

@@ -10,24 +10,23 @@ const weather = tool({
   parameters: z.object({ city: z.string() }),
   execute: async ({ city }) => weatherIn(city),
 });
-const agent = new Agent({ name: "Planner", instructions: INSTRUCTIONS, model: "gpt-5-mini" });
+const PLANNER = { name: "Planner", instructions: INSTRUCTIONS, model: "gpt-5-mini" };
 const runnerOf = ({ base, headers }: Session) => {
   const openAIClient = new OpenAI({ baseURL: `${base}/v1`, apiKey: "the engine's", defaultHeaders: headers });
   return new Runner({ modelProvider: new OpenAIProvider({ openAIClient }), tracingDisabled: true });
 };
 
-const withTools: Conversing = async (session) => {
-  const runner = runnerOf(session);
-  const agent = new Agent({ name: "Planner", instructions: INSTRUCTIONS, model: "gpt-5-mini", tools: [weather] });
-  let history: AgentInputItem[] = [];
-  const answers: unknown[] = [];
-  for (const question of session.questions) {
-    const result = await runner.run(agent, [...history, user(question)]);
-    history = result.history;
-    answers.push(result.finalOutput);
-  }
-  return answers;
-};
+const talk =
+  (options: object): Conversing =>
+  (session) => {
+    const agent = new Agent({ ...PLANNER, ...options });
+    let history: AgentInputItem[] = [];
+    return async (question) => {
+      const result = await runnerOf(session).run(agent, [...history, user(question)]);
+      history = result.history;
+      return result.finalOutput;
+    };
+  };
 
 runProgram({
   client: "OpenAI Agents",
@@ -35,60 +34,30 @@ runProgram({
   api: "Responses",
   identity: "`defaultHeaders` of its client",
   uses: {
-    json: async (session) => {
-      const runner = runnerOf(session);
+    json: talk({}),
+    stream: (session) => {
+      const agent = new Agent(PLANNER);
       let history: AgentInputItem[] = [];
-      const answers: unknown[] = [];
-      for (const question of session.questions) {
-        const result = await runner.run(agent, [...history, user(question)]);
-        history = result.history;
-        answers.push(result.finalOutput);
-      }
-      return answers;
-    },
-    stream: async (session) => {
-      const runner = runnerOf(session);
-      let history: AgentInputItem[] = [];
-      const answers: unknown[] = [];
-      for (const question of session.questions) {
-        const result = await runner.run(agent, [...history, user(question)], { stream: true });
+      return async (question) => {
+        const result = await runnerOf(session).run(agent, [...history, user(question)], { stream: true });
         let text = "";
         for await (const piece of result.toTextStream()) text += piece;
         await result.completed;
         history = result.history;
-        answers.push(text);
-      }
-      return answers;
+        return text;
+      };
     },
-    tools: withTools,
+    tools: talk({ tools: [weather] }),
     // The response's id stands for what was said before.
-    steps: async (session) => {
-      const runner = runnerOf(session);
-      const agent = new Agent({ name: "Planner", instructions: INSTRUCTIONS, model: "gpt-5-mini", tools: [weather] });
-      let previousResponseId: string | undefined;
-      const answers: unknown[] = [];
-      for (const question of session.questions) {
-        const result = await runner.run(
-          agent,
-          question,
-          previousResponseId === undefined ? {} : { previousResponseId },
-        );
-        previousResponseId = result.lastResponseId;
-        answers.push(result.finalOutput);
-      }
-      return answers;
+    steps: (session) => {
+      const agent = new Agent({ ...PLANNER, tools: [weather] });
+      let previous: { previousResponseId?: string } = {};
+      return async (question) => {
+        const result = await runnerOf(session).run(agent, question, previous);
+        previous = result.lastResponseId === undefined ? {} : { previousResponseId: result.lastResponseId };
+        return result.finalOutput;
+      };
     },
-    structured: async (session) => {
-      const runner = runnerOf(session);
-      const agent = new Agent({ name: "Planner", instructions: INSTRUCTIONS, model: "gpt-5-mini", outputType: trip });
-      let history: AgentInputItem[] = [];
-      const answers: unknown[] = [];
-      for (const question of session.questions) {
-        const result = await runner.run(agent, [...history, user(question)]);
-        history = result.history;
-        answers.push(result.finalOutput);
-      }
-      return answers;
-    },
+    structured: talk({ outputType: trip }),
   },
 });

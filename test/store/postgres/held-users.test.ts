@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Database, UserTransaction } from "../../../src/store/database.js";
 import { openPostgres } from "../../../src/store/postgres/open.js";
-import { newDatabase, testServer } from "../../postgres/test-server.js";
+import { emptyDatabases, newDatabase, testServer } from "../../postgres/test-server.js";
 import { ana, bob, commitsOf, commitTo, counted, newUser, userNamed, VERSION } from "./user-rows.js";
 
 const server = await testServer();
@@ -11,8 +11,9 @@ describe.skipIf(server.url === null)("a user who is held in PostgreSQL", () => {
   let one: Database;
   let two: Database;
   let url: string;
+  const emptyDatabase = emptyDatabases(server.url ?? "");
   beforeEach(async () => {
-    url = await newDatabase(server.url ?? "");
+    url = await emptyDatabase();
     [one, two] = await Promise.all([openPostgres(url), openPostgres(url)]);
     await one.write([newUser(ana), newUser(bob)]);
   });

@@ -4,7 +4,7 @@ import type { Database } from "../../../src/store/database.js";
 import { openPostgres } from "../../../src/store/postgres/open.js";
 import { startCuttingProxy } from "../../postgres/cutting-proxy.js";
 import { missingPgBouncer, type PgBouncer, startPgBouncer } from "../../postgres/pgbouncer.js";
-import { newDatabase, testServer } from "../../postgres/test-server.js";
+import { emptyDatabases, newDatabase, testServer } from "../../postgres/test-server.js";
 import { ana, commitsOf, commitTo, newUser, userNamed } from "./user-rows.js";
 
 const server = await testServer();
@@ -20,8 +20,9 @@ describe.skipIf(missing !== null)(`behind PgBouncer${missing === null ? "" : ` (
     pooler = await startPgBouncer(server.url ?? "");
   });
   afterAll(() => pooler.stop());
+  const emptyDatabase = emptyDatabases(server.url ?? "");
   beforeEach(async () => {
-    direct = await newDatabase(server.url ?? "");
+    direct = await emptyDatabase();
     url = pooler.url.replace(/\/postgres$/, new URL(direct).pathname);
     [one, two] = await Promise.all([openPostgres(url), openPostgres(url)]);
     await one.write([newUser(ana)]);

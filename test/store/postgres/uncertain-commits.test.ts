@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Database } from "../../../src/store/database.js";
 import { openPostgres } from "../../../src/store/postgres/open.js";
 import { type CuttingProxy, startCuttingProxy } from "../../postgres/cutting-proxy.js";
-import { newDatabase, testServer } from "../../postgres/test-server.js";
+import { emptyDatabases, testServer } from "../../postgres/test-server.js";
 import { ana, commitsOf, commitTo, counted, newUser } from "./user-rows.js";
 
 const server = await testServer();
@@ -13,8 +13,9 @@ describe.skipIf(server.url === null)("a commit whose connection is lost at its e
   /** Behind the proxy. */
   let cut: Database;
   let other: Database;
+  const emptyDatabase = emptyDatabases(server.url ?? "");
   beforeEach(async () => {
-    const url = await newDatabase(server.url ?? "");
+    const url = await emptyDatabase();
     proxy = await startCuttingProxy(url);
     cut = await openPostgres(proxy.url);
     other = await openPostgres(url);

@@ -1,15 +1,14 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { storeIn } from "../../../src/store/sql-store.js";
 import { DATABASE_FILE, openOwned } from "../../../src/store/sqlite/open.js";
 import { IS_WHOLE } from "../../run-length.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { ComposedUsers, scopeOf } from "../composed-users.js";
 
-const root = mkdtempSync(join(tmpdir(), "memprefix-erased-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const newDirectory = temporaryFolders();
 
 const ana = scopeOf("ana");
 const SECRET = "Ana hides the key under the third flower pot, behind the garden shed";
@@ -27,7 +26,7 @@ describe("text that was deleted", () => {
   let directory: string;
   let users: ComposedUsers;
   beforeEach(() => {
-    directory = mkdtempSync(join(root, "data-"));
+    directory = newDirectory();
     users = new ComposedUsers(storeIn(openOwned(directory).database));
   });
   const bytes = () => readdirSync(directory).map((name) => readFileSync(join(directory, name)));

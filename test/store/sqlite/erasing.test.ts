@@ -1,13 +1,13 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { DATABASE_FILE, openBeside, openOwned } from "../../../src/store/sqlite/open.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { builtModule, startScript } from "./built-store.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memprefix-erasing-"));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const newFolder = temporaryFolders();
+const directory = newFolder();
 const file = join(directory, DATABASE_FILE);
 const isInFiles = (text: string) => [file, `${file}-wal`].some((path) => readFileSync(path).includes(text));
 
@@ -49,7 +49,7 @@ const hasLocks = existsSync("/proc/locks");
 it.skipIf(!hasLocks)(
   `leaves the owner's locks on the file${hasLocks ? "" : " (skipped: no /proc/locks)"}`,
   async () => {
-    const own = mkdtempSync(join(directory, "own-"));
+    const own = newFolder();
     const { child, line, ended } = startScript(OWNER, own);
     expect(await line()).toBe("erased");
     const { ino } = statSync(join(own, DATABASE_FILE));

@@ -1,30 +1,17 @@
 import { once } from "node:events";
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { fileDirectory } from "../../../src/cli/data-directory.js";
 import { quickCheck } from "../../../src/cli/stored-users.js";
 import { DatabaseOpenError } from "../../../src/store/open-error.js";
 import { storeIn } from "../../../src/store/sql-store.js";
-import { DATABASE_FILE, openBeside, openOwned } from "../../../src/store/sqlite/open.js";
+import { DATABASE_FILE, openOwned } from "../../../src/store/sqlite/open.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { checkDatabase } from "../checked-database.js";
 import { ComposedUsers, scopeOf, storedOf } from "../composed-users.js";
-
-const root = mkdtempSync(join(tmpdir(), "memprefix-opening-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** In a thread: takes a new file's write lock, says so, and lets go after a while. */
 const HOLDS_A_NEW_FILE = `
@@ -35,7 +22,7 @@ const HOLDS_A_NEW_FILE = `
   setTimeout(() => { sqlite.exec("rollback"); sqlite.close(); }, 300);
 `;
 
-const newDirectory = () => mkdtempSync(join(root, "data-"));
+const newDirectory = temporaryFolders();
 const fileIn = (directory: string) => join(directory, DATABASE_FILE);
 
 /** As the service opens its data directory. */
@@ -124,28 +111,6 @@ describe("a data directory", () => {
       expect(pragmas).toEqual(["wal", bytes]);
       sqlite.close();
     }
-  });
-
-  it("holds what a killed process had committed", async () => {
-    const directory = await killed();
-    expect(await checkDatabase(fileIn(directory))).toMatchObject({ requests: 1, findings: [] });
-    const users = openUsers(directory);
-    expect(await users.numberOf(scopeOf("ana"))).toBeGreaterThan(0);
-    await users.store.close();
-  });
-
-  it("is read, and given keys, beside its owner", async () => {
-    const directory = newDirectory();
-    const users = openUsers(directory);
-    await users.compose(scopeOf("ana"), { requestId: "r", question: "Well?", memories: {} });
-    const beside = openBeside(directory);
-    expect(await storeIn(beside).users(0)).toMatchObject({ users: [{ userId: "ana" }] });
-    await beside.write([
-      { text: "insert into keys (id, tenant, created_at, cache_secret) values ('k', 'a', 1, 's')", values: [] },
-    ]);
-    await users.compose(scopeOf("ana"), { requestId: "r2", question: "Well?", memories: {} });
-    await beside.close();
-    await users.store.close();
   });
 });
 
@@ -312,20 +277,5 @@ describe("a database that another process holds locked", () => {
     await once(other, "message");
     await openUsers(directory).store.close();
     await ended;
-  });
-
-  it("fails a commit in a word, and takes it when the lock is gone", async () => {
-    const directory = await filled(1);
-    const users = openUsers(directory);
-    const other = new Database(fileIn(directory));
-    other.exec("begin immediate");
-    const compose = () => users.compose(scopeOf("user-0"), { requestId: "late", question: "Well?", memories: {} });
-    await expect(compose()).rejects.toMatchObject({ name: "StoreUnavailableError", fault: "busy" });
-    other.exec("rollback");
-    other.close();
-    users.drop();
-    await compose();
-    await users.store.close();
-    expect(await checkDatabase(fileIn(directory))).toMatchObject({ findings: [], requests: 9 });
   });
 });

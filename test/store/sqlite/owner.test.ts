@@ -1,15 +1,13 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { storeIn } from "../../../src/store/sql-store.js";
 import { openBeside, openOwned } from "../../../src/store/sqlite/open.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { ComposedUsers, conversationId, scopeOf } from "../composed-users.js";
 import { builtModule, type Script, startScript } from "./built-store.js";
 
-const root = mkdtempSync(join(tmpdir(), "memprefix-owner-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
-const newDirectory = () => mkdtempSync(join(root, "data-"));
+const newDirectory = temporaryFolders();
 
 /** Opens a directory, says where it listens, and stays until it is told to end. */
 const OWNER = `
@@ -59,15 +57,10 @@ describe("the owner of a data directory", () => {
     const { code, stderr } = await second.ended;
     expect([code, stderr.includes(`process ${child.pid} uses it`)]).toEqual([1, true]);
     // By another name it is the same directory.
-    symlinkSync(directory, join(root, "link"));
-    expect(refusal(join(root, "link"))).toContain(`process ${child.pid} uses it`);
+    const link = join(newDirectory(), "link");
+    symlinkSync(directory, link);
+    expect(refusal(link)).toContain(`process ${child.pid} uses it`);
     await openBeside(directory).close();
-  });
-
-  it("is told of without an address before it listens", async () => {
-    const directory = newDirectory();
-    const { child } = await start(directory);
-    expect(refusal(directory)).toContain(`process ${child.pid} uses it; use the service that it runs, another`);
   });
 
   it("gives it up when it closes, and says nothing more of itself", async () => {
@@ -81,17 +74,6 @@ describe("the owner of a data directory", () => {
     expect(await ended).toMatchObject({ code: 0, stderr: "" });
     expect(existsSync(join(directory, "owner.json"))).toBe(false);
     await openOwned(directory).database.close();
-  });
-
-  it("that is killed lets the next one in at once", async () => {
-    const directory = newDirectory();
-    for (let n = 0; n < 3; n++) {
-      const { child, ended } = await start(directory, `http://localhost:${n}`);
-      child.kill("SIGKILL");
-      await ended;
-    }
-    await openOwned(directory).database.close();
-    expect(existsSync(join(directory, "owner.json"))).toBe(false);
   });
 
   it("shares it with others of its process, and closes with the last of them", async () => {

@@ -1,19 +1,17 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import Database from "better-sqlite3";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Statement } from "../../../src/store/database.js";
-import { storeIn } from "../../../src/store/sql-store.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
-import { ComposedUsers, scopeOf, storedOf } from "../composed-users.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { builtModule, startScript } from "./built-store.js";
 
-const root = mkdtempSync(join(tmpdir(), "memprefix-writing-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const newFolder = temporaryFolders();
+const root = newFolder();
 
 /** Threads run what was built. */
 const THREADS = new URL(".", builtModule("sqlite/thread"));
@@ -147,7 +145,7 @@ describe("a thread that writes", () => {
       const { database } = openOwned(process.argv[1]);
       await database.write([]);
       console.log("written");`;
-    const { ended } = startScript(script, mkdtempSync(join(root, "data-")));
+    const { ended } = startScript(script, newFolder());
     expect(await ended).toEqual({ code: 0, signal: null, stderr: "" });
   });
 
@@ -167,29 +165,10 @@ describe("a thread that writes", () => {
   });
 });
 
-describe("a disk", () => {
-  it("is named where it is full, keeps nothing of what failed, and takes what has room", async () => {
-    const { database, sqlite } = opened(null);
-    const users = new ComposedUsers(storeIn(database));
-    const ana = scopeOf("ana");
-    const said = (n: number, length: number) => ({
-      requestId: `r${n}`,
-      question: "Well?",
-      memories: { [`m${n}`]: `Fact ${n}. ${"long ".repeat(length)}` },
-    });
-    await users.compose(ana, said(1, 1));
-    const before = await storedOf(users.store, ana);
-    sqlite.pragma(`max_page_count = ${Number(sqlite.pragma("page_count", { simple: true })) + 4}`);
-    await expect(users.compose(ana, said(2, 20_000))).rejects.toMatchObject({
-      name: "StoreUnavailableError",
-      fault: "full",
-    });
-    users.drop();
-    expect(await storedOf(users.store, ana)).toEqual(before);
-    await users.compose(ana, said(3, 1));
-    sqlite.pragma("max_page_count = 1000000");
-    await users.compose(ana, said(4, 20_000));
-    expect((await users.store.counts(await users.numberOf(ana))).requests).toBe(3);
-    await database.close();
-  });
+it("a full disk is named", async () => {
+  const { database, sqlite } = opened(null);
+  sqlite.pragma(`max_page_count = ${Number(sqlite.pragma("page_count", { simple: true })) + 4}`);
+  const failure = database.write([user("long ".repeat(20_000))]);
+  await expect(failure).rejects.toMatchObject({ name: "StoreUnavailableError", fault: "full" });
+  await database.close();
 });
