@@ -211,3 +211,8 @@ export function requestDigest(request: ComposeRequest): Digest {
   const asked = JSON.stringify(askedFor(request));
   return digestOf(hasPlainMemories(request) ? `${asked}\n${plainMemories(request.memories)}` : asked);
 }
+
+/** The model that a prompt is for; empty: its name is not known. */
+export function modelOf({ destination, model }: ComposeRequest): string {
+  return destination?.model || (model ?? "");
+}

@@ -31,6 +31,7 @@ import { isServed, sentAs, type WorkingScope, type WorkingScopes } from "../scop
 import type { EngineLosses } from "../usage/losses.js";
 import { plainPrompt, sessionKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
+import { PromptLimits } from "./prompt-limits.js";
 import {
   type ChosenDepth,
   type ColdHead,
@@ -38,7 +39,6 @@ import {
   type DraftedPrompt,
   type KnownTexts,
   type PlannedCommit,
-  PromptLimits,
   PromptPlanner,
 } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";

@@ -21,7 +21,6 @@ import {
   newPrompt,
   ORDERING_POLICIES,
   type Ordering,
-  PromptTooLongError,
   plannedOrder,
   promptHead,
   type RequestId,
@@ -36,16 +35,10 @@ import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engin
 import { keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { ComposeAnswer } from "../base/call-types.js";
-import { MessagesTooLongError } from "../base/errors.js";
 import type { ObservedCompose } from "../base/memprefix-observer.js";
-import {
-  type ComposeDefaults,
-  engineModelFor,
-  type MemprefixParts,
-  type TenantParts,
-} from "../base/memprefix-parts.js";
+import { type ComposeDefaults, engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
-import type { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
+import type { EngineLaw } from "../learning/engine-measures.js";
 import { deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
 import {
   type AnswerForm,
@@ -55,7 +48,8 @@ import {
   enginePrompt,
   type ReusePlan,
 } from "./compose-answer.js";
-import { type ComposeRequest, isTry, requestDigest, topKOf } from "./compose-request.js";
+import { type ComposeRequest, isTry, modelOf, requestDigest, topKOf } from "./compose-request.js";
+import type { PromptLimits } from "./prompt-limits.js";
 import type { PromptRouting, RoutablePrompt } from "./prompt-routing.js";
 import { isNarrowed, type Retrieved, type SettledLookup, settleLookup, unusableWarnings } from "./retrieval.js";
 import { readHistory, readPast, type SaidMessages, type StoredPast } from "./stored-history.js";
@@ -582,11 +576,6 @@ function hasOnlyText({ content }: ChatMessage): boolean {
   return !Array.isArray(content) || content.every(({ type }) => type === "text");
 }
 
-/** The model that a prompt is for; empty: its name is not known. */
-function modelOf({ destination, model }: ComposeRequest): string {
-  return destination?.model || (model ?? "");
-}
-
 /** Whether a prompt goes to another engine than the configured one: its caller sends it, and says another family. */
 function goesElsewhere({ destination, engine }: ComposeRequest, { engineFamily }: ComposeDefaults): boolean {
   return destination == null && engine !== null && engine !== engineFamily;
@@ -607,61 +596,6 @@ function movedWarnings({ moved = [] }: ComposeRequest): readonly Warning[] {
 /** A composition as its routing reads it. A restated turn was not sent; what was, is the conversation's `newest` turn before it. */
 function routable({ plan, memories, turn: { parent }, restated }: Composition, newest: TurnId | null): RoutablePrompt {
   return { plan, memories, previous: restated.some(({ turn }) => turn.id === parent) ? newest : parent };
-}
-
-/** Limits of one prompt, by memprefix's counter; null: none. */
-interface TokenLimits {
-  /** Of a prompt with memories; messages that alone come to more are rejected. */
-  readonly maxPromptTokens: number | null;
-  /** The same, but messages that come to more are composed without memories. */
-  readonly acceptedTokens: number | null;
-}
-
-/** Finds the limits of a request's prompt, and converts them from the engine's tokens to those of memprefix's counter. */
-export class PromptLimits {
-  constructor(
-    private readonly parts: Pick<MemprefixParts, "defaults">,
-    private readonly ratios: TokenRatios,
-  ) {}
-
-  /**
-   * The hard limit is the request's, else the configured one. Where neither is set, the engine's own is a soft one: the engine decides. Read
-   * when the prompt is planned: reports of the user's earlier prompts count.
-   */
-  of(request: ComposeRequest): TokenLimits {
-    const { acceptedTokens = null } = request;
-    const most = this.#mostOf(request);
-    if (most !== null) return { maxPromptTokens: this.#counted(request, most), acceptedTokens };
-    const ofEngine = request.destination?.promptTokens ?? null;
-    const counted = ofEngine === null ? null : this.#counted(request, ofEngine);
-    const isLower = acceptedTokens === null || (counted !== null && counted < acceptedTokens);
-    return { maxPromptTokens: null, acceptedTokens: isLower ? counted : acceptedTokens };
-  }
-
-  /** Does work of the core; throws {@link MessagesTooLongError} in the core's stead, in the terms of the limit that the caller knows. */
-  within<T>(request: ComposeRequest, work: () => T): T {
-    try {
-      return work();
-    } catch (error) {
-      const most = this.#mostOf(request);
-      if (!(error instanceof PromptTooLongError) || most === null) throw error;
-      const { besideTokens = 0 } = request.destination ?? {};
-      throw new MessagesTooLongError(Math.ceil((error.tokens + besideTokens) * this.#ratio(request, most)), most);
-    }
-  }
-
-  #mostOf({ maxPromptTokens }: ComposeRequest): number | null {
-    return maxPromptTokens ?? this.parts.defaults.maxPromptTokens ?? null;
-  }
-
-  #counted(request: ComposeRequest, limit: number): number {
-    const { besideTokens = 0 } = request.destination ?? {};
-    return Math.max(1, Math.floor(limit / this.#ratio(request, limit)) - besideTokens);
-  }
-
-  #ratio(request: ComposeRequest, limit: number): number {
-    return this.ratios.ratioFor({ userId: request.userId, model: modelOf(request) }, limit);
-  }
 }
 
 function carriedBlocks(memories: Composition["memories"]): readonly Label[] {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ComposeRequest } from "../../../src/service/compose/compose-request.js";
-import { PromptLimits } from "../../../src/service/compose/prompt-planner.js";
+import { PromptLimits } from "../../../src/service/compose/prompt-limits.js";
 import type { TokenRatios } from "../../../src/service/learning/engine-measures.js";
 
 const limits = new PromptLimits(
