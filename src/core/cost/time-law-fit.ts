@@ -21,12 +21,9 @@ export interface AnswerTime {
 /** Maximum samples, FIFO, so that the law follows changes of its engine. */
 export const KEPT_SAMPLES = 256;
 /** Of fewer samples, coefficients that are free to fit explain anything. */
-const LEAST_SAMPLES = 12;
-/**
- * Twice the logarithm of a likelihood ratio that is significant: χ² of two degrees of freedom, once in 270,000 tries, as a service makes a new
- * one with every few prompts; …
- */
-const SIGNIFICANT = 25;
+const LEAST_SAMPLES = 16;
+/** Twice the logarithm of a likelihood ratio that is significant: χ² of two degrees of freedom, once in 1,800 tries; … */
+const SIGNIFICANT = 15;
 /** … and of one, once in 20 tries, for which of two laws. */
 const SIGNIFICANT_SHAPE = 3.84;
 /** A law that takes less than a third off the squared errors says too little, however sure it is. */
@@ -91,23 +88,30 @@ export function answerPace(samples: readonly AnswerTime[], { perTokenMs, perPair
 type Row = readonly number[];
 
 /**
- * The likelihood-ratio test of a law that has more coefficients than another, by the logarithms of their errors. Errors beyond the cut-off
- * count as that. Samples whose errors follow each other (a queue that fills, a machine that changes its speed) count as fewer.
+ * Whether a law is better than another that has fewer coefficients, and than each time's neighbours, as a queue that fills and a machine that
+ * changes its speed explain: a likelihood-ratio test of log errors. Errors beyond the cut-off count as that.
  */
 function isBetter(rows: readonly Row[], law: Row, simpler: Row, significant: number): boolean {
-  const [own, others] = [law, simpler].map((each) => {
-    const logs = rows.map((row) => Math.log(Math.max(Number.MIN_VALUE, dot(row, each))));
-    const middle = median(logs);
-    return logs.map((log) => log - middle);
-  }) as [number[], number[]];
+  const own = logErrors(rows.map((row) => dot(row, law)));
   const most = CUT * scaleOf(own);
-  const capped = (error: number) => Math.max(-most, Math.min(most, error));
-  const loss = (errors: readonly number[]) => errors.reduce((sum, each) => sum + capped(each) ** 2 + MIN_ERROR ** 2, 0);
-  const following = own.reduce((sum, error, at) => sum + capped(error) * capped(own[at - 1] ?? 0), 0);
-  const alike = Math.max(0, following / loss(own) - 1 / Math.sqrt(rows.length));
-  const count = (rows.length * (1 - alike)) / (1 + alike) - law.filter((part) => part > 0).length;
-  const ratio = loss(others) / loss(own);
-  return ratio > LEAST_RATIO && count * Math.log(ratio) > significant;
+  const loss = (errors: readonly number[]) =>
+    errors.reduce((sum, error) => sum + Math.min(most, Math.abs(error)) ** 2 + MIN_ERROR ** 2, 0);
+  const count = rows.length - law.filter((part) => part > 0).length;
+  const ratio = loss(logErrors(rows.map((row) => dot(row, simpler)))) / loss(own);
+  const times = rows.map(([inverse = 1]) => 1 / inverse);
+  const byNeighbours = times.map((time, at) => Math.sqrt((times[at - 1] ?? time) * (times[at + 1] ?? time)) / time);
+  return (
+    ratio > LEAST_RATIO &&
+    loss(logErrors(byNeighbours)) > LEAST_RATIO * loss(own) &&
+    count * Math.log(ratio) > significant
+  );
+}
+
+/** Logarithms of shares of the measured time, which are 1 where they are right, about their median. */
+function logErrors(shares: readonly number[]): readonly number[] {
+  const logs = shares.map((share) => Math.log(Math.max(Number.MIN_VALUE, share)));
+  const middle = median(logs);
+  return logs.map((log) => log - middle);
 }
 
 /** Weighted least squares of relative errors over some columns, with no coefficient below 0 and no weight for outliers. */

@@ -60,7 +60,7 @@ describe("the time law of measured first-token times", () => {
   });
 
   it("is not guessed from too few samples, nor from samples that are all alike, or differ by their length alone", () => {
-    expect(fitTimeLaw(served("cpu", still.slice(0, 11)))).toBeNull();
+    expect(fitTimeLaw(served("cpu", still.slice(0, 15)))).toBeNull();
     expect(fitTimeLaw(still.map(() => ({ uncachedTokens: 100, cachedTokens: 900, ms: 50 })))).toBeNull();
     expect(fitTimeLaw(still.map(() => ({ uncachedTokens: 0, cachedTokens: 0, ms: 5 })))).toBeNull();
     const byLength = served("cpu", still).map((time) => ({ ...time, ms: 1 + time.uncachedTokens + time.cachedTokens }));
@@ -90,7 +90,8 @@ describe("the time law of measured first-token times", () => {
           });
           expect(fitTimeLaw(samples), name).toBeNull();
         }),
-        { numRuns: 40 },
+        // By chance one in some thousand has a law.
+        { numRuns: 40, seed: 7 },
       );
     }
   });

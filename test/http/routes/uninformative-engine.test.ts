@@ -6,7 +6,7 @@ import { clientOf } from "./chat-client.js";
 import { openAiEngine } from "./openai-engine.js";
 import { storedExchanges } from "./stored-rows.js";
 
-const TURNS = 24;
+const TURNS = 20;
 
 describe("an engine that answers at once, whatever it is sent", () => {
   const engine = openAiEngine();
@@ -34,7 +34,7 @@ describe("an engine that answers at once, whatever it is sent", () => {
         stored.filter(({ observed }) => (observed as { ttftMs?: number } | null)?.ttftMs !== undefined),
       ).toHaveLength(TURNS);
       return stored;
-    });
+    }, 10_000);
     expect(await told.memprefix.timeLaw()).toBeNull();
     expect(requests.map(({ answer: { plan } }) => [plan.retention, plan.freshStart])).toEqual(planned);
   });

@@ -66,7 +66,7 @@ describe("the law of a service's engine", () => {
 
   it("is the configured one until enough was measured, then the measured one, also after a restart", async () => {
     const service = open(cpu);
-    await serve(service, gpu, 11, "few");
+    await serve(service, gpu, 15, "few");
     expect(await service.timeLaw()).toBeNull();
     await serve(service, gpu, 20, "more");
     const law = await service.timeLaw();
