@@ -8,8 +8,6 @@ import {
   FIXED_RETENTIONS,
   type FirstTokenTime,
   fitTimeLaw,
-  KNOWN_TIME_LAWS,
-  likelyTimeLaw,
   ORDERING_POLICIES,
   promptCost,
   type RetentionName,
@@ -51,12 +49,11 @@ const SEEDS = [1, 2, 3, 4, 5];
 type Learn = (times: readonly FirstTokenTime[], answers: readonly AnswerTime[]) => EngineModel;
 
 /** As `EngineLaw` has it, from the default one on. */
-const learnAsService: Learn = (times, answers) => {
-  const begun = ENGINE_MODELS.gpu;
-  const known = begun.cost.kind === "time" ? [begun.cost, ...KNOWN_TIME_LAWS] : [];
-  const cost = fitTimeLaw(times) ?? likelyTimeLaw(times, known) ?? begun.cost;
-  if (answers.length === 0 || cost.kind !== "time") return { ...begun, cost };
-  return { ...begun, cost, perHeldTokenMs: mean(answers.map(({ tokens }) => tokens)) * answerPace(answers, cost) };
+export const learnAsService: Learn = (times, answers) => {
+  const cost = fitTimeLaw(times);
+  if (cost === null) return ENGINE_MODELS.gpu;
+  const perHeldTokenMs = mean(answers.map(({ tokens }) => tokens)) * answerPace(answers, cost);
+  return { ...ENGINE_MODELS.gpu, cost, perHeldTokenMs };
 };
 
 /**

@@ -12,22 +12,29 @@
  *
  * `CLIENTS=4` (default: none): instead, what a prompt costs in the first turns of so many conversations in turn while memprefix still learns the
  * engine's law, answers' pace included; `TURNS=14`.
+ *
+ * `DEAR=1` (default: none): instead, an engine whose attention is dear, and dearer the longer prompts are: measured times of vLLM in float32 on a
+ * CPU, replayed; `TURNS=30`, `K=20,40` (at 40 the recorded lists have as many tokens as the measured ones).
  */
 import { FIXED_RETENTIONS } from "../src/core/index.js";
 import { costs, LAWS, servedByHand, servedFixed, servedWith, uncached } from "../test/eval/replay/retention-costs.js";
+import { costsOfDearAttention } from "./dear-attention.js";
 import { costsWhileLearning } from "./learned-costs.js";
 import { neededTraces } from "./recorded-data.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 import { costsOfWindows } from "./window-costs.js";
 
-const turns = Number(process.env["TURNS"] ?? 150);
+const isDear = process.env["DEAR"] === "1";
+const turns = Number(process.env["TURNS"] ?? (isDear ? 30 : 150));
 const windows = process.env["WINDOW"]?.split(",").map(Number) ?? [];
 const traces = neededTraces();
 
 const clients = Number(process.env["CLIENTS"] ?? 0);
 
-if (clients > 0) costsWhileLearning({ traces, turns, clients });
+if (isDear) {
+  for (const k of (process.env["K"] ?? "20,40").split(",").map(Number)) costsOfDearAttention({ traces, turns, k });
+} else if (clients > 0) costsWhileLearning({ traces, turns, clients });
 else if (windows.length > 0) await costsOfWindows({ traces, turns, windows });
 else costsOfRetentions();
 

@@ -61,7 +61,7 @@ async function inWorker(source: string, given: unknown): Promise<unknown> {
 /** A prompt and its digest, and what runs it. */
 const COMPOSING = `
 import {
-  compose, DEFAULT_SCOPE_BOUNDS, digestOf, EMPTY_SCOPE, ENGINE_MODELS, KEEPS_ALL, prefixExact, ScopeState,
+  compose, DEFAULT_SCOPE_BOUNDS, digestOf, EMPTY_SCOPE, ENGINE_MODELS, endlessLookup, prefixExact, ScopeState,
 } from "memprefix/core";
 export function run() {
   const countTokens = (text) => text.length;
@@ -71,7 +71,7 @@ export function run() {
     messages: [{ role: "user", content: "Où ça ?" }],
     memories: [{ id: "m-1", text: "in Paris" }, { id: "m-2", text: "à Rome 🏛" }],
     policy: prefixExact,
-    residency: KEEPS_ALL,
+    cache: endlessLookup(),
     now: 0,
     memoryBudgetTokens: null,
     retention: "keep",

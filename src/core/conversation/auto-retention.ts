@@ -4,23 +4,27 @@ import { type EngineModel, promptCost, smooth } from "../cost/engine-model.js";
 import type { RetrievedBlock } from "../ordering/ordering.js";
 import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
 import { type Injection, isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } from "../prompt/section.js";
-import type { Label } from "../text/ids.js";
 import { fixedTokens, type TokenCounter } from "../text/message.js";
 import { DROPS_NOTHING, type RetentionChoice, type SeenRetrievals, standingOf, type Turn } from "./conversation.js";
 import { type Annotations, injectionTokens, planInjection, sectionsHaveLabels, supersededIn } from "./injecting.js";
 import type { Replay } from "./replay.js";
 
 /**
- * Expected further turns of a conversation, as a multiple of its turns so far: what loses least at any length from 5 to 150 turns, where 1 and 3
- * lose up to 25 % and 12 % against the best fixed retention (`npm run bench -- retention`).
+ * Expected further turns of a conversation, as a multiple of its turns so far. With 1 a fast start costs too much at k = 100; with 2 or more,
+ * what stands is kept for turns that most conversations do not have (`npm run bench -- retention`, also with `DEAR=1`).
  */
-const OUTLOOK = 2;
+const OUTLOOK = 1.5;
 /** Maximum of those: predictions further ahead are unreliable. */
 const FARTHEST = 75;
 /** Sections that stay have to make a turn cheaper than this share of what it costs without: with them fresh starts come sooner, which is known less well. */
 const WORTHWHILE = 0.9;
 /** Prior: until something is observed, a block returns as often as if the user had this many memories. */
 const POOL = 150;
+/**
+ * Shape of the gamma distribution of how often blocks are retrieved: what is new of a retrieval after 1 to 30 others, at k = 20, 40 and 100,
+ * is within .11 of it in every recorded conversation.
+ */
+const RATES_SHAPE = 3;
 
 export interface RetainableTurn {
   /** The replay of earlier turns without a fresh start. */
@@ -47,10 +51,10 @@ export interface RetainableTurn {
  * "Conversations"). Two decisions, each by its cost over the expected further turns (`ahead`):
  * - Keep this turn's annotations? Kept, every later turn attends over them or is billed for them. Dropped, the next turn recomputes the
  *   question and answer after them.
- * - Start afresh? That recomputes all plain text after the first section and this turn's blocks once, and spares every later turn the
- *   blocks that it does not want. Blocks that it wants are injected again, as often as they were retrieved so far. Blocks are never dropped
- *   between fresh starts: a block injected by one turn and again by the next would be recomputed twice with everything after it. The turns
- *   ahead may start afresh too, in a rhythm of their own: with one at every turn, memories are in the newest message only.
+ * - Start afresh? That recomputes all plain text after the first section and this turn's blocks once. The turns ahead are then shorter, and
+ *   send more: how much of a retrieval is new depends on how many turns stand. Blocks are never dropped between fresh starts: a block injected by
+ *   one turn and again by the next would be recomputed twice with everything after it. The turns ahead may start afresh too, at any of them, and
+ *   then in a rhythm of their own: with one at every turn, memories are in the newest message only.
  * The turns ahead end where the prompt would outgrow its share of the engine's cache: from there on it would be computed whole, so before that
  * it starts afresh. Comparison with the fixed retentions: `docs/retention.md`.
  */
@@ -68,7 +72,8 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   const isWhole = replay.cachedTokens === replay.tokens || turn.isRestated;
   const total = replay.tokens + answered;
   const held = Math.min(isWhole ? total : replay.cachedTokens, turn.residentTokens ?? Number.POSITIVE_INFINITY);
-  const { blocks, frames, plain } = standingTokens(replay, answered, register);
+  const standing = standingText(replay, answered);
+  const plain = standing.inFront + standing.after;
   const law = smooth(engine);
   // On average, half of the block in which a prefix ends is computed again.
   const unaligned = (engine.blockTokens - 1) / 2;
@@ -77,26 +82,27 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
     return promptCost(law, uncached + shared, Math.max(0, shared - unaligned));
   };
   const turns = seen.turns + 1;
-  const novelty = noveltyOf(seen, requested);
+  const chance = chanceOf(seen, requested);
   const tags = fixedTokens(SECTION_OPENING, countTokens) + fixedTokens(SECTION_CLOSING, countTokens);
-  const front = Math.min(plain.inFront, held);
+  const front = Math.min(standing.inFront, held);
 
   // A prompt that is longer than its share is computed whole at the next turn, so the turns ahead end there.
   const longer = question + answer + going.total;
   const room = (turn.shareTokens ?? Number.POSITIVE_INFINITY) - (total + going.total + question);
-  const isOutgrown = room < longer && afresh.total < total - plain.inFront - plain.after + going.total;
-  if (isOutgrown && blocks.size > 0) {
+  const isOutgrown = room < longer && afresh.total < total - plain + going.total;
+  if (isOutgrown && standing.turns > 0) {
     // What every prompt costs says nothing of how long they are.
     const own = (uncached: number, cached: number) => cost(uncached, cached) - cost(0, 0);
-    const keptTurns = turnsToKeep({ turn, register, question, answered, answer, novelty, held, cost: own });
+    const keptTurns = turnsToKeep({ turn, register, question, answered, answer, chance, held, cost: own });
     return { retention: "keep", freshStart: true, keptTurns };
   }
-  const ahead = Math.max(1, Math.min(OUTLOOK * turns, FARTHEST, Math.floor(room / longer)));
+  const ahead = Math.max(1, Math.floor(Math.min(OUTLOOK * turns, FARTHEST, room / longer)));
 
   // A turn halfway through those ahead.
   const size = requested.reduce((sum, { tokens }) => sum + tokens, 0);
-  const newTokens = (size * novelty) / (turns + ahead / 2 + novelty);
-  const uncached = tags + question + going.annotations + newTokens;
+  /** Tokens of the turn after so many others whose sections stand. */
+  const sent = (others: number) => tags + question + going.annotations + size * newShare(others, chance);
+  const uncached = sent(standing.turns + ahead / 2);
   const cached = total + (ahead / 2) * (uncached + answer);
   const usual = cost(uncached, cached);
 
@@ -107,47 +113,49 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   const frame = going.blocks === 0 ? tags : 0;
   const holdingThese = going.annotations === 0 ? 0 : holding(going.annotations + frame);
 
-  if (blocks.size === 0) return { retention: holdingThese <= dropping ? "keep" : "volatile", ...DROPS_NOTHING };
+  if (standing.turns === 0) return { retention: holdingThese <= dropping ? "keep" : "volatile", ...DROPS_NOTHING };
 
-  // What a fresh start spares the turns ahead, and what they inject again, on average.
   const holdingAfresh = holding(afresh.annotations);
-  let spared = frames;
-  let again = 0;
-  const wanted = new Set(requested.map(({ label }) => label));
-  for (const [label, tokens] of blocks) {
-    if (wanted.has(label)) continue;
-    const likelihood = seen.of(label) / (turns + novelty);
-    const turnsUntilGiven = likelihood === 0 ? ahead : (1 - (1 - likelihood) ** ahead) / likelihood;
-    spared += (tokens * turnsUntilGiven) / ahead;
-    again += (likelihood * tokens * turnsUntilGiven) / ahead;
-  }
-  // Later fresh starts may cost less than what then stands: the least mean cost of a turn with one every so many turns, by the plain text then.
   const exchange = question + answer;
-  const plainNow = plain.inFront + plain.after;
-  const rhythm = (plainThen: number) => {
-    let least = Number.POSITIVE_INFINITY;
-    let between = 0;
-    let stands = plainThen + afresh.total + exchange;
-    for (let every = 1; every <= ahead; every++) {
-      const recomputed = Math.min(plainThen, every * exchange);
-      least = Math.min(least, (cost(recomputed + afresh.total + question, plainThen - recomputed) + between) / every);
-      const sent = tags + question + going.annotations + (size * novelty) / (every + novelty);
-      between += cost(sent, stands);
-      stands += sent + answer;
-    }
-    return least;
+  /** Cost of a fresh start after so much plain text, of which so much is cached. */
+  const starting = (plainThen: number, front: number) => cost(plainThen - front + afresh.total + question, front);
+  /** Cost of the turn after so many others and a prompt of so many tokens, and how many stand then. */
+  const next = (others: number, length: number) => {
+    const tokens = sent(others);
+    return { cost: cost(tokens, length), length: length + tokens + answer };
   };
-  const starting = (plainAfter: number) => cost(plain.inFront + plainAfter - front + afresh.total + question, front);
-  const afterNext = (ahead - 1) * rhythm(plainNow + (ahead / 2) * exchange);
+
+  // Once the turns ahead start afresh: the least mean cost of a turn with a start every so many, and that of the start itself.
+  const rhythm = { mean: Number.POSITIVE_INFINITY, start: 0 };
+  const plainLater = plain + (ahead / 2) * exchange;
+  let between = 0;
+  let length = plainLater + afresh.total + exchange;
+  for (let every = 1; every <= ahead; every++) {
+    const start = starting(plainLater, Math.max(0, plainLater - every * exchange));
+    const mean = (start + between) / every;
+    if (mean < rhythm.mean) Object.assign(rhythm, { mean, start });
+    const turnAfter = next(every, length);
+    between += turnAfter.cost;
+    length = turnAfter.length;
+  }
+  /** Least cost of the turns ahead, with the next fresh start at any of them or at none. */
+  const outlook = (from: number, others: number, inFront: number) => {
+    let [sum, least, stands] = [0, Number.POSITIVE_INFINITY, from];
+    for (let turn = 0; turn < ahead; turn++) {
+      const start = starting(plain + (turn + 1) * exchange, inFront);
+      least = Math.min(least, sum + start - rhythm.start + (ahead - turn) * rhythm.mean);
+      const turnAfter = next(others + turn, stands);
+      sum += turnAfter.cost;
+      stands = turnAfter.length;
+    }
+    return Math.min(least, sum);
+  };
   const staying =
     cost(total - held + going.total + question, held) +
-    Math.min(ahead * usual + Math.min(holdingThese, dropping), starting(plain.after + exchange) + afterNext);
+    outlook(total + going.total + exchange, standing.turns + 1, front) +
+    Math.min(holdingThese, dropping);
   const leaving =
-    starting(plain.after) +
-    Math.min(
-      ahead * cost(uncached + again, cached - spared) + Math.min(holdingAfresh, dropping),
-      rhythm(plainNow + exchange) + afterNext,
-    );
+    starting(plain, front) + outlook(plain + afresh.total + exchange, 1, plain) + Math.min(holdingAfresh, dropping);
   const freshStart = leaving < staying;
   const isKept = (freshStart ? holdingAfresh : holdingThese) <= dropping;
   return { retention: isKept ? "keep" : "volatile", freshStart, keptTurns: 0 };
@@ -160,7 +168,7 @@ interface OutgrownPrompt {
   readonly question: number;
   readonly answered: number;
   readonly answer: number;
-  readonly novelty: number;
+  readonly chance: number;
   /** Leading tokens that are cached. */
   readonly held: number;
   readonly cost: (uncached: number, cached: number) => number;
@@ -198,7 +206,7 @@ function turnsToKeep(outgrown: OutgrownPrompt): number {
 
 /** Mean cost of a turn, of a fresh start and those after it, until the prompt outgrows its share again; infinite where it has at once. */
 function meanUntilOutgrown(
-  { turn, question, answer, novelty, cost }: OutgrownPrompt,
+  { turn, question, answer, chance, cost }: OutgrownPrompt,
   starting: number,
   length: number,
   sectionTokens: number,
@@ -207,7 +215,7 @@ function meanUntilOutgrown(
   let [sum, count, stands] = [starting, 1, length + answer];
   if (stands > shareTokens) return Number.POSITIVE_INFINITY;
   for (; count < FARTHEST; count++) {
-    const sent = question + (sectionTokens * novelty) / (count + novelty);
+    const sent = question + sectionTokens * newShare(count, chance);
     if (stands + sent > shareTokens) break;
     sum += cost(sent, stands);
     stands += sent + answer;
@@ -220,15 +228,19 @@ function isPowerOfTwo(count: number): boolean {
   return (count & (count - 1)) === 0;
 }
 
-/**
- * The number of retrievals after which a block is as likely as not to be known. Of the blocks that a turn retrieves after `n` others,
- * `novelty / (n + novelty)` are new, if blocks return as often as they did so far.
- */
-function noveltyOf(seen: SeenRetrievals, retrieved: readonly RetrievedBlock[]): number {
+/** The chance that another turn retrieved a block that this one retrieves. */
+function chanceOf(seen: SeenRetrievals, retrieved: readonly RetrievedBlock[]): number {
   const { again, pairs } = seen.with(retrieved.map(({ label }) => label));
   const count = retrieved.length;
-  const chance = (again + (count * count) / (count + POOL)) / (pairs + count);
-  return 1 / chance - 1;
+  return (again + (count * count) / (count + POOL)) / (pairs + count);
+}
+
+/**
+ * The share of a retrieval that none of so many others has. Blocks are retrieved at rates that are gamma distributed, of shape
+ * {@link RATES_SHAPE}.
+ */
+function newShare(others: number, chance: number): number {
+  return (1 + others * ((1 - chance) ** (-1 / RATES_SHAPE) - 1)) ** -RATES_SHAPE;
 }
 
 interface SectionSize {
@@ -261,27 +273,17 @@ function sectionOf(turn: RetainableTurn, given: readonly Injection[], register: 
 }
 
 /**
- * What earlier turns injected and the prompt still contains: each block with its tokens; `frames`, the rest of those sections; plain text before
- * the first of those sections, and after it.
+ * How many turns injected blocks that the prompt still contains; tokens of plain text before the first section of earlier turns, and after it.
  */
-function standingTokens(replay: Replay, answered: number, register: BlockRegister) {
-  const blocks = new Map<Label, number>();
-  let frames = 0;
-  const plain = { inFront: replay.headTokens, after: answered };
+function standingText(replay: Replay, answered: number) {
+  const standing = { turns: 0, inFront: replay.headTokens, after: 0 };
+  let place: "inFront" | "after" = "inFront";
   for (const { injection, tokens } of replay.turns) {
-    const hasBegun = frames > 0 || blocks.size > 0;
-    const stands = !isEmptyInjection(injection);
-    let inBlocks = 0;
-    for (const { label } of injection.blocks) {
-      const size = register.get(label)?.tokens ?? 0;
-      blocks.set(label, size);
-      inBlocks += size;
-    }
-    frames += tokens.section - inBlocks;
-    plain[hasBegun ? "after" : "inFront"] += tokens.answer;
-    plain[hasBegun || stands ? "after" : "inFront"] += tokens.question;
+    standing[place] += tokens.answer;
+    if (!isEmptyInjection(injection)) place = "after";
+    standing[place] += tokens.question;
+    if (injection.blocks.length > 0) standing.turns++;
   }
-  if (blocks.size === 0 && frames === 0)
-    return { blocks, frames, plain: { inFront: plain.inFront + answered, after: 0 } };
-  return { blocks, frames, plain };
+  standing[place] += answered;
+  return standing;
 }

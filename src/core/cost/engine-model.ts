@@ -15,6 +15,8 @@ export interface TimeLaw {
   readonly perTokenMs: number;
   /** Milliseconds per pair of a computed token and a token that it attends to: the price of carried and kept blocks. */
   readonly perPairMs: number;
+  /** What each token of the prompt adds to {@link perPairMs}, where pairs of long prompts take longer. Default: 0. */
+  readonly perPairTokenMs?: number;
 }
 
 /** The price of a prompt in money per token, in any unit. */
@@ -47,17 +49,6 @@ export type EngineModelName = (typeof ENGINE_MODEL_NAMES)[number];
 
 const FAST_GPU: TimeLaw = { kind: "time", fixedMs: 15, perTokenMs: 8e-3, perPairMs: 1e-8 };
 const CPU: TimeLaw = { kind: "time", fixedMs: 0, perTokenMs: 0.788, perPairMs: 8.4e-4 };
-/**
- * Time laws that an engine may be like: a small model on a GPU, one that is large for its GPU, a model of 135M parameters on a CPU, and one of
- * 1.5B (Qwen2.5 in vLLM 0.32), for which attention weighs less against the weights.
- */
-export const KNOWN_TIME_LAWS: readonly TimeLaw[] = [
-  FAST_GPU,
-  { kind: "time", fixedMs: 15, perTokenMs: 0.2, perPairMs: 4e-6 },
-  CPU,
-  { kind: "time", fixedMs: 0, perTokenMs: 13, perPairMs: 8e-4 },
-];
-
 /**
  * Models of engines of which nothing more is known (docs/internals/algorithms.md, "What a prompt costs"): a server on a GPU (vLLM, SGLang;
  * 16-token blocks), until it is measured; llama.cpp on a CPU (fitted on a 135M model with two threads); a provider with cache reads at a tenth
@@ -97,8 +88,9 @@ export function promptCost(model: EngineModel, total: number, shared: number): n
   const uncached = total - cached;
   const { cost, perHeldTokenMs = 0 } = model;
   if (cost.kind === "time") {
-    const { fixedMs, perTokenMs, perPairMs } = cost;
-    return fixedMs + perTokenMs * uncached + perPairMs * uncached * (cached + uncached / 2) + perHeldTokenMs * total;
+    const { fixedMs, perTokenMs, perPairMs, perPairTokenMs = 0 } = cost;
+    const pairs = uncached * (cached + uncached / 2);
+    return fixedMs + perTokenMs * uncached + (perPairMs + perPairTokenMs * total) * pairs + perHeldTokenMs * total;
   }
   return cost.cached * cached + (total < model.minimumPrefixTokens ? cost.uncached : cost.written) * uncached;
 }

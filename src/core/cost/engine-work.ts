@@ -101,8 +101,10 @@ export class EngineWork {
       pairs += share * computedTokens * (promptTokens - computedTokens / 2);
     };
     add(own, 1);
-    for (const other of this.#othersIn(requestId, own.sentAt, endOfStep(own)))
-      add(other, Math.min(1, (other.firstAt - own.sentAt) / timeOf(other)));
+    for (const other of this.#othersIn(requestId, own.sentAt, endOfStep(own))) {
+      const longest = Math.min(timeOf(other), other.firstAt - other.sentAt);
+      add(other, Math.min(1, (other.firstAt - own.sentAt) / longest));
+    }
     const computedTokens = computed / count;
     return { count, computedTokens, promptTokens: pairs / computed + computedTokens / 2 };
   }

@@ -379,7 +379,7 @@ export function orderBehind(
     const served = servedAfter(index.root(anchor), sequence);
     const next = left.findIndex(({ label }) => served.has(label));
     if (next < 0) break;
-    sequence.push(...labelsOf(left.splice(next, 1)));
+    for (const { label } of left.splice(next, 1)) sequence.push(label);
   }
   const isWorthMoving = () => {
     const held = new Set(sequence.slice(0, index.heldBlocks(anchor, sequence)));

@@ -175,6 +175,7 @@ export class Metrics implements MemprefixObserver {
         this.set({ part: "fixed" }, law.fixedMs);
         this.set({ part: "per_token" }, law.perTokenMs);
         this.set({ part: "per_pair" }, law.perPairMs);
+        this.set({ part: "per_pair_and_token" }, law.perPairTokenMs ?? 0);
         this.set({ part: "per_held_token" }, memprefix.perHeldTokenMs);
       },
     });

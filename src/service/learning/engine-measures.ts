@@ -5,9 +5,7 @@ import {
   type EngineReport,
   fitTimeLaw,
   KEPT_SAMPLES,
-  KNOWN_TIME_LAWS,
   LruMap,
-  likelyTimeLaw,
   type MeanPrompt,
   type PromptWork,
   promptCost,
@@ -17,29 +15,27 @@ import {
 } from "../../core/index.js";
 import type { Store } from "../../store/store.js";
 
-/** New samples between two fits of the law, once there are as many; each of the first ones changes it. */
-const TIMES_BETWEEN_FITS = 8;
+/** New samples between two fits of the law, at most. */
+const MOST_BETWEEN_FITS = 8;
 /** Milliseconds after which samples of other processes are looked for. */
 const REFRESH_MS = 2_000;
 
 /**
- * The engine's cost model: the configured one, until times to first token show which known law it is like, and enough of them were
- * measured to fit a time law. A function of stored
- * samples only: of this process's as soon as they are stored, of another's {@link REFRESH_MS} later. So the next process plans by the same
- * law. A model of prices is never replaced. How long answers to long prompts take is this process's own measurement.
+ * The engine's cost model: the configured one, until measured times to first token depend significantly on what the engine computed; then
+ * the law that is fitted to them. A function of stored samples only: of this process's as soon as they are stored, of another's
+ * {@link REFRESH_MS} later. So the next process plans by the same law. A model of prices is never replaced. How long answers to long prompts
+ * take is this process's own measurement, and counts with a fitted law only.
  */
 export class EngineLaw {
   #fitted: { readonly count: number; readonly law: TimeLaw | null } = { count: 0, law: null };
-  /** The fitted law, or until there is one the likely one; null: the configured one. */
-  #measured: TimeLaw | null = null;
   #readAt = Number.NEGATIVE_INFINITY;
   #answers: readonly AnswerTime[] = [];
   #answersTaken = 0;
   /** Of its newest answers, on average. */
   #answerTokens = 0;
-  /** What a token of a prompt adds to a token of its answer; null: no answer yet. */
-  #pace: number | null = null;
   private readonly configured: EngineModel;
+  /** What a token of a prompt adds to a token of its answer. */
+  #pace = 0;
 
   constructor(
     private readonly store: Store,
@@ -54,13 +50,13 @@ export class EngineLaw {
   }
 
   /**
-   * The model of prompts for a model of this name (null: no name), as it was last read from the store: see {@link refresh}. A time law is the
+   * The model of prompts for a model of this name (null: no name), as it was last read from the store: see {@link refresh}. A fitted law is the
    * same for all names.
    */
   modelFor(name: string | null): EngineModel {
-    if (this.configured.cost.kind !== "time") return this.modelNamed(name);
-    const perHeldTokenMs = this.#answerTokens * (this.#pace ?? 0);
-    return { ...this.configured, cost: this.#measured ?? this.configured.cost, perHeldTokenMs };
+    const { law } = this.#fitted;
+    if (law === null) return this.modelNamed(name);
+    return { ...this.configured, cost: law, perHeldTokenMs: this.#answerTokens * this.#pace };
   }
 
   /** The fitted law; null while the configured one is used. */
@@ -85,13 +81,11 @@ export class EngineLaw {
 
   /** Adds an answer as a sample of how long its tokens took. */
   takeAnswer(answer: AnswerTime): void {
-    const model = this.modelFor(null);
-    if (model.cost.kind !== "time") return;
     this.#answers = [...this.#answers.slice(1 - KEPT_SAMPLES), answer];
     this.#answersTaken++;
     if (fitsAt(this.#answersTaken) !== this.#answersTaken) return;
     this.#answerTokens = this.#answers.reduce((sum, { tokens }) => sum + tokens, 0) / this.#answers.length;
-    this.#pace = answerPace(this.#answers, model.cost);
+    if (this.#fitted.law !== null) this.#pace = answerPace(this.#answers, this.#fitted.law);
   }
 
   /**
@@ -125,16 +119,14 @@ export class EngineLaw {
     const samples = await this.store.prompts.firstTokenTimes(this.engine, count, KEPT_SAMPLES);
     // A later call may have ended first.
     if (count <= this.#fitted.count) return;
-    const law = fitTimeLaw(samples);
-    const configured = this.configured.cost.kind === "time" ? [this.configured.cost] : [];
-    this.#fitted = { count, law };
-    this.#measured = law ?? likelyTimeLaw(samples, [...configured, ...KNOWN_TIME_LAWS]);
+    this.#fitted = { count, law: fitTimeLaw(samples) };
   }
 }
 
-/** Of so many samples, how many the newest fit has. */
+/** Of so many samples, how many the newest fit has: it is made anew with each, then with every second, fourth and eighth. */
 function fitsAt(samples: number): number {
-  return samples <= TIMES_BETWEEN_FITS ? samples : samples - (samples % TIMES_BETWEEN_FITS);
+  const between = Math.min(MOST_BETWEEN_FITS, 2 ** Math.max(0, Math.floor(Math.log2(samples / MOST_BETWEEN_FITS))));
+  return samples - (samples % between);
 }
 
 /** Whose prompts were counted, and for which model. */

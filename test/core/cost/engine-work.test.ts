@@ -27,7 +27,7 @@ describe("what an engine works on", () => {
     expect(work.meanPrompt("a", byTokens)).toEqual(meanOf([300, 400, 1], [100, 400, 1]));
     expect(work.meanPrompt("b", byTokens)).toEqual(meanOf([300, 400, 50 / 300], [100, 400, 1]));
     work.counted("b", { computedTokens: 900, promptTokens: 1_000 });
-    expect(work.meanPrompt("a", byTokens)).toEqual(meanOf([300, 400, 1], [900, 1_000, 500 / 900]));
+    expect(work.meanPrompt("a", byTokens)).toEqual(meanOf([300, 400, 1], [900, 1_000, 1]));
     work.begins("b", { sentAt: 0, firstAt: 900 }, { computedTokens: 1, promptTokens: 1 });
     work.ends("b", 550);
     work.ends("b", 1_000);

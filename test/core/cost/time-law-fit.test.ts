@@ -1,23 +1,29 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ENGINE_MODELS, KNOWN_TIME_LAWS, promptCost, smooth } from "../../../src/core/cost/engine-model.js";
 import {
-  answerPace,
-  type FirstTokenTime,
-  fitTimeLaw,
-  LEAST_SAMPLES,
-  likelyTimeLaw,
-} from "../../../src/core/cost/time-law-fit.js";
+  ENGINE_MODELS,
+  type EngineModel,
+  promptCost,
+  smooth,
+  type TimeLaw,
+} from "../../../src/core/cost/engine-model.js";
+import { answerPace, type FirstTokenTime, fitTimeLaw } from "../../../src/core/cost/time-law-fit.js";
 
 /** Requests as an engine with this law would serve them, some of them late. */
-function served(law: "cpu" | "gpu", noise: readonly number[], late = 0): FirstTokenTime[] {
+function served(
+  law: "cpu" | "gpu",
+  noise: readonly number[],
+  late = 0,
+  engine: EngineModel = ENGINE_MODELS[law],
+): FirstTokenTime[] {
   return noise.map((off, n) => {
     const uncachedTokens = 40 + ((n * 577) % 3_000);
     const cachedTokens = (n * 911) % 6_000;
-    const ms = promptCost(smooth(ENGINE_MODELS[law]), uncachedTokens + cachedTokens, cachedTokens);
+    const ms = promptCost(smooth(engine), uncachedTokens + cachedTokens, cachedTokens);
     return { uncachedTokens, cachedTokens, ms: ms * (1 + off) * (late > 0 && n % late === 0 ? 8 : 1) };
   });
 }
+const { cost: CPU } = ENGINE_MODELS.cpu as EngineModel & { readonly cost: TimeLaw };
 const still = Array.from({ length: 60 }, () => 0);
 
 describe("the time law of measured first-token times", () => {
@@ -46,25 +52,48 @@ describe("the time law of measured first-token times", () => {
     );
   });
 
-  it("is at first the known one that it is like, scaled", () => {
-    const [gpu, large, cpu] = KNOWN_TIME_LAWS;
-    const slower = (name: "cpu" | "gpu", count: number) =>
-      served(name, still.slice(0, count), 6).map((time) => ({ ...time, ms: 3 * time.ms }));
-    expect(likelyTimeLaw(slower("cpu", 12), KNOWN_TIME_LAWS)?.perPairMs).toBeCloseTo(3 * (cpu?.perPairMs ?? 0), 5);
-    expect(likelyTimeLaw(slower("gpu", 12), KNOWN_TIME_LAWS)?.fixedMs).toBeCloseTo(3 * (gpu?.fixedMs ?? 0), 1);
-    expect(likelyTimeLaw(slower("gpu", 12), KNOWN_TIME_LAWS)?.perPairMs).toBeLessThan(large?.perPairMs ?? 0);
-    expect(likelyTimeLaw([], KNOWN_TIME_LAWS)).toBeNull();
-    const nothing = { kind: "time", fixedMs: 0, perTokenMs: 0, perPairMs: 0 } as const;
-    expect(likelyTimeLaw(slower("cpu", 60), [nothing, ...KNOWN_TIME_LAWS])).toEqual(
-      likelyTimeLaw(slower("cpu", 60), KNOWN_TIME_LAWS),
-    );
-    expect(likelyTimeLaw(slower("cpu", 60), [nothing])).toBeNull();
+  it("grows with the prompt where pairs of long prompts take longer", () => {
+    const grown = { ...ENGINE_MODELS.cpu, cost: { ...CPU, perPairTokenMs: 3e-7 } };
+    const law = fitTimeLaw(served("cpu", still, 0, grown));
+    expect(law?.perPairTokenMs).toBeCloseTo(3e-7, 9);
+    expect(law?.perPairMs).toBeCloseTo(CPU.perPairMs, 6);
   });
 
-  it("is not guessed from too few samples, nor from samples that are all alike", () => {
-    expect(fitTimeLaw(served("cpu", still.slice(0, LEAST_SAMPLES - 1)))).toBeNull();
+  it("is not guessed from too few samples, nor from samples that are all alike, or differ by their length alone", () => {
+    expect(fitTimeLaw(served("cpu", still.slice(0, 15)))).toBeNull();
     expect(fitTimeLaw(still.map(() => ({ uncachedTokens: 100, cachedTokens: 900, ms: 50 })))).toBeNull();
     expect(fitTimeLaw(still.map(() => ({ uncachedTokens: 0, cachedTokens: 0, ms: 5 })))).toBeNull();
+    const byLength = served("cpu", still).map((time) => ({ ...time, ms: 1 + time.uncachedTokens + time.cachedTokens }));
+    expect(fitTimeLaw(byLength)).toBeNull();
+  });
+
+  it("is none where times have nothing to do with what was computed: at once, at random, or of a queue", () => {
+    const tokens = fc.tuple(fc.integer({ min: 1, max: 5_000 }), fc.nat(20_000));
+    const share = fc.double({ min: 0, max: 1, noNaN: true });
+    const anySamples = fc.array(fc.tuple(tokens, share, share), { minLength: 1, maxLength: 256 });
+    let queue = 0;
+    const times: Readonly<Record<string, (a: number, b: number) => number>> = {
+      atOnce: (a, b) => 0.4 + 0.2 * a + (b < 0.1 ? 5 : 0),
+      random: (a) => 1 + 999 * a,
+      anyMagnitude: (a, b) => Math.exp(4 * (a + b)),
+      queue: (a, b) => {
+        queue = Math.max(0, queue - 400 * Math.log(1 - 0.99 * a) + 450 * Math.log(1 - 0.99 * b));
+        return 20 + queue;
+      },
+    };
+    for (const [name, timeOf] of Object.entries(times)) {
+      fc.assert(
+        fc.property(anySamples, (drawn) => {
+          queue = 0;
+          const samples = drawn.map(([[uncachedTokens, cachedTokens], a, b]) => {
+            return { uncachedTokens, cachedTokens, ms: timeOf(a, b) };
+          });
+          expect(fitTimeLaw(samples), name).toBeNull();
+        }),
+        // By chance one in some thousand has a law.
+        { numRuns: 40, seed: 7 },
+      );
+    }
   });
 
   it("never has a part below 0, nor one that is no number", () => {

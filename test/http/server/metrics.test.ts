@@ -93,7 +93,8 @@ describe("GET /metrics", () => {
         query: SECRET,
         memories: [{ id: "m", memory: SECRET }],
       });
-      const tokens = { prompt_tokens: 1_000 + 100 * n, cached_tokens: 20 * n, ttft_ms: 5 + 0.1 * (1_000 + 80 * n) };
+      const [promptTokens, cached] = [1_000 + 100 * n, (370 * n) % 1_000];
+      const tokens = { prompt_tokens: promptTokens, cached_tokens: cached, ttft_ms: 5 + 0.1 * (promptTokens - cached) };
       await app.send("POST", "/feedback", { user_id: "ada", request_id, ...tokens });
     }
     expect(await metric('memprefix_engine_law{part="per_token"}')).toBeCloseTo(0.1, 3);

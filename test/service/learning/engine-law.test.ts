@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ENGINE_MODELS, type EngineModel, promptCost, smooth } from "../../../src/core/index.js";
+import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { DEFAULT_TENANT } from "../../../src/service/base/tenant.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { ana, composeWith, openService } from "../compose/service-fixture.js";
@@ -17,10 +18,10 @@ describe("the law of a service's engine", () => {
   afterEach(() => rmSync(directory, { recursive: true }));
   const open = (engine: EngineModel) => openService({ directory, engine });
 
-  /** Composes and reports times as an engine with this law would have taken. */
+  /** Composes and reports times as an engine with this law would have taken, or these. */
   async function serve(
     service: Memprefix,
-    law: EngineModel,
+    law: EngineModel | (() => number),
     requests: number,
     name: string,
     msPerAnswerToken: ((promptTokens: number) => number) | null = null,
@@ -33,16 +34,39 @@ describe("the law of a service's engine", () => {
         memories: [],
       });
       const [promptTokens, cachedTokens] = [2_000 + ((n * 577) % 3_000), (n * 211) % 1_900];
-      const ttftMs = promptCost(smooth(law), promptTokens, cachedTokens);
+      const ttftMs = typeof law === "function" ? law() : promptCost(smooth(law), promptTokens, cachedTokens);
       const answered = msPerAnswerToken && { tokens: 100, ms: 100 * msPerAnswerToken(promptTokens) };
       const report = { promptTokens, cachedTokens, ttftMs };
       await service.chats.reports.feedback(ana, null, requestId, report, { model: "", answered });
     }
   }
 
+  /** Whether each turn of a conversation kept all that stood. */
+  async function retentions(service: Memprefix, id: string): Promise<readonly boolean[]> {
+    const history: { role: string; content: string }[] = [];
+    const chosen = [];
+    for (let n = 0; n < 25; n++) {
+      history.push({ role: "user", content: `Question ${n}?` });
+      const memories = Array.from({ length: 8 }, (_, at) => ({
+        id: `m${5 * n + at}`,
+        memory: `Fact number ${5 * n + at} is this.`,
+      }));
+      const { plan } = await composeWith(service, {
+        userId: "ana",
+        conversationId: id,
+        messages: [...history],
+        memories,
+        retention: "auto",
+      });
+      chosen.push(plan.retention === "keep" && !plan.freshStart);
+      history.push({ role: "assistant", content: "Yes." });
+    }
+    return chosen;
+  }
+
   it("is the configured one until enough was measured, then the measured one, also after a restart", async () => {
     const service = open(cpu);
-    await serve(service, gpu, 20, "few");
+    await serve(service, gpu, 15, "few");
     expect(await service.timeLaw()).toBeNull();
     await serve(service, gpu, 20, "more");
     const law = await service.timeLaw();
@@ -55,35 +79,10 @@ describe("the law of a service's engine", () => {
   });
 
   it("is what auto retention goes by", async () => {
-    const retentions = async (service: Memprefix, id: string) => {
-      const history: { role: string; content: string }[] = [];
-      const chosen = [];
-      for (let n = 0; n < 25; n++) {
-        history.push({ role: "user", content: `Question ${n}?` });
-        const memories = Array.from({ length: 8 }, (_, at) => ({
-          id: `m${5 * n + at}`,
-          memory: `Fact number ${5 * n + at} is this.`,
-        }));
-        const { plan } = await composeWith(service, {
-          userId: "ana",
-          conversationId: id,
-          messages: [...history],
-          memories,
-          retention: "auto",
-        });
-        chosen.push(plan.retention === "keep" && !plan.freshStart);
-        history.push({ role: "assistant", content: "Yes." });
-      }
-      return chosen;
-    };
     const dear: EngineModel = { ...cpu, cost: { kind: "time", fixedMs: 0, perTokenMs: 0.001, perPairMs: 0.01 } };
     const service = open(dear);
     expect(await retentions(service, "before")).toContain(false);
-    // Ten times show that it is like a GPU's, before there are enough for a fit.
-    await serve(service, gpu, 10, "few");
-    expect(await service.timeLaw()).toBeNull();
-    expect(await retentions(service, "nearest")).not.toContain(false);
-    await serve(service, gpu, 30, "measured");
+    await serve(service, gpu, 40, "measured");
     expect(await retentions(service, "after")).not.toContain(false);
     // Answers whose tokens take as long behind any prompt change nothing; where a longer one makes them slower, it is kept short.
     await serve(service, gpu, 40, "answered", () => 40);
@@ -93,27 +92,52 @@ describe("the law of a service's engine", () => {
     await service.close();
   });
 
+  it("moves no decision where times say nothing of what was computed", async () => {
+    const dear: EngineModel = { ...cpu, cost: { kind: "time", fixedMs: 0, perTokenMs: 0.001, perPairMs: 0.01 } };
+    const untold = open(dear);
+    const expected = await retentions(untold, "c");
+    expect(new Set(expected).size).toBe(2);
+    await untold.close();
+    const draw = seeded(7);
+    let queue = 0;
+    const stubs: readonly (() => number)[] = [
+      () => 0.4 + 0.2 * draw(),
+      () => 1 + 999 * draw(),
+      () => {
+        queue = Math.max(0, queue - 400 * Math.log(1 - draw()) + 450 * Math.log(1 - draw()));
+        return 20 + queue;
+      },
+    ];
+    for (const [at, msOf] of stubs.entries()) {
+      const service = openService({ engine: dear });
+      await serve(service, msOf, 60, `stub-${at}`, () => 200 * draw());
+      expect(await service.timeLaw()).toBeNull();
+      expect(await retentions(service, "c")).toEqual(expected);
+      await service.close();
+    }
+  });
+
   it("is the engine's own where several prompts at once wait for each other, for all tenants' users", async () => {
     const service = open(cpu);
     const other = service.forTenant({ ...DEFAULT_TENANT, name: "other" });
     const perTokenMs = 0.5;
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < 24; round++) {
       const sent = await Promise.all(
         [service, service, other].map(async (tenant, at) => {
           const requestId = `${round}-${at}`;
           const answer = await composeWith(tenant, { userId: "ana", requestId, query: `${round}?`, memories: [] });
           const promptTokens = 1_000 + ((97 * (3 * round + at)) % 1_500);
-          return { reports: tenant.chats.reports, answer, promptTokens };
+          return { reports: tenant.chats.reports, answer, promptTokens, cachedTokens: (397 * (3 * round + at)) % 950 };
         }),
       );
       // One after the other, all sent at once.
       let firstAt = 10_000 * round;
-      for (const { reports, answer, promptTokens } of sent) {
-        firstAt += perTokenMs * promptTokens;
-        const plan = { ...answer.plan, totalTokens: promptTokens, expectedCachedTokens: 0 };
+      for (const { reports, answer, promptTokens, cachedTokens } of sent) {
+        firstAt += perTokenMs * (promptTokens - cachedTokens);
+        const plan = { ...answer.plan, totalTokens: promptTokens, expectedCachedTokens: cachedTokens };
         reports.began(ana, null, { ...answer, plan }, { sentAt: 10_000 * round, firstAt });
         reports.ended(ana, null, answer.requestId, firstAt);
-        const observed = { promptTokens, cachedTokens: 0, ttftMs: firstAt - 10_000 * round };
+        const observed = { promptTokens, cachedTokens, ttftMs: firstAt - 10_000 * round };
         await reports.feedback(ana, null, answer.requestId, observed);
       }
     }
