@@ -123,7 +123,7 @@ export class EngineLaw {
   }
 }
 
-/** Of so many samples, how many the newest fit has: it is made anew with each, then with every second, fourth and eighth. */
+/** Of so many samples, how many the newest fit has: it is made again with each, then with every second, fourth and eighth. */
 function fitsAt(samples: number): number {
   const between = Math.min(MOST_BETWEEN_FITS, 2 ** Math.max(0, Math.floor(Math.log2(samples / MOST_BETWEEN_FITS))));
   return samples - (samples % between);
