@@ -20,7 +20,7 @@ import { type OwnMem0, openOwnMem0 } from "../memory/own-mem0.js";
 import { openRestMem0 } from "../memory/rest-mem0.js";
 import { type ApiKeys, DEFAULT_TENANT, newSecret, withConfiguredKey } from "../service/base/tenant.js";
 import type { ChatEngine } from "../service/chat/chat.js";
-import { KvExpectations, startCacheReadings } from "../service/learning/engine-cache.js";
+import { KvExpectations, startCacheReadings } from "../service/learning/cache-readings.js";
 import { Memprefix, systemClock } from "../service/library/memprefix.js";
 import type { Database } from "../store/database.js";
 import { StoredApiKeys } from "../store/keys.js";

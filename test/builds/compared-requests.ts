@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { ORDERING_POLICIES } from "../../src/core/index.js";
+import { ENGINE_NAMES } from "../../src/engines/adapters/engine-adapter.js";
 import { seeded } from "../../src/eval/measures/bootstrap.js";
 import type { Said } from "../clients/agent-model.js";
 import { type FuzzedRequest, fuzzedRequest, WEBHOOK_TOKEN } from "../http/contracts/fuzzed-requests.js";
@@ -58,7 +59,7 @@ const HOSTILE = [
 const SETTINGS: Readonly<Record<string, readonly unknown[]>> = {
   policy: Object.keys(ORDERING_POLICIES),
   retention: ["keep", "volatile", "ephemeral", "auto"],
-  engine: ["generic", "mistral", "vllm", "sglang", "llamacpp", "openai", "openai-breakpoints", "anthropic"],
+  engine: ENGINE_NAMES,
   history: ["exact", "extended", "auto", "stored"],
   history_ratio: [1, 1.5, 2, 4],
   annotations: [true, false],

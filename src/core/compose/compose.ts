@@ -92,6 +92,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
   const { placement, injection, anchor } = section;
   const { retention, freshStart, keptTurns } = choice;
+  const freshStartReason = isCut ? "memory_forgotten" : choice.freshStartReason;
   const { sections, known } = promptSections(
     replay,
     section,
@@ -184,7 +185,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
       stableMessages: replay.stableMessages,
       retention,
       freshStart: freshStart || isCut,
-      ...(isCut ? { freshStartReason: "memory_forgotten" as const } : {}),
+      ...(freshStartReason === null ? {} : { freshStartReason }),
       ...(draft.added === 0 ? {} : { addedMessages: draft.added }),
       ...(epoch === null ? {} : { epoch }),
       ...(depth === undefined

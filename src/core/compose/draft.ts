@@ -7,10 +7,10 @@
 import type { Resolution } from "../blocks/context-block.js";
 import { chooseRetention } from "../conversation/auto-retention.js";
 import {
+  type ChosenRetention,
   DROPS_NOTHING,
   type Dropping,
   type PromptSection,
-  type RetentionChoice,
   retained,
   standingOf,
 } from "../conversation/conversation.js";
@@ -62,7 +62,7 @@ export interface PromptDraft {
   readonly history: RecalledHistory;
   /** The history as this prompt replays it. */
   readonly replay: Replay;
-  readonly choice: RetentionChoice;
+  readonly choice: ChosenRetention;
   readonly selection: Selection;
   readonly section: DraftedSection;
   /** Whether memories are held back because of a limit. */
@@ -399,8 +399,14 @@ function readHistory(request: DraftRequest, { messages, continues, inFront, room
   };
   const all = replayWithout(DROPS_NOTHING);
   const chosen = chosenRetention(request, history, all.replay, all.resolution, head !== null);
-  const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0, keptTurns: 0 };
+  const choice = room === null ? chosen : afreshWithin(chosen, history);
   return { head, history, choice, ...(choice.freshStart ? replayWithout(choice) : all) };
+}
+
+/** What is too long gives its memories again, as many as fit. */
+function afreshWithin(chosen: ChosenRetention, { turns }: RecalledHistory): ChosenRetention {
+  if (turns.length === 0) return { ...chosen, ...DROPS_NOTHING };
+  return { ...chosen, freshStart: true, keptTurns: 0, freshStartReason: "limit" };
 }
 
 /** The retention of a turn. Never a fresh start from the head of an epoch that begins with it. */
@@ -410,7 +416,7 @@ function chosenRetention(
   replay: Replay,
   { blocks: requested }: Resolution,
   hasHead: boolean,
-): RetentionChoice {
+): ChosenRetention {
   const { retention } = input;
   if (retention !== "auto") return { retention, ...DROPS_NOTHING };
   if (hasHead) return { retention: "keep", ...DROPS_NOTHING };

@@ -1,5 +1,5 @@
 import type { CacheReport } from "../cache/cache-report.js";
-import type { RetentionChoice, SpokenTurn, Turn } from "../conversation/conversation.js";
+import type { FreshStartReason, RetentionChoice, SpokenTurn, Turn } from "../conversation/conversation.js";
 import type { EpochReason } from "../conversation/epoch.js";
 import type { Label, MemoryId, RequestId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
@@ -60,8 +60,8 @@ export interface Plan extends Pick<RetentionChoice, "retention" | "freshStart"> 
   readonly orderChanged: boolean;
   /** How many leading messages are byte for byte those of an earlier prompt of this conversation. */
   readonly stableMessages: number;
-  /** Why it starts afresh, where not by choice: its conversation's stored history ends before a memory that was forgotten. */
-  readonly freshStartReason?: "memory_forgotten";
+  /** Absent: it does not start afresh. */
+  readonly freshStartReason?: FreshStartReason;
   /** Messages of the conversation that the prompt has and the client did not send; absent for none. */
   readonly addedMessages?: number;
   /** The prompt's place in its epoch; absent where its history was not cut. */

@@ -5,7 +5,7 @@ import type { RetrievedBlock } from "../ordering/ordering.js";
 import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
 import { type Injection, isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } from "../prompt/section.js";
 import { fixedTokens, type TokenCounter } from "../text/message.js";
-import { DROPS_NOTHING, type RetentionChoice, type SeenRetrievals, standingOf, type Turn } from "./conversation.js";
+import { type ChosenRetention, DROPS_NOTHING, type SeenRetrievals, standingOf, type Turn } from "./conversation.js";
 import { type Annotations, injectionTokens, planInjection, sectionsHaveLabels, supersededIn } from "./injecting.js";
 import type { Replay } from "./replay.js";
 
@@ -58,7 +58,7 @@ export interface RetainableTurn {
  * The turns ahead end where the prompt would outgrow its share of the engine's cache: from there on it would be computed whole, so before that
  * it starts afresh. Comparison with the fixed retentions: `docs/retention.md`.
  */
-export function chooseRetention(turn: RetainableTurn, register: BlockRegister): RetentionChoice {
+export function chooseRetention(turn: RetainableTurn, register: BlockRegister): ChosenRetention {
   const { replay, seen, requested, engine, countTokens } = turn;
   if (seen.turns === 0 || requested.length === 0) return { retention: "keep", ...DROPS_NOTHING };
   const given = replay.turns.map(({ injection }) => injection);
@@ -94,7 +94,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
     // What every prompt costs says nothing of how long they are.
     const own = (uncached: number, cached: number) => cost(uncached, cached) - cost(0, 0);
     const keptTurns = turnsToKeep({ turn, register, question, answered, answer, chance, held, cost: own });
-    return { retention: "keep", freshStart: true, keptTurns };
+    return { retention: "keep", freshStart: true, keptTurns, freshStartReason: "share" };
   }
   const ahead = Math.max(1, Math.floor(Math.min(OUTLOOK * turns, FARTHEST, room / longer)));
 
@@ -158,7 +158,8 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
     starting(plain, front) + outlook(plain + afresh.total + exchange, 1, plain) + Math.min(holdingAfresh, dropping);
   const freshStart = leaving < staying;
   const isKept = (freshStart ? holdingAfresh : holdingThese) <= dropping;
-  return { retention: isKept ? "keep" : "volatile", freshStart, keptTurns: 0 };
+  const freshStartReason = freshStart ? "cost" : null;
+  return { retention: isKept ? "keep" : "volatile", freshStart, keptTurns: 0, freshStartReason };
 }
 
 interface OutgrownPrompt {

@@ -308,6 +308,19 @@ export interface RetentionChoice {
 }
 
 /**
+ * Why a prompt starts afresh: it costs less than to go on, the prompt outgrew its share of the engine's cache or its limit, or the stored
+ * history ends before a memory that was forgotten.
+ */
+export const FRESH_START_REASONS = ["cost", "share", "limit", "memory_forgotten"] as const;
+export type FreshStartReason = (typeof FRESH_START_REASONS)[number];
+
+/** A retention as it was chosen for one prompt. */
+export interface ChosenRetention extends RetentionChoice {
+  /** Null: it does not start afresh. */
+  readonly freshStartReason: FreshStartReason | null;
+}
+
+/**
  * The part of an injection that later prompts keep. Lines that correct an earlier line stay under every retention, because the earlier line
  * may stay too: blocks that supersede another, and annotations that declare a text current again or no longer true.
  */
@@ -324,7 +337,7 @@ const CORRECTING: ReadonlySet<Annotation["kind"]> = new Set(["restored", "withdr
 /** What a prompt drops of what its earlier turns injected. */
 export type Dropping = Pick<RetentionChoice, "freshStart" | "keptTurns">;
 
-export const DROPS_NOTHING: Dropping = { freshStart: false, keptTurns: 0 };
+export const DROPS_NOTHING = { freshStart: false, keptTurns: 0, freshStartReason: null } as const;
 
 /** The kept injections of a prompt's earlier turns, one per turn; empty for those that this or an earlier fresh start dropped. */
 export function standingInjections(turns: readonly Turn[], own: Dropping): Injection[] {

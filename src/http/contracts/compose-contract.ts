@@ -157,10 +157,11 @@ export const composeResult = z
         fresh_start: z
           .boolean()
           .describe("Whether the memories of earlier turns were dropped; those still wanted are given again."),
-        fresh_start_reason: z
-          .literal("memory_forgotten")
+        fresh_start_reason: field.freshStartReason
           .optional()
-          .describe("Why, where not by choice: its stored history ended before a memory that was forgotten."),
+          .describe(
+            "Why: it costs less (`cost`), the prompt outgrew its share of the engine's cache (`share`) or its limit (`limit`), or the stored history ends before a memory that was forgotten. Absent: no fresh start.",
+          ),
         added_messages: z
           .int()
           .optional()

@@ -3,7 +3,7 @@ import { isEventStream } from "../../engines/upstream/answer-body.js";
 import { type UpstreamAnswer, UpstreamError, withAdded } from "../../engines/upstream/upstream.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { InferenceSpan, UNREAD } from "../base/spans.js";
-import type { ExactExpectation } from "../learning/engine-cache.js";
+import type { ExactExpectation } from "../learning/cache-readings.js";
 import {
   bodyOf,
   type ChatComposer,

@@ -9,7 +9,7 @@ import type { HeaderPair, Upstream, UpstreamAnswer } from "../../engines/upstrea
 import type { ComposeAnswer } from "../base/call-types.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
-import type { KvExpectations } from "../learning/engine-cache.js";
+import type { KvExpectations } from "../learning/cache-readings.js";
 import type { EngineReports } from "../learning/engine-reports.js";
 import type { MemoryAdditions } from "../records/memory-additions.js";
 import type { StoredResponses } from "../records/stored-responses.js";

@@ -14,6 +14,7 @@ import {
   DEPTH_OUTCOMES,
   EPOCH_REASONS,
   FIXED_RETENTIONS,
+  FRESH_START_REASONS,
   foundTextProblem,
   HISTORY_NAMES,
   MAX_MEMORY_BUDGET_RATIO,
@@ -194,6 +195,7 @@ export const maxPromptTokens = z.int().min(1).max(100_000_000);
 export const policy = z.enum(POLICY_NAMES);
 export const retention = z.enum(RETENTION_NAMES);
 /** A plan's retention of one turn: never `auto`. */
+export const freshStartReason = z.enum(FRESH_START_REASONS);
 export const fixedRetention = z.enum(FIXED_RETENTIONS);
 /** The prompt's engine family. */
 export const engine = z.enum(ENGINE_NAMES);

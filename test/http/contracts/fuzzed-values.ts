@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { ENGINE_NAMES } from "../../../src/engines/adapters/engine-adapter.js";
 import { hostileText } from "../../core/escaping/hostile-text.js";
 import { TEMPLATE_TOKENS } from "../../core/escaping/template-tokens.js";
 
@@ -104,7 +105,4 @@ export const policy = mostly(
   text,
 );
 export const retention = mostly(fc.constantFrom("keep", "volatile", "ephemeral", "auto"), text);
-export const engineName = mostly(
-  fc.constantFrom("vllm", "sglang", "openai", "openai-breakpoints", "anthropic", "llamacpp", "generic"),
-  text,
-);
+export const engineName = mostly(fc.constantFrom(...ENGINE_NAMES), text);

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { CachingEngine } from "../../../src/core/index.js";
 import { openUpstream } from "../../../src/engines/upstream/upstream.js";
-import { startCacheReadings } from "../../../src/service/learning/engine-cache.js";
+import { startCacheReadings } from "../../../src/service/learning/cache-readings.js";
 
 const VLLM = (tokens: number) =>
   `vllm:cache_config_info{block_size="128",kv_cache_size_tokens="${tokens}"} 1.0\nvllm:prefix_cache_queries_total 0\nvllm:prefix_cache_hits_total 0\n`;

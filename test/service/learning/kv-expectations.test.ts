@@ -7,7 +7,7 @@ import * as zeromq from "zeromq";
 import { startKvEvents } from "../../../src/cli/kv-events.js";
 import { CachingEngine } from "../../../src/core/index.js";
 import { openUpstream } from "../../../src/engines/upstream/upstream.js";
-import { KvExpectations } from "../../../src/service/learning/engine-cache.js";
+import { KvExpectations } from "../../../src/service/learning/cache-readings.js";
 import { EventPublisher } from "../../engines/upstream/kv-event-publisher.js";
 
 const CAPACITY_TOKENS = 960;
