@@ -11,15 +11,14 @@ const UNMARKABLE: ReadonlySet<string> = new Set([
   ...["reasoning", "reasoning-file", "custom", "tool-approval-response"],
 ]);
 
-/** Empty text cannot carry a breakpoint either. */
 function canMark(part: ContentPart): boolean {
   if (part.type === "text") return typeof part["text"] === "string" && part["text"].trim() !== "";
   return !UNMARKABLE.has(part.type);
 }
 
 /**
- * A mark of five minutes, or of an hour where a mark after it has one: "Cache entries with longer TTL must appear before shorter TTLs". Null:
- * the caller's own marks are in no such order. Writing for an hour costs twice the input, for five minutes 1.25 times.
+ * An hour's mark if a later mark has one ("Cache entries with longer TTL must appear before shorter TTLs"), else five minutes' (an hour costs
+ * twice the input, five minutes 1.25 times). Null: the caller's own marks break that order.
  */
 function markBetween(before: readonly unknown[], behind: readonly unknown[]) {
   if (!behind.some(isHour)) return { type: "ephemeral" };
@@ -38,8 +37,8 @@ const STYLE: BreakpointStyle = {
 };
 
 /**
- * Anthropic's models: cached prefixes end at breakpoints on content parts. Gateways take them on the parts of chat completions as well;
- * `apis/messages/sections.ts` puts them where `/v1/messages` has them.
+ * Anthropic's models: cached prefixes end at breakpoints on content parts, which gateways also accept in chat completions.
+ * `apis/messages/sections.ts` moves them to where `/v1/messages` has them.
  * Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
  */
 export const anthropic: EngineAdapter = {

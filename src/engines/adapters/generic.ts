@@ -4,8 +4,8 @@ import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { readLlamaCppUsage } from "./llama-cpp.js";
 
 /**
- * Any engine with OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They cache stable prefixes automatically;
- * some reject unknown body fields, so only a header is added.
+ * Any engine with OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They cache stable prefixes automatically; some
+ * reject unknown body fields, so only a header is added.
  */
 export const generic: EngineAdapter = {
   name: "generic",
@@ -26,10 +26,7 @@ export const generic: EngineAdapter = {
 /** Reads one server's own usage format; null where the answer has another. */
 type DialectReader = (answer: unknown) => EngineUsage | null;
 
-/**
- * DeepSeek reports cache hits and misses beside OpenAI's fields.
- * Source: https://api-docs.deepseek.com/guides/kv_cache
- */
+/** Hits and misses are beside OpenAI's fields. Source: https://api-docs.deepseek.com/guides/kv_cache */
 const deepSeek: DialectReader = (answer) => {
   const usage = reported(answer, "usage");
   const hits = reportedCount(usage, "prompt_cache_hit_tokens");
@@ -45,7 +42,7 @@ const deepSeek: DialectReader = (answer) => {
 };
 
 /**
- * Gemini's own API. `promptTokenCount` includes cached tokens; thoughts count as generated.
+ * `promptTokenCount` includes cached tokens; thoughts count as generated.
  * Source: https://ai.google.dev/api/generate-content#UsageMetadata
  */
 const gemini: DialectReader = (answer) => {
@@ -61,10 +58,7 @@ const gemini: DialectReader = (answer) => {
   };
 };
 
-/**
- * Ollama's own API; older versions do not report cached tokens.
- * Source: https://docs.ollama.com/api/usage
- */
+/** Older versions do not report cached tokens. Source: https://docs.ollama.com/api/usage */
 const ollama: DialectReader = (answer) => {
   const promptTokens = reportedCount(answer, "prompt_eval_count");
   const completionTokens = reportedCount(answer, "eval_count");
@@ -80,7 +74,6 @@ const ollama: DialectReader = (answer) => {
 
 const DIALECTS: readonly DialectReader[] = [deepSeek, gemini, ollama];
 
-/** The first record, its nulls filled from the second. */
 function withKnown(first: EngineUsage, second: EngineUsage): EngineUsage {
   return {
     promptTokens: first.promptTokens ?? second.promptTokens,
