@@ -3,7 +3,6 @@
 import type { ChatMessage, ContentPart, ITEM_FORM } from "../core/index.js";
 import type { AdapterOptions } from "./composing.js";
 
-/** An `AgentInputItem` of `@openai/agents-core`. */
 export type AgentsItem = object;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -13,7 +12,6 @@ interface AgentsForm {
   readonly fields?: Fields;
   /** The further fields of each text part; null for other parts. Absent if no text has any and none is alone. */
   readonly parts?: readonly (Fields | null)[];
-  /** The part that is a call's whole output, without its text. */
   readonly output?: Fields;
   readonly before?: readonly unknown[];
   /** The message is the agent's instructions, not an item. */
@@ -30,8 +28,7 @@ const ROLES: ReadonlySet<unknown> = new Set(["system", "user", "assistant"]);
 const TEXT_TYPES: ReadonlySet<unknown> = new Set(["input_text", "output_text", "text"]);
 
 /**
- * A message item becomes a message, a function call an assistant message with one call, its result a tool message. Reasoning is attached to the
- * assistant's next message. A message without content holds any other item. {@link itemsOf} reverses this.
+ * {@link itemsOf} reverses this. Reasoning is attached to the assistant's next message; a message without content holds any other item.
  * Source: `AgentInputItem` of `@openai/agents-core`, `types/protocol`
  */
 export function messagesOf(items: readonly unknown[], instructions?: string | undefined): readonly ChatMessage[] {
@@ -55,10 +52,7 @@ export function messagesOf(items: readonly unknown[], instructions?: string | un
   return messages;
 }
 
-/**
- * The items of messages: their own, with additions in the content, or new ones. Items of `given` without a chat form come back as the same
- * objects, with what JSON cannot hold.
- */
+/** Items of `given` without a chat form come back as the same objects, with what JSON cannot hold. */
 export function itemsOf(messages: readonly ChatMessage[], given: readonly unknown[] = []): readonly AgentsItem[] {
   const known = new Map(given.map((item) => [JSON.stringify(item), item as AgentsItem]));
   return messages.flatMap((message) => {
@@ -114,7 +108,6 @@ interface ChatContent extends Pick<AgentsForm, "parts" | "output"> {
   readonly chat: string | readonly ContentPart[] | null;
 }
 
-/** Null where it is not content. */
 function contentOf(given: unknown, role: string): ChatContent | null {
   if (typeof given === "string") return { chat: given };
   if (!Array.isArray(given) || !given.every(isPart)) return null;
@@ -126,14 +119,12 @@ function contentOf(given: unknown, role: string): ChatContent | null {
   return parts.every((fields) => fields !== null && Object.keys(fields).length === 0) ? { chat } : { chat, parts };
 }
 
-/** A result that is one text part, outside a list. */
 function wholeText(output: unknown): ChatContent | null {
   if (!isPart(output) || !isText(output)) return null;
   const { text, ...fields } = output;
   return { chat: String(text), output: fields };
 }
 
-/** What a text part has beside its text and its role's usual type; null for other parts. */
 function partFields(part: ContentPart, role: string): Fields | null {
   if (!isText(part)) return null;
   const { text: _text, type, ...fields } = part;
@@ -222,7 +213,7 @@ function isRecord(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Options for a prompt with one item for each given one: no memories if the last one has no place for them. */
+/** A prompt needs one item for each given one: no memories if the last one has no place for them. */
 export function placedInItems<Call>(
   options: AdapterOptions<Call>,
   messages: readonly ChatMessage[],

@@ -9,10 +9,7 @@ interface UsedAnswer {
 /** Version 2 providers, named as in their metadata, whose `inputTokens` exclude cached tokens. */
 const WITHOUT_CACHED = ["anthropic", "bedrock"];
 
-/**
- * Versions 3 and 4 have `inputTokens.total` and `.cacheRead`; version 2 has `inputTokens` and `cachedInputTokens`. `ai` 7 converts its answers to
- * version 4 without the number of uncached tokens.
- */
+/** Versions 3 and 4 have `inputTokens.total` and `.cacheRead`; version 2 and `ai` 7's conversion of it have `cachedInputTokens`. */
 export function usageIn({ usage, providerMetadata }: UsedAnswer): ReportedUsage {
   const { inputTokens, cachedInputTokens } = record(usage);
   const isVersion2 = typeof inputTokens !== "object";
@@ -28,12 +25,10 @@ export function usageIn({ usage, providerMetadata }: UsedAnswer): ReportedUsage 
   };
 }
 
-/** Chunks that hold the first token. */
 const TOKENS: ReadonlySet<string> = new Set([
   ...["text-delta", "reasoning-delta", "tool-input-start", "tool-input-delta", "tool-call", "file"],
 ]);
 
-/** Reads the time to a stream's first token, and its usage. */
 export class StreamReader {
   #firstTokenAt: number | null = null;
   #hasFailed = false;
@@ -64,12 +59,10 @@ interface Finished {
   readonly usage?: unknown;
 }
 
-/** Converts version 2's answers; others are the same object. */
 export function asV3Result<R extends Finished>(result: R, { specificationVersion }: VersionedModel): R {
   return specificationVersion === "v2" ? asV3(result) : result;
 }
 
-/** Converts version 2's streams; others are the same object. */
 export function asV3Stream<C extends Finished>(
   stream: ReadableStream<C>,
   { specificationVersion }: VersionedModel,

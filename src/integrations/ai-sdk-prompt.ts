@@ -1,7 +1,4 @@
-/*
- * A prompt of the AI SDK as messages of `compose`, and back. memprefix only adds text parts. Values that JSON lacks (bytes, URLs) become objects
- * with one field, and a provider's cache marks those of memprefix's adapters.
- */
+/* A prompt of the AI SDK as messages of `compose`, and back. Values that JSON lacks (bytes, URLs) become objects with one field. */
 
 import type { MessageLike } from "../service/base/call-types.js";
 
@@ -20,7 +17,6 @@ export function messagesOf(prompt: readonly PromptMessage[]): readonly MessageLi
   return prompt.map((message) => withMarks(asJson(message, 0) as MessageLike & Fields));
 }
 
-/** Restores the given messages; added ones get the AI SDK's form. */
 export function promptOf(messages: readonly MessageLike[]): PromptMessage[] {
   return messages.flatMap((message) => {
     const { role, content, ...rest } = withoutMark(fromJson(message) as PromptMessage & Fields);
@@ -163,7 +159,6 @@ function restored(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, fromJson(field)]));
 }
 
-/** The one field of an object that stands for a value; null if it stands for itself. */
 function standsFor(fields: Fields): string | null {
   const [name, ...others] = Object.keys(fields);
   return others.length === 0 && (name === BYTES || name === URL_TEXT || name === OBJECT) ? name : null;

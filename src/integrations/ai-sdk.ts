@@ -19,7 +19,6 @@ import {
 
 /** {@link AdapterOptions}; each call may also name the user, as `providerOptions.memprefix.userId`. */
 export interface AiSdkOptions extends Omit<AdapterOptions<AiSdkCall>, "userId"> {
-  /** A call without a user is sent unmodified. */
   readonly userId?: NameOf<AiSdkCall>;
 }
 
@@ -89,7 +88,6 @@ function nobody(): null {
 type StreamOf = Awaited<ReturnType<NonNullable<LanguageModelMiddleware["wrapStream"]>>>["stream"];
 type Chunk = StreamOf extends ReadableStream<infer C> ? C : never;
 
-/** Forwards a stream unmodified and reports its usage once it ended without an error. */
 function reading(composed: ComposedCall<MessageLike>, started: number) {
   const reader = new StreamReader(started);
   return new TransformStream<Chunk, Chunk>({
@@ -111,7 +109,6 @@ function exactIfContinued({ providerOptions }: AiSdkCall): PromptOptions {
   return previousResponseId != null || conversation != null ? { history: "exact" } : {};
 }
 
-/** `LanguageModelV3CallOptions` or `LanguageModelV4CallOptions`, by the installed AI SDK. */
 export type AiSdkCall = Parameters<NonNullable<LanguageModelMiddleware["transformParams"]>>[0]["params"];
 
 /** `providerOptions.memprefix` of a call. `memories` have any of Mem0's result shapes. */
@@ -122,12 +119,10 @@ export interface NamedInCall {
   readonly memories?: unknown;
 }
 
-/** A call without its `providerOptions.memprefix`. */
 export interface ReadCall {
   /** Null: invalid. */
   readonly named: NamedInCall | null;
   readonly call: AiSdkCall;
-  /** Whether to send it unmodified. */
   readonly isBypassed: boolean;
 }
 
@@ -156,7 +151,6 @@ function callOptions(params: AiSdkCall, onError: (error: unknown) => void): Read
   return { named, call, isBypassed: isBypassed || bypass === true };
 }
 
-/** The name may have capitals. */
 function headerIn(headers: AiSdkCall["headers"], name: string): string | undefined {
   return Object.entries(headers ?? {}).find(([key]) => key.toLowerCase() === name)?.[1];
 }
@@ -173,7 +167,6 @@ function problemOf(given: unknown): string | null {
   return bypass == null || typeof bypass === "boolean" ? null : ".bypass must be true or false";
 }
 
-/** OpenAI's body fields, and its provider's names for them. */
 const OPENAI_OPTIONS: Readonly<Record<string, string>> = {
   prompt_cache_key: "promptCacheKey",
   prompt_cache_options: "promptCacheOptions",
@@ -182,9 +175,8 @@ const OPENAI_OPTIONS: Readonly<Record<string, string>> = {
 const OPENAI_PROVIDERS: ReadonlySet<string> = new Set(["openai", "azure", "gateway"]);
 
 /**
- * Adds the engine's headers, and its body fields as provider options. OpenAI's provider has its own names for them; providers for OpenAI-compatible
- * engines put options under their own name (`openai.responses`) into the body. The caller's values win. Through memprefix's proxy the prompt
- * is not composed again.
+ * Adds the engine's headers, and its body fields as provider options; the caller's values win. Providers for OpenAI-compatible engines put options
+ * under their own name into the body.
  */
 function withHints(call: AiSdkCall, { fields, headers }: EngineHints, provider: string): AiSdkCall {
   const added = Object.entries({ ...headers, [BYPASS]: "true" }).filter(

@@ -48,8 +48,7 @@ export interface ComposedCall<M extends MessageLike> extends ComposedPrompt<M> {
 }
 
 /**
- * Composes the prompt of a framework's call. Null if the call has no user, or after a failure, with which `onError` was called: send it unmodified.
- * Never rejects.
+ * Null if the call has no user, or after a failure, with which `onError` was called: send it unmodified. Never rejects.
  *
  * @param messages the call's messages, or a function that may throw
  * @param format the messages' API; null: `compose` detects it

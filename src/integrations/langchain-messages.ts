@@ -10,15 +10,11 @@ import {
 import { z } from "zod";
 import type { ChatMessage, ContentPart, ITEM_FORM } from "../core/index.js";
 
-/** For fields of LangChain messages that chat messages lack. */
 const FORM = "responses_item" satisfies typeof ITEM_FORM;
 
 type Content = BaseMessage["content"];
 
-/**
- * A LangChain message as OpenAI's chat message, its content unmodified, with what {@link baseMessageOf} needs to restore it. Throws for a message
- * that no model is sent.
- */
+/** Keeps the content unmodified, with what {@link baseMessageOf} needs. Throws for a message that no model is sent. */
 export function chatMessageOf(message: BaseMessage): ChatMessage {
   const { name, tool_calls: calls, tool_call_id: callId } = fieldsOf(message);
   return {
@@ -75,9 +71,7 @@ const invalidCall = z.object({
   type: z.literal("invalid_tool_call").default("invalid_tool_call"),
 });
 
-/** A LangChain message's other fields. */
 const form = z.object({
-  /** Of a generic message. */
   role: z.string().optional(),
   id: z.string().optional(),
   additional_kwargs: z.record(z.string(), z.unknown()).optional(),
@@ -110,7 +104,6 @@ function withForm(message: BaseMessage): Readonly<Record<string, unknown>> {
     invalid_tool_calls: orAbsent(ai?.invalid_tool_calls),
     status: ToolMessage.isInstance(message) ? message.status : undefined,
   };
-  // As a store returns it: without what JSON lacks.
   const kept = JSON.parse(JSON.stringify(own)) as Readonly<Record<string, unknown>>;
   return Object.keys(kept).length === 0 ? {} : { [FORM]: kept };
 }
@@ -119,7 +112,6 @@ function orAbsent<T extends object>(given: T | undefined): T | undefined {
   return given === undefined || Object.keys(given).length === 0 ? undefined : given;
 }
 
-/** Restores a message of {@link chatMessageOf}, or converts one that memprefix or another client added. */
 export function baseMessageOf(message: ChatMessage): BaseMessage {
   const { role, content, name, tool_calls: calls, tool_call_id: callId, [FORM]: given, ...rest } = message;
   const { role: ownRole, usage_metadata: used, ...own } = form.catch({}).parse(given);
@@ -194,14 +186,10 @@ export interface ComposedMessage {
   readonly message: ChatMessage;
   /** Index of the given message; null: memprefix added it, or restored it from the stored history. */
   readonly of: number | null;
-  /** Whether it is that message, unmodified. */
   readonly isSame: boolean;
 }
 
-/**
- * Finds the given messages in a composed prompt: in order, some with added text, some missing, others between them. Searches from the end,
- * because messages are removed or restored at the front.
- */
+/** The given messages are in order, some changed, some missing. Searches from the end, because messages are removed or restored at the front. */
 export function findGiven(given: readonly ChatMessage[], composed: readonly ChatMessage[]): readonly ComposedMessage[] {
   const found: ComposedMessage[] = [];
   let left = given.length;
@@ -225,7 +213,6 @@ function isSection(text: string): boolean {
   return section.startsWith("<memories>\n") && /\n<\/memories>(?:\n|$)/.test(section) && !section.includes("\n\n");
 }
 
-/** Whether a message is the given one with a section or cache marks in its content. */
 function isWithMore({ content, ...message }: ChatMessage, { content: given, ...own }: ChatMessage): boolean {
   if (message.role !== own.role || !isSame(message, own)) return false;
   const [parts, ownParts] = [partsOf(content), partsOf(given)];
@@ -244,7 +231,6 @@ function textOf(parts: readonly ContentPart[]): string {
   return parts.map(({ type, text }) => (type === "text" && typeof text === "string" ? text : "")).join("");
 }
 
-/** Parts that are no text, without cache marks. */
 function othersIn(parts: readonly ContentPart[]): readonly object[] {
   return parts
     .filter(({ type }) => type !== "text")

@@ -14,8 +14,7 @@ export interface LangChainPrompt {
 }
 
 /**
- * Composes the messages of a chain or of a LangGraph node, for `model.invoke(messages)`. Without a user, or after a failure (see `onError`), returns
- * the given messages. Never rejects.
+ * Composes the messages of a chain or of a LangGraph node. Never rejects: after a failure, or without a user, it returns the given messages.
  *
  * @example
  * ```ts
@@ -35,7 +34,6 @@ export interface HintedPrompt extends LangChainPrompt {
   readonly engine: EngineHints;
 }
 
-/** Null: send the call unmodified. Never rejects. */
 export async function promptOf<Call>(
   options: AdapterOptions<Call>,
   call: Call,
@@ -68,7 +66,6 @@ const answered = z.object({
     input_token_details: z.object({ cache_read: z.number().optional() }).optional(),
   }),
 });
-/** An agent with structured output has the model's answer among others. */
 const answers = z
   .union([
     answered.transform((one) => [one]),

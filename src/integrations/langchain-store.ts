@@ -16,7 +16,7 @@ export interface StoredItem {
 }
 
 export interface StoreSourceOptions {
-  /** Labels of a user's memories: one is `{userId}`, one may be `{agentId}`. Without an agent, a search covers all below the labels before that one. */
+  /** Labels of a user's memories: one is `{userId}`, one may be `{agentId}`. Without an agent, a search covers all below the labels before it. */
   readonly namespace: readonly string[];
   /** A value's text. Default: its field `text`. An item without text is no memory. */
   readonly text?: (value: StoredItem["value"]) => unknown;
@@ -43,8 +43,7 @@ export interface StoredMemory {
 }
 
 /**
- * Uses LangGraph's long-term memory (any `BaseStore`) as memprefix's source. Nothing is written or deleted there. Throws a `TypeError` unless
- * exactly one label is `{userId}`.
+ * Uses a LangGraph `BaseStore` as memprefix's source, read-only. Throws a `TypeError` unless exactly one label is `{userId}`.
  *
  * @example
  * ```ts
@@ -103,10 +102,8 @@ export function storeSource(
 const USER = "{userId}";
 const AGENT = "{agentId}";
 
-/** Comparisons of Mem0's filters and of stores. */
 const COMPARISONS: ReadonlySet<string> = new Set(["eq", "ne", "gt", "gte", "lt", "lte"]);
 
-/** Mem0's conditions on metadata as a store's on values; undefined for none. */
 function storeFilter(conditions: Readonly<Record<string, unknown>>): Record<string, unknown> | undefined {
   const entries = Object.entries(conditions);
   return entries.length === 0

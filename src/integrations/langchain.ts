@@ -110,7 +110,6 @@ function hasText(message: SystemMessage): boolean {
   return message.text !== "";
 }
 
-/** Adds a prompt's messages and engine settings to a request. */
 function requestWith({ systemMessage, model, modelSettings }: ModelCall, { messages, engine }: HintedPrompt) {
   const [first] = messages;
   const hasSystem = hasText(systemMessage) && SystemMessage.isInstance(first);
@@ -121,10 +120,7 @@ function requestWith({ systemMessage, model, modelSettings }: ModelCall, { messa
   };
 }
 
-/**
- * Settings that model classes read; the agent's own win. ChatOpenAI reads headers from `options`, and for a stream, like other classes, from
- * `headers`.
- */
+/** ChatOpenAI reads headers from `options`, and for a stream, like other classes, from `headers`. The agent's own settings win. */
 function settingsWith(model: ModelCall["model"], engine: EngineHints, own: ModelCall["modelSettings"] = {}) {
   const { options, headers: ownHeaders } = own as {
     readonly options?: { readonly headers?: object };

@@ -15,13 +15,11 @@ interface MastraMessage {
   readonly content: unknown;
 }
 
-/** One call of a model, as a processor sees it. */
 export interface MastraCall {
   /** Counted from 0 within a run of the agent. */
   readonly stepNumber: number;
   /** Also names the resource and the thread of Mastra's memory. */
   readonly requestContext?: { get(key: string): unknown };
-  /** The processor's own in one run. */
   readonly state: Record<string, unknown>;
 }
 

@@ -13,7 +13,6 @@ export interface Mem0Message {
   readonly content?: unknown;
 }
 
-/** The methods used of `MemoryClient` or `Memory`. */
 export interface Mem0 {
   search(query: string, options: { filters: Record<string, unknown> }): Promise<unknown>;
   add(messages: { role: "user" | "assistant"; content: string }[], options: { userId: string }): Promise<unknown>;
@@ -50,10 +49,7 @@ export interface Mem0Prompt<M extends MessageLike> {
   readonly messages: M[];
   /** Mem0's answer; null if its search failed. */
   readonly memories: unknown;
-  /**
-   * Adds the question and its answer (OpenAI's, Anthropic's or a text) to Mem0, without memories, and reports its usage. Rejects as `add` does; null
-   * if the answer has no text.
-   */
+  /** Adds the question and the answer (OpenAI's, Anthropic's or a text) to Mem0, and reports its usage. Rejects as `add` does; null without text. */
   remember(answer: unknown): Promise<unknown>;
   /** Reports the usage of an answer that is not remembered. Never rejects. */
   report(answer: unknown): Promise<void>;
@@ -186,7 +182,6 @@ function plainText(text: string): string {
   return text.includes("<memories>") ? withoutSections(text).trim() : text;
 }
 
-/** Removes what memprefix added; none if that was all. */
 function plainMessage<M extends Mem0Message>(message: M): readonly M[] {
   const { content } = message;
   const plain =
@@ -222,7 +217,6 @@ function textIn(answer: unknown): string | null {
   return text === "" ? null : text;
 }
 
-/** A text, or that of a chat completion's first choice. */
 function textOf(answer: unknown): string | null {
   if (typeof answer === "string") return answer;
   const { choices } = record(answer);

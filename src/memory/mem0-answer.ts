@@ -11,17 +11,13 @@ export interface AnswerIssue {
   readonly message: string;
 }
 
-/** `root`: what issues call the value. Default: `memories`. */
+/** `root`: what issues call the value, default `memories`. Items that do not `belong` are left out and counted as skipped. */
 export interface AnswerReading {
   readonly root?: string;
-  /** Items for which this is false are left out and counted as skipped. */
   readonly belongs?: (item: Mem0Item) => boolean;
 }
 
-/**
- * The memories of an answer, best first, with the number and first issues of the items left out; or why it is no answer. One bad item does not
- * affect the others, in a provider's answer as in a caller's request.
- */
+/** The memories of an answer, best first, with issues of the items left out; or why it is no answer. One bad item does not affect the others. */
 export type AnswerRead =
   | {
       readonly ok: true;
@@ -63,7 +59,6 @@ function readItem(given: unknown): ReadItem | readonly AnswerIssue[] {
   if (ofId === null) {
     const read = isText ? item : { ...item, id: String(id) };
     if (ofText === null) return read as ReadItem;
-    // A memory that no longer holds needs no text.
     if (mem0End(read)?.until === ENDED)
       return { ...read, memory: typeof memory === "string" ? memory : "" } as ReadItem;
   }
@@ -75,9 +70,8 @@ function readItem(given: unknown): ReadItem | readonly AnswerIssue[] {
 }
 
 /**
- * Reads memories from any shape that Mem0 gives: a bare array, `{ results }`, `{ results, relations }`, or a page
- * `{ count, next, previous, results }`; items in either spelling, with any further fields. Keeps the order, unless items have a `rerankScore`
- * (or `rerank_score`): then highest first, items without one last. Never throws.
+ * Reads a bare array, `{ results }` or a page `{ count, next, previous, results }`. Keeps the order, unless items have a `rerankScore` or
+ * `rerank_score`: then highest first, items without one last. Never throws.
  */
 export function readMem0Answer(value: unknown, reading: AnswerReading = {}): AnswerRead {
   const root = reading.root ?? "memories";
@@ -152,23 +146,21 @@ function refusal(path: string, message: string): AnswerRead {
 }
 
 /*
- * Mem0's fields for the end of a memory:
+ * Mem0's fields for the end of a memory. The platform's SDK writes camelCase. `mem0ai/oss` and the REST server put unknown fields in `metadata`;
+ * there `state`, `event`, flags and times may be the application's.
  *
  *   expiration_date               its last day in UTC: the platform, the REST server, Python and TypeScript
  *   lifecycle_state, replaced_by  the platform: another memory took its place
  *   superseded_by, is_deleted     the same of older versions, and of histories
  *   valid_until, valid_to,        an instant; or its last day, and the first day after it
  *   expires_at, invalid_at
- *   state, status, archived_at,   OpenMemory
+ *   state, status, archived_at,   OpenMemory, also as a flag or a time (`archived`, `is_archived`)
  *   deleted_at
  *   is_latest, latest, is_current whether `latest_only` would give it
  *   event: DELETE                 an answer to `add`
- *
- * A state may also be a flag or a time (`archived`, `is_archived`, `archived_at`). The platform's SDK writes camelCase. `mem0ai/oss` and the REST
- * server put fields that they do not know in `metadata`; there `state`, `event`, flags and times may be the application's.
  */
 
-/** Mem0's searches find no memory in these states. In every other one it holds. */
+/** In every other state a memory holds. */
 const ENDED_STATES = [
   ...["superseded", "replaced", "archived", "deleted", "expired", "invalid", "invalidated", "inactive"],
   ...["outdated", "obsolete", "deprecated", "paused", "removed", "retired", "retracted", "revoked", "soft_deleted"],
@@ -234,7 +226,7 @@ function inBothSpellings(readers: Readonly<Record<string, EndReader>>): Readonly
   );
 }
 
-/** The end of an item's memory; undefined if it has none or it cannot be read. Never throws. */
+/** Undefined if the memory has no end or it cannot be read. Never throws. */
 export function mem0End(item: Mem0Item): MemoryEnd | undefined {
   const said = endsIn(item, OF_ITEM, item);
   const { metadata } = item;
@@ -285,7 +277,6 @@ function dayOf(value: unknown): string {
 
 const LAST_INSTANT = 8.64e15;
 
-/** A time of another type counts as missing: it must not fail a prompt. */
 function timestampOf(given: unknown): GivenTime | undefined {
   if (typeof given === "string" || typeof given === "number") return given;
   return given instanceof Date ? given.getTime() : undefined;

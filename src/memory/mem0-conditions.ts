@@ -11,10 +11,7 @@ export function withLists(filters: JsonObject): JsonObject {
   return Object.fromEntries(entries);
 }
 
-/**
- * Conditions for the embedded store, one operator an entry, because it ignores a second one. Mem0 would flatten `AND`, so that only the last
- * condition on a field counted; `$and`, `$or` and `$not` reach its store unmodified.
- */
+/** Mem0 would flatten `AND`, so that only the last condition on a field counted. Its store ignores a second operator of an entry. */
 export function storeConditions(filters: JsonObject): { readonly $and: readonly JsonObject[] } {
   return { $and: Object.entries(filters).flatMap(([name, condition]) => storeEntries(name, condition)) };
 }
@@ -29,25 +26,20 @@ function storeEntries(name: string, condition: unknown): readonly JsonObject[] {
   return Object.entries(condition).map(([operator, value]) => ({ [name]: { [operator]: value } }));
 }
 
-/** One filter may be given instead of a list. */
 function listed(given: unknown): readonly JsonObject[] {
   return (Array.isArray(given) ? given : [given]).filter(isObject).map(storeConditions);
 }
 
-/** Null: unknown. */
 type Verdict = boolean | null;
 
-/** Mem0's own fields, which are not metadata; an item has them in another form, or not at all. */
+/** Mem0's own fields; an item has them in another form, or not at all. */
 const NO_METADATA: ReadonlySet<string> = new Set([
   ...["id", "memory", "text", "data", "hash", "score", "role", "actor_id", "attributed_to", "attributedTo"],
   ...["created_at", "createdAt", "updated_at", "updatedAt", "timestamp", "expiration_date", "expirationDate"],
   ...["categories", "keywords", "memory_ids", "feedback", "feedback_reason", "text_lemmatized", "textLemmatized"],
 ]);
 
-/**
- * Whether a found item breaks conditions in every store of Mem0's, by the metadata that it shows. Stores differ in lists, in numbers and dates
- * as text, and in missing values.
- */
+/** Whether a found item breaks conditions in every store of Mem0's. Stores differ in lists, in numbers and dates as text, and in missing values. */
 export function breaks(filters: JsonObject, item: Mem0Item): boolean {
   return verdictOn(filters, item) === false;
 }

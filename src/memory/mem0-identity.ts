@@ -18,7 +18,6 @@ interface Mem0Ids {
 
 export interface Mem0Search extends Mem0Scope, SearchOptions {}
 
-/** Options of a search besides its filters, under the names of Mem0's SDKs. */
 export function searchOptions({ showExpired, rerank, referenceDate, threshold }: SearchOptions): {
   showExpired?: true;
   rerank?: true;
@@ -33,7 +32,6 @@ export function searchOptions({ showExpired, rerank, referenceDate, threshold }:
   };
 }
 
-/** Keeps one text unmodified. */
 export function addArguments({ userId, agentId }: Mem0Scope, { text, metadata }: NewMemory) {
   const options = {
     userId,
@@ -67,10 +65,7 @@ function namesIn(item: Mem0Item) {
   };
 }
 
-/**
- * Whether a found item may be shown: it must not name another user, another agent than a requested one, or a run. The filters should ensure
- * that, but a server may ignore them; open-source Mem0 finds memories of all runs, and may ignore one of two conditions on a field.
- */
+/** Whether a found item may be shown: it must not name another user, another agent than a requested one, or a run. A server may ignore filters. */
 export function belongsTo({ userId, agentId, ...of }: Mem0Search): (item: Mem0Item) => boolean {
   const checked = of.isChecked === true ? (of.filters ?? null) : null;
   return (item) => {
@@ -96,7 +91,7 @@ export function isOwnedBy(item: unknown, scope: Mem0Scope): boolean {
   return user === scope.userId && (scope.agentId === null || agent === scope.agentId);
 }
 
-/** The only tenant by default. Its users keep their own names at Mem0. */
+/** Its users keep their own names at Mem0. */
 const DEFAULT_TENANT = "default";
 
 /** No escaped name can be this, because four hex digits always follow `%`. */
@@ -107,8 +102,8 @@ const TENANT_PREFIX = "memprefix/";
 export type UserScope = Pick<Scope, "tenant" | "userId">;
 
 /**
- * Injective over (tenant, user), so that no two users share a name. Mem0 cannot take names unmodified: it trims them (" ada" would read "ada"'s
- * memories), rejects inner white space, drops an empty name from its filters, and its store takes `*` for every user.
+ * Injective over (tenant, user). Mem0 cannot take names unmodified: it trims them (" ada" would read "ada"'s memories), rejects inner white space,
+ * drops an empty name from its filters, and its store takes `*` for every user.
  */
 export function embeddedUserName(scope: UserScope): string {
   const user = escapedName(scope.userId);
@@ -130,9 +125,9 @@ export function embeddedAgent(name: string): AgentId | null {
 }
 
 /**
- * A user's name in a Mem0 that memprefix does not own: in the default tenant the caller's own, under which the memories already are; in other
- * tenants `memprefix/<tenant>/<user>`. Throws {@link MemorySourceError} `unsupported` for a name that Mem0 would confuse: `*` (any user), an
- * empty one (`deleteUsers({ userId: "" })` deletes all users), one that trimming changes, invalid UTF-8, or another tenant's prefix.
+ * In the default tenant the caller's own name, else `memprefix/<tenant>/<user>`. Throws {@link MemorySourceError} `unsupported` for a name that Mem0
+ * would confuse: `*` (any user), an empty one (`deleteUsers({ userId: "" })` deletes all users), one that trimming changes, one without a UTF-8
+ * form, or one with another tenant's prefix.
  */
 export function sharedUserName(source: string, scope: UserScope): string {
   if (scope.tenant !== DEFAULT_TENANT)
@@ -161,10 +156,7 @@ function unambiguous(source: string, what: string, name: string): string {
   return name;
 }
 
-/**
- * Injective, and the identity on ordinary names (`ada@example.org`): every other UTF-16 unit, lone surrogates included, becomes `%` and four
- * hex digits. The empty name becomes `%`.
- */
+/** Injective, and the identity on ordinary names: every other UTF-16 unit becomes `%` and four hex digits. The empty name becomes `%`. */
 function escapedName(name: string): string {
   if (name === "") return "%";
   return name.replace(/[^A-Za-z0-9._@-]/g, (unit) => `%${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);

@@ -28,10 +28,7 @@ export async function loaded<T>(packages: Promise<T>): Promise<T> {
   }
 }
 
-/**
- * The process environment tells Mem0 whether to send telemetry (read once, on import) and where `config.json` is (read while a `Memory`
- * starts). Both are set only here.
- */
+/** Mem0 reads whether to send telemetry once, on import, and where `config.json` is while a `Memory` starts. Both are set only here. */
 
 /** Must come before the first import of `mem0ai` or `mem0ai/oss`. */
 export function withoutTelemetry(): void {
@@ -48,7 +45,6 @@ export class SerialQueue {
     return outcome;
   }
 
-  /** Resolves when every job so far has settled; never rejects. */
   async idle(): Promise<void> {
     await this.#last;
   }
@@ -57,7 +53,6 @@ export class SerialQueue {
 /** Concurrent openings would write one `config.json` into the other's directory. */
 const openings = new SerialQueue();
 
-/** Runs `open` with `MEM0_DIR` set to `directory`, then restores the variable. */
 export function inMem0Directory<T>(directory: string, open: () => Promise<T>): Promise<T> {
   return openings.run(async () => {
     const before = process.env.MEM0_DIR;

@@ -10,10 +10,8 @@ const MOST_ASKED = 1_000;
 const MORE = 4;
 
 /**
- * Finds at most `topK` memories that hold and belong to the search, plus those among them that have ceased to hold. If other items took places
- * (open-source Mem0 finds memories of runs), searches once more for more. Throws {@link MemorySourceError} `unreadable` for a bad answer.
- *
- * @param ask gives Mem0's answer with at most so many items
+ * Finds at most `topK` memories that hold, plus ended ones among them. If other items took places (open-source Mem0 finds memories of runs), searches
+ * once more for more. Throws {@link MemorySourceError} `unreadable` for a bad answer.
  */
 export async function searchMem0(
   source: string,
@@ -40,7 +38,6 @@ function holds({ end }: RetrievedMemory): boolean {
   return end?.until !== ENDED;
 }
 
-/** The first memories, of which at most `most` hold. */
 function upTo(memories: readonly RetrievedMemory[], most: number): readonly RetrievedMemory[] {
   let holding = 0;
   return memories.filter((memory) => holding < most && (!holds(memory) || ++holding > 0));
@@ -53,7 +50,7 @@ function readMem0Found(source: string, answer: unknown, search: Mem0Search) {
   throw new MemorySourceError(source, { kind: "unreadable", cause });
 }
 
-/** An item of an `add` answer: OSS and REST put the text in `memory`, the platform's older answer in `data.memory`. */
+/** OSS and REST put the text in `memory`, the platform's older answer in `data.memory`. */
 const addedItem = z.looseObject({
   id: z.unknown(),
   event: z.string().optional(),
@@ -61,13 +58,9 @@ const addedItem = z.looseObject({
   data: z.looseObject({ memory: z.string().nullish() }).nullish(),
 });
 
-/** Events after which a memory exists; extraction, which some servers insist on, also answers DELETE and NONE. */
 const KEPT_EVENTS = new Set(["ADD", "UPDATE"]);
 
-/**
- * Reads the answer to adding one text with `infer: false`. A memory named by id alone has the text that was sent. Empty if the hosted platform
- * only queued the text (`{ status: "PENDING", event_id }`).
- */
+/** Empty if the hosted platform only queued the text (`{ status: "PENDING", event_id }`). A memory named by id alone has the text that was sent. */
 export function readMem0Added(answer: unknown, sentText: string): readonly RetrievedMemory[] {
   const items = itemsOf(answer).flatMap((candidate) => {
     const parsed = addedItem.safeParse(candidate);
@@ -98,7 +91,6 @@ const kept = z.looseObject({
   ),
 });
 
-/** Throws {@link MemorySourceError} `unreadable` for anything but the user's list. */
 export function readMem0Kept(source: string, answer: unknown, userName: string): readonly KeptMemory[] {
   const read = kept.safeParse(answer);
   if (!read.success || read.data.results.some((item) => item.user_id !== userName))

@@ -17,7 +17,6 @@ const url = z
   .transform((text) => text.replace(/\/+$/, ""));
 
 const service = z.object({ url, apiKey: apiKey.optional() });
-/** `url` has no slash at the end. */
 export type Mem0Service = z.output<typeof service>;
 
 /** Throws a `TypeError` that names the invalid setting and quotes none. */
@@ -38,10 +37,8 @@ export function checkMemoryText(source: string, text: string): void {
 /** After decompression. A thousand memories are about 1 MiB. */
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
-/** Enough for a reason, little enough for a log line. */
 const REFUSAL_CHARACTERS = 500;
 
-/** `source` names the memory source in errors; `body` is JSON text. */
 export interface JsonRequest {
   readonly source: string;
   readonly url: string;
@@ -54,9 +51,8 @@ export interface JsonRequest {
 }
 
 /**
- * Sends a request and returns the answer's JSON, null for an empty body. Rejects with {@link MemorySourceError} only: `aborted`; `unreachable`
- * without a whole answer; `refused` for any status but 2xx (a redirect would carry the key elsewhere); `unreadable` for invalid JSON or more
- * than 16 MiB.
+ * Returns the answer's JSON, null for an empty body. Rejects with {@link MemorySourceError} only: `unreachable` without a whole answer; `refused` for
+ * any status but 2xx (a redirect would carry the key elsewhere); `unreadable` for invalid JSON or more than 16 MiB.
  */
 export async function requestJson(request: JsonRequest): Promise<unknown> {
   const response = await answerTo(request);
@@ -129,7 +125,6 @@ function withoutSecret(text: string, { secret }: JsonRequest): string {
   return secret === undefined ? text : text.replaceAll(secret, "***");
 }
 
-/** Whether a service answered that there is no such thing (404). */
 export function isNotFound(error: unknown): boolean {
   return error instanceof MemorySourceError && error.failure.kind === "refused" && error.failure.status === 404;
 }
@@ -144,7 +139,6 @@ const MAX_SENTENCE_CHARACTERS = 300;
 /** Shorter texts do not count as quotations: single words identify nobody. */
 const LEAST_QUOTED_CHARACTERS = 8;
 
-/** Prefixed keys, bearer tokens, credentials in URLs, `key=…`. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\b(?:sk|pk|rk|m0|mem0|memprefix|gsk|xai|hf|ghp|AKIA|AIza)[-_]?[\w*-]{6,}/gi, "***"],
   [/\b(bearer|basic|token)\s+[\w.~+/=-]{6,}/gi, "$1 ***"],
@@ -154,10 +148,7 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\b(?=\w*\d)(?=\w*[a-z])\w{32,}\b/gi, "***"],
 ];
 
-/**
- * Why a memory service rejected a request, as one bounded line; null if its body has no sentence. Without control characters, file paths,
- * likely secrets, and the texts in the request (`sent`).
- */
+/** Why a service rejected a request, as one line without file paths, likely secrets, and the texts that were `sent`. Null: no sentence. */
 function refusalSentence(body: string, sent: string | undefined, secret: string | undefined): string | null {
   if (body.length > MAX_BODY_CHARACTERS) return null;
   const said = saidIn(body);
@@ -189,7 +180,6 @@ function areTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.length > 0 && value.every((text) => typeof text === "string");
 }
 
-/** The query and the texts of messages, longest first. */
 function textsIn(sent: string | undefined): readonly string[] {
   if (sent === undefined) return [];
   const { query, messages } = z

@@ -1,8 +1,7 @@
 /*
- * Sources of memories, with one interface: Mem0 inside this process, its hosted platform, its self-hosted server.
+ * Sources of memories, with one interface. This file is the contract; `service` and `eval` import little else of the room.
  * Enters: a scope (tenant, user, agent) with a query, or memories to keep or delete.
  * Leaves: memories, best first, or a `MemorySourceError`, which quotes neither memory nor key.
- * This file is the contract; `service` and `eval` import nothing else of the room but Mem0's answer shapes.
  */
 
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
@@ -23,7 +22,6 @@ export interface SearchOptions {
   readonly filters?: Readonly<Record<string, unknown>> | null | undefined;
   /** Whether results are checked against `filters` again, as far as they show metadata: some filters are the operator's. */
   readonly isChecked?: boolean;
-  /** Includes memories after their expiration date. */
   readonly showExpired?: boolean | null | undefined;
   readonly rerank?: boolean | null | undefined;
   /** Where relative times start: a date, or seconds since the epoch. Default: now. */
@@ -103,17 +101,10 @@ function describeFailure(source: string, failure: MemorySourceFailure): string {
   }
 }
 
-/**
- * Where memories come from. Every implementation passes `test/memory/memory-source.suite.ts`.
- * A method rejects with {@link MemorySourceError} only; it stops early when `signal` aborts.
- */
+/** Every implementation passes `test/memory/memory-source.suite.ts`. Methods reject with {@link MemorySourceError} only, early if `signal` aborts. */
 export interface MemorySource {
-  /** For logs, warnings and `/healthz`. */
   readonly name: string;
-  /**
-   * Whether memprefix itself keeps the memories (the embedded source): forgetting then deletes them. Otherwise memprefix only stops sending
-   * them.
-   */
+  /** Whether memprefix itself keeps the memories: forgetting then deletes them. Otherwise memprefix only stops sending them. */
   readonly owned: boolean;
   /** Loads packages and a model before the first call does. After a failure the next call tries again. */
   load?(): Promise<void>;
@@ -121,29 +112,22 @@ export interface MemorySource {
   sourceUserId?(scope: Pick<Scope, "tenant" | "userId">): string;
   /** The most relevant memories, best first, at most `topK`; ended ones among them do not count. */
   search(query: MemoryQuery, signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
-  /**
-   * What became of memories found before. Present if another system may change and delete them.
-   *
-   * @param filters conditions of every search; memories that break them now are in neither list
-   */
+  /** What became of memories found before; those that break `filters` now are in neither list. Present if another system may change them. */
   current?(
     scope: Scope,
     ids: readonly MemoryId[],
     filters: SearchOptions["filters"],
     signal: AbortSignal,
   ): Promise<CurrentMemories>;
-  /**
-   * Keeps memories unmodified (no extraction), one after the other; returns those with known ids, in order: fewer or none if the source queues
-   * them. After a rejection half way, the earlier ones are kept.
-   */
+  /** Keeps memories unmodified, one after the other; returns those with known ids. After a rejection half way, the earlier ones are kept. */
   add(scope: Scope, memories: readonly NewMemory[], signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
   /** False if the memory does not exist in this scope (without an agent: for this user). */
   delete(scope: Scope, id: MemoryId, signal: AbortSignal): Promise<boolean>;
   /** Deletes everything of this user, whatever the agent. */
   deleteUser(scope: Pick<Scope, "tenant" | "userId">, signal: AbortSignal): Promise<void>;
-  /** Everything of this user, whatever the agent, oldest first. Present if memprefix owns the memories. */
+  /** All memories of a user, whatever the agent, oldest first. Present if memprefix owns the memories. */
   list?(scope: Pick<Scope, "tenant" | "userId">, signal: AbortSignal): Promise<readonly KeptMemory[]>;
-  /** Waits for pending writes and closes files; every later call rejects as unreachable. */
+  /** Waits for pending writes; every later call rejects as unreachable. */
   close(): Promise<void>;
 }
 
@@ -159,7 +143,6 @@ export type AroundCall = <T>(
   make: (signal: AbortSignal) => Promise<T>,
 ) => Promise<T>;
 
-/** The same source, with `around` called for every call. */
 export function wrappedSource(source: MemorySource, around: AroundCall): MemorySource {
   const current = source.current?.bind(source);
   const list = source.list?.bind(source);
@@ -184,7 +167,6 @@ export function wrappedSource(source: MemorySource, around: AroundCall): MemoryS
   };
 }
 
-/** Milliseconds. */
 export interface DeadlineLimits {
   /** A search, or a look at memories found before: the prompt waits for it. */
   readonly searchMs: number;
@@ -196,9 +178,8 @@ export interface DeadlineLimits {
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
 /**
- * The same source, with a timeout for every call but `close`: rejects with {@link MemorySourceError} `timeout`, or `aborted` when the caller's
- * signal aborts, even if the source ignores signals. Its own signal is aborted too, and a late answer dropped. A write that timed out may have
- * happened. Throws a `RangeError` for invalid delays.
+ * The same source, with a timeout for every call but `close`. Rejects with {@link MemorySourceError} `timeout`, or `aborted` when the caller's
+ * signal aborts, even if the source ignores signals. A write that timed out may have happened. Throws a `RangeError` for invalid delays.
  */
 export function withDeadline(source: MemorySource, limits: DeadlineLimits): MemorySource {
   for (const [name, ms] of Object.entries(limits)) {
@@ -211,10 +192,7 @@ export function withDeadline(source: MemorySource, limits: DeadlineLimits): Memo
   );
 }
 
-/**
- * Settles as a call does, or rejects with {@link MemorySourceError} `aborted` or `timeout`. The call's own signal is aborted then; a later
- * outcome is dropped.
- */
+/** Settles as a call does, or rejects with {@link MemorySourceError} `aborted` or `timeout`. A later outcome is dropped. */
 export async function within<T>(
   name: string,
   afterMs: number | null,

@@ -2,28 +2,19 @@ import { addArguments, searchFilters, searchOptions } from "./mem0-identity.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
 
-/**
- * A caller's own Mem0: `Memory` (`mem0ai/oss`), `MemoryClient` (`mem0ai`), or any object that searches as they do. memprefix calls it with Mem0's
- * arguments and never closes it.
- */
+/** A caller's own Mem0: `Memory`, `MemoryClient`, or any object that searches as they do. memprefix never closes it. */
 export interface OwnMem0 {
-  /**
-   * The most relevant memories, best first, in any of Mem0's answer forms: `{ results: [{ id, memory, … }] }` or the list alone.
-   *
-   * @param options `topK`: 1 to 1,000
-   */
+  /** The most relevant memories, best first, in any of Mem0's answer forms. `topK`: 1 to 1,000. */
   search(
     query: string,
     options: {
       filters: { user_id: string; agent_id?: string; [condition: string]: unknown };
       topK: number;
-      /** The platform's: without superseded versions. */
       latestOnly: true;
       showExpired?: true;
       rerank?: true;
       /** A date, or seconds since the epoch. */
       referenceDate?: string | number;
-      /** Least similarity, 0 to 1. */
       threshold?: number;
     },
   ): Promise<unknown> | unknown;
@@ -69,7 +60,6 @@ async function run(call: () => unknown): Promise<unknown> {
   }
 }
 
-/** Null if nothing has that id. */
 async function found(call: () => unknown): Promise<unknown> {
   return await run(async () => {
     try {
@@ -86,7 +76,6 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && (error.name === "MemoryNotFoundError" || MISSING.test(error.message));
 }
 
-/** `Memory`'s words for an id with white space. */
 const REFUSED_ID = /^Invalid \w+: cannot (?:be empty|contain whitespace)/;
 const MISSING = /^Memory with ID .{1,200} not found$/s;
 

@@ -13,10 +13,7 @@ export interface RestMem0Options {
 
 const NAME = "mem0-rest";
 
-/**
- * Mem0's self-hosted REST server. Without an agent, a search sees all of the user's memories, whatever their agent. Throws a `TypeError` for
- * invalid settings.
- */
+/** Without an agent, a search sees all of the user's memories, whatever their agent. Throws a `TypeError` for invalid settings. */
 export function openRestMem0(options: RestMem0Options): MemorySource {
   const service = checkedService(options);
   const pathOf = (id: MemoryId) => `/memories/${encodeURIComponent(id)}`;
@@ -24,7 +21,6 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
     search: (search, query, top_k, signal) => {
       const { showExpired: show_expired, referenceDate: reference_date, ...options } = searchOptions(search);
       const body = { query, filters: searchFilters(search), ...options, show_expired, reference_date, top_k };
-      // JSON omits undefined fields.
       return send(service, "POST", "/search", signal, body);
     },
     get: (id, signal) => send(service, "GET", pathOf(id), signal),

@@ -17,7 +17,6 @@ import {
 /** The calls of a Mem0 that another system owns, under its names. Each rejects with {@link MemorySourceError}. */
 export interface SharedMem0 {
   load?(): Promise<void>;
-  /** Returns at most `topK` items. */
   search(search: Mem0Search, query: string, topK: number, signal: AbortSignal): Promise<unknown>;
   /** Null if there is none; absent: no memory can be looked up. */
   get?(id: MemoryId, signal: AbortSignal): Promise<unknown>;
@@ -28,10 +27,7 @@ export interface SharedMem0 {
   deleteUser?(userName: string, signal: AbortSignal): Promise<void>;
 }
 
-/**
- * A Mem0 that another system owns as a source; its meaning of a scope applies. Results are checked to be the user's, and only the user's own
- * memories are deleted. A missing call is `unsupported`.
- */
+/** Another system's Mem0 as a source. Results are checked to be the user's, and only the user's own memories are deleted. */
 export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
   const { load, get } = mem0;
   const unsupported = (operation: string) => new MemorySourceError(name, { kind: "unsupported", operation });
@@ -87,11 +83,7 @@ export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
   };
 }
 
-/**
- * Looks up memories one by one, concurrently: Mem0 has no batch call. Failures and other users' memories count as unknown.
- *
- * @param get gives the memory; null if Mem0 says that there is none; anything else if it does not say
- */
+/** Mem0 has no batch call. Failures and other users' memories count as unknown. `get` gives null only if Mem0 says that there is no memory. */
 async function currentOf(
   ids: readonly MemoryId[],
   scope: Mem0Scope,
@@ -111,10 +103,7 @@ async function currentOf(
   return { kept, gone };
 }
 
-/**
- * Null if Mem0 answered that there is no such memory; rethrows any other failure. A 404 for a missing route, of the server or a gateway, names
- * a path or a host instead.
- */
+/** Rethrows any failure but "no such memory". A 404 for a missing route, of the server or a gateway, names a path or a host instead. */
 function noneIfMissing(error: unknown, id: MemoryId): null {
   const { failure } = error instanceof MemorySourceError ? error : {};
   if (failure?.kind !== "refused" || failure.status !== 404) throw error;

@@ -16,10 +16,7 @@ function canMark(part: ContentPart): boolean {
   return !UNMARKABLE.has(part.type);
 }
 
-/**
- * An hour's mark if a later mark has one ("Cache entries with longer TTL must appear before shorter TTLs"), else five minutes' (an hour costs
- * twice the input, five minutes 1.25 times). Null: the caller's own marks break that order.
- */
+/** Null: the caller's marks break the rule "Cache entries with longer TTL must appear before shorter TTLs". */
 function markBetween(before: readonly unknown[], behind: readonly unknown[]) {
   if (!behind.some(isHour)) return { type: "ephemeral" };
   return before.every(isHour) ? { type: "ephemeral", ttl: "1h" } : null;
@@ -37,8 +34,7 @@ const STYLE: BreakpointStyle = {
 };
 
 /**
- * Anthropic's models: cached prefixes end at breakpoints on content parts, which gateways also accept in chat completions.
- * `apis/messages/sections.ts` moves them to where `/v1/messages` has them.
+ * Anthropic's models, also through gateways that take breakpoints in chat completions.
  * Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
  */
 export const anthropic: EngineAdapter = {

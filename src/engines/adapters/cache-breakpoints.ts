@@ -12,16 +12,14 @@ export interface BreakpointStyle {
   readonly canMark: (message: ChatMessage, part: ContentPart) => boolean;
 }
 
-/** The end of a content part. */
 interface MarkPlace {
   readonly message: number;
   readonly part: number;
 }
 
 /**
- * Adds marks where prefixes should be cached: at the end of the earlier prompt's cached prefix, so that it is hit, then at the reusable ends,
- * most useful first. The caller's marks stay, count against the limit, and decide what ours may be. A message that begins with memories is
- * always split after them, so that it is the same in every prompt.
+ * Marks the end of the earlier prompt's cached prefix, so that it is hit, then reusable ends. The caller's marks stay and count against the limit.
+ * A message that begins with memories is always split after them, so that it is the same in every prompt.
  */
 export function withBreakpoints(given: AdapterPrompt, style: BreakpointStyle): readonly ChatMessage[] {
   const { field, limits } = style;
@@ -76,7 +74,6 @@ class CallersMarks {
     return this.#marks.length + this.elsewhere.tools.length + (this.elsewhere.automatic == null ? 0 : 1);
   }
 
-  /** Whether the caller marked this place: by its part, by the message whose last part it is, or by the automatic mark. */
   isTaken({ message, part }: MarkPlace, ofMessage: unknown): boolean {
     const isMarked = (at: number) => this.#marks.some(({ place }) => place.message === message && place.part === at);
     if (isMarked(part)) return true;
@@ -107,7 +104,6 @@ function placesOf(
 ): MarkPlace[] {
   const { messages, reusableMessages, reusableMemories, cachedMessage } = prompt;
 
-  /** The last part at or before the end of a message that can carry a mark. */
   const endOf = (from: number): MarkPlace[] => {
     for (let message = Math.min(from, messages.length - 1); message >= 0; message--) {
       const part = lastMarkable(messages[message] as ChatMessage, parts[message] ?? [], style);
@@ -161,7 +157,6 @@ function blocksBetween(
   return Math.abs(indexOf(to) - indexOf(from));
 }
 
-/** Splitting keeps the text: the joined parts are the message. */
 function contentParts({ content }: ChatMessage): readonly ContentPart[] {
   if (typeof content === "string") return content === "" ? [] : splitText({ type: "text", text: content });
   if (content === null || content === undefined) return [];
@@ -178,10 +173,7 @@ function beginsWithMemories({ content }: ChatMessage): boolean {
   return typeof second === "string" && blockBounds(first + second).at(-1) === first.length;
 }
 
-/**
- * Memories become their own part, because a mark is at the end of a part and the text after them (annotations, the question) differs every
- * turn. Depends on the text alone, so a message is split at the same place in every prompt.
- */
+/** A mark is at the end of a part, so memories get their own. Depends on the text alone: a message is split at the same place in every prompt. */
 function splitText(part: ContentPart): readonly ContentPart[] {
   const text = part["text"];
   if (part.type !== "text" || typeof text !== "string") return [part];
@@ -196,10 +188,7 @@ function splitText(part: ContentPart): readonly ContentPart[] {
 /** The arguments of a tool call, in which any name may mean anything. */
 const ARGUMENTS = "input";
 
-/**
- * The caller's marks in a message outside its content. Each API has its own places: on calls, on later system messages, on the message
- * itself.
- */
+/** Each API has its own places for marks: on calls, on later system messages, on the message itself. */
 function marksBeside(message: ChatMessage, field: string): readonly unknown[] {
   const found: unknown[] = [];
   for (const [name, value] of Object.entries(message)) {
@@ -221,10 +210,7 @@ function collect(value: unknown, field: string, found: unknown[]): unknown[] {
   return found;
 }
 
-/**
- * Removes marks of earlier requests from restored messages, because the caller may have moved its marks since. After the caller's own
- * instructions the first marks go, until as many are left as the caller sends now (`said`).
- */
+/** Removes marks of earlier requests, because the caller may have moved its marks. As many stay as the caller sends now (`said`). */
 function withoutPastMarks(
   messages: readonly ChatMessage[],
   said: readonly ChatMessage[],

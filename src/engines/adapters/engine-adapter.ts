@@ -22,10 +22,7 @@ export const ENGINE_NAMES = [
 ] as const;
 export type EngineName = (typeof ENGINE_NAMES)[number];
 
-/**
- * Breakpoints (marks) that the caller set outside the messages: on tools, which come before all messages, and the automatic one, which the
- * provider moves to the end of the prompt.
- */
+/** Breakpoints (marks) that the caller set outside the messages. The provider moves the automatic one to the end of the prompt. */
 export interface MarksElsewhere {
   readonly tools: readonly unknown[];
   readonly automatic: unknown;
@@ -40,7 +37,6 @@ export function marksElsewhereIn(body: JsonObject): MarksElsewhere {
   return { tools, automatic: body["cache_control"] ?? null };
 }
 
-/** On the tool, or on its function. */
 function markOfTool(tool: unknown): unknown {
   return record(tool)["cache_control"] ?? record(record(tool)["function"])["cache_control"] ?? undefined;
 }
@@ -65,7 +61,6 @@ export interface AdapterPrompt {
   readonly said?: readonly ChatMessage[] | undefined;
 }
 
-/** What an adapter adds to a request. */
 export interface EngineEmission {
   readonly messages: readonly ChatMessage[];
   readonly fields: JsonObject;
@@ -75,7 +70,7 @@ export interface EngineEmission {
 /** One engine family. Every adapter passes `test/engines/adapters/engine-adapter.suite.ts`. */
 export interface EngineAdapter {
   readonly name: EngineName;
-  /** Why it gives no log probabilities, in a few words. Absent: it may give them. */
+  /** Why it gives no log probabilities. Absent: it may give them. */
   readonly noLogprobs?: string;
   /** Whether memories go into tool results. Absent: the engine accepts a user message after them, or rejects it with an error. */
   readonly inResult?: true;
@@ -88,10 +83,7 @@ export function requestIdHeader(requestId: RequestId): Readonly<Record<string, s
   return { "x-request-id": requestId };
 }
 
-/*
- * ContextPilot's eviction hooks track ids that begin with `req-` and have no further dash (`_vllm_hook.py`, 0.5.0). Engines add prefixes and
- * suffixes, some of which the hooks remove: vLLM 0.32 calls a chat `chatcmpl-req-…-1a2b3c4d`.
- */
+/* ContextPilot's eviction hooks track ids that begin with `req-` and have no further dash. vLLM 0.32 calls a chat `chatcmpl-req-…-1a2b3c4d`. */
 
 const NAMED_BY_ENGINE = /^(?:chatcmpl-|cmpl-|batch-)?(req-[0-9a-f]{32})(?:-[0-9a-f]+)*$/;
 

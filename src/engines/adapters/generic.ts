@@ -3,10 +3,7 @@ import { readMessagesUsage } from "../../apis/messages/answer.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { readLlamaCppUsage } from "./llama-cpp.js";
 
-/**
- * Any engine with OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They cache stable prefixes automatically; some
- * reject unknown body fields, so only a header is added.
- */
+/** DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. Some reject unknown body fields, so only a header is added. */
 export const generic: EngineAdapter = {
   name: "generic",
   emit: ({ requestId, messages }) => ({ messages, fields: {}, headers: requestIdHeader(requestId) }),
@@ -23,7 +20,6 @@ export const generic: EngineAdapter = {
   },
 };
 
-/** Reads one server's own usage format; null where the answer has another. */
 type DialectReader = (answer: unknown) => EngineUsage | null;
 
 /** Hits and misses are beside OpenAI's fields. Source: https://api-docs.deepseek.com/guides/kv_cache */
@@ -41,10 +37,7 @@ const deepSeek: DialectReader = (answer) => {
   };
 };
 
-/**
- * `promptTokenCount` includes cached tokens; thoughts count as generated.
- * Source: https://ai.google.dev/api/generate-content#UsageMetadata
- */
+/** Prompt tokens include cached ones. Source: https://ai.google.dev/api/generate-content#UsageMetadata */
 const gemini: DialectReader = (answer) => {
   const usage = reported(answer, "usageMetadata");
   if (usage === undefined) return null;

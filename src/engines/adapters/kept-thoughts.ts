@@ -1,15 +1,14 @@
 /*
- * Some chat templates of reasoning models keep thoughts only after the newest user message. A user message after a tool result then drops the
- * thoughts of the current turn, and the cached prefix ends at its first step. For them, memories go into the result.
+ * Some chat templates keep thoughts only after the newest user message. A user message after a tool result would drop the current turn's
+ * thoughts, and end the cached prefix at its first step. For them, memories go into the result.
  */
 
 /** After a version: no further digit, and no unit of billions. */
 const NO_SIZE = "(?!\\d|[\\d.]*b\\b)";
 
 /**
- * Names of such models: `Qwen/Qwen3-8B`, `qwen3.5:9b`, `zai-org/GLM-4.6-FP8`, `accounts/x/models/glm-4p5`, `MiniMax-M2`.
- * Sources: `chat_template` of Qwen3, GLM-4.5, MiniMax-M2, MiMo-V2, Step-3.5, LFM2.5 and Nemotron 3 on Hugging Face; `encoding/` of
- * DeepSeek-V3.2; https://api-docs.deepseek.com/guides/thinking_mode
+ * Sources: `chat_template` of Qwen3, GLM-4.5, MiniMax-M2, MiMo-V2, Step-3.5, LFM2.5 and Nemotron 3 on Hugging Face; `encoding/` of DeepSeek-V3.2;
+ * https://api-docs.deepseek.com/guides/thinking_mode
  */
 const MODEL = new RegExp(
   `(?:^|[^a-z])(?:${[
@@ -29,20 +28,14 @@ export function keepsThoughtsByName(model: unknown): boolean {
   return typeof model === "string" && MODEL.test(model.slice(0, 200));
 }
 
-/** A condition on a user message. */
 const IS_OF_USER = /(?<!!=\s*)["']user["']/;
-/** Stores an index in the list of messages under a name. */
 const SETS_PLACE = /^set\s+([\w.]+)\s*=(?!=).*(?:loop\.|index|\bidx\b|\bi\b)/s;
 const THOUGHTS = /think|reasoning/i;
 
-/**
- * Whether a Jinja chat template keeps thoughts only after the newest user message: it stores the index of a user message and compares other
- * messages with it. False if unknown. O(length).
- */
+/** Whether a template stores the index of a user message and compares other messages with it. False if unknown. O(length). */
 export function keepsThoughtsBehindUser(template: string): boolean {
   if (!THOUGHTS.test(template)) return false;
   const places = new Set<string>();
-  /** The open loops and conditions, the innermost last. */
   const open: string[] = [];
   for (const tag of tagsOf(template)) {
     if (isCompared(tag, places)) return true;
@@ -57,7 +50,6 @@ export function keepsThoughtsBehindUser(template: string): boolean {
 
 const MOST_CONDITIONS = 16;
 
-/** The innermost loop's condition, and those inside it. */
 function conditionsIn(open: readonly string[]): string {
   const inner = open.slice(-MOST_CONDITIONS);
   const loop = inner.findLastIndex((tag) => tag.startsWith("for "));
@@ -70,7 +62,6 @@ function isCompared(tag: string, places: ReadonlySet<string>): boolean {
   return /[<>]/.test(code) && (code.match(/[\w.]+/g) ?? []).some((name) => places.has(name));
 }
 
-/** Trimmed statements and expressions of a template, without comments. */
 function* tagsOf(template: string): Generator<string> {
   for (let at = template.indexOf("{"); at >= 0; at = template.indexOf("{", at)) {
     const close = { "%": "%}", "{": "}}", "#": "#}" }[template[at + 1] ?? ""];

@@ -3,8 +3,7 @@ import { generic } from "./generic.js";
 import { cacheKey } from "./openai.js";
 
 /**
- * Mistral's API, and its models on any engine. The API and the chat templates reject a user message after a tool result, so memories go into
- * the result. The API caches prefixes of requests with one `prompt_cache_key`, and rejects unknown body fields.
+ * Mistral's API, and its models on any engine. Both reject a user message after a tool result; the API also rejects unknown body fields.
  * Sources: mistral-common, `protocol/instruct/validator.py`; https://docs.mistral.ai/studio-api/conversations/advanced/prompt-caching
  */
 export const mistral: EngineAdapter = {

@@ -6,8 +6,7 @@ import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { OPENAI_LIMITS } from "./provider-limits.js";
 
 /**
- * OpenAI's models before GPT-5.6: prefixes from 1,024 tokens are cached automatically. `prompt_cache_key` routes a scope's prompts to the
- * machine that caches them.
+ * OpenAI's models before GPT-5.6, which cache prefixes from 1,024 tokens automatically. `prompt_cache_key` routes to the machine that has them.
  * Source: https://platform.openai.com/docs/guides/prompt-caching
  */
 export const openAi: EngineAdapter = {
@@ -36,9 +35,8 @@ const style: BreakpointStyle = {
 };
 
 /**
- * OpenAI's models from GPT-5.6 on: hits end exactly at breakpoints, and cache writes are billed. With explicit breakpoints, and where none is
- * worth its price, the automatic one at the newest message is turned off: it would be billed each time and never read where the end changes.
- * Source: the same guide; `prompt_cache_options` and `prompt_cache_breakpoint` of the chat completions reference.
+ * OpenAI's models from GPT-5.6 on: hits end exactly at breakpoints, and cache writes are billed. The automatic breakpoint at the newest message is
+ * off with explicit ones, and where none is worth its price: each write would be billed and never read.
  */
 export const openAiBreakpoints: EngineAdapter = {
   name: "openai-breakpoints",

@@ -1,10 +1,8 @@
 /*
- * Documented limits on breakpoints (marks), read on 2026-11-21. Prices and shortest cached prefixes: `core/cost/prices.ts`.
- * Anthropic: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
- * OpenAI:    https://platform.openai.com/docs/guides/prompt-caching and `prompt_cache_options` of the API reference
+ * Limits on breakpoints (marks), read on 2026-11-21. Sources: https://platform.claude.com/docs/en/build-with-claude/prompt-caching,
+ * https://platform.openai.com/docs/guides/prompt-caching and `prompt_cache_options` of the API reference.
  */
 
-/** `maxMarks` of one request include the caller's. */
 export interface BreakpointLimits {
   readonly maxMarks: number;
   /** Content blocks searched backwards from a mark, the marked one included: 1 finds only prefixes that end at the mark. */

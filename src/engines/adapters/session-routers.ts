@@ -1,7 +1,6 @@
 import type { JsonObject } from "../../core/text/json.js";
 import type { EngineAdapter } from "./engine-adapter.js";
 
-/** SGLang's model gateway and NVIDIA Dynamo send requests with equal values to one replica. */
 const ROUTING_HEADERS = ["x-smg-routing-key", "x-dynamo-session-id"] as const;
 
 export function routingHeaders(worker: string | undefined): Readonly<Record<string, string>> {
@@ -12,14 +11,11 @@ export function routingHeaders(worker: string | undefined): Readonly<Record<stri
 export interface SessionRouter {
   readonly header?: string;
   readonly field?: string;
-  /** In place of `field` and `header`, for `/responses`. */
+  /** Replaces `field` and `header` for `/responses`. */
   readonly responsesField?: string;
 }
 
-/**
- * Routers with a fixed name for the key. Others accept any header: vLLM's production stack (`--session-key`), Envoy, nginx, Caddy, HAProxy.
- * Cache-aware routers read the prompt and need none.
- */
+/** Routers with a fixed name for the key. Others accept any header: vLLM's production stack (`--session-key`), Envoy, nginx, Caddy, HAProxy. */
 export const SESSION_ROUTERS = {
   /** https://docs.sglang.ai/advanced_features/router.html: policies `manual` and `consistent_hashing`. */
   sglang: { header: "x-smg-routing-key" },

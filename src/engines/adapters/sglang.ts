@@ -2,10 +2,8 @@ import { type EngineUsage, readOpenAiUsage, reported, reportedCount, usageRecord
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 
 /**
- * SGLang. `cache_salt` keeps tenants apart in the radix tree. `usage` has cached tokens with `--enable-cache-report`, the `meta_info` of its own
- * `/generate` always.
- * Sources: `ChatCompletionRequest` and `UsageInfo` in `python/sglang/srt/entrypoints/openai/protocol.py`,
- * https://docs.sglang.ai/basic_usage/native_api.html
+ * SGLang. `cache_salt` keeps tenants apart in the radix tree. Cached tokens need `--enable-cache-report`, except in `/generate`'s `meta_info`.
+ * Sources: `python/sglang/srt/entrypoints/openai/protocol.py`, https://docs.sglang.ai/basic_usage/native_api.html
  */
 export const sglang: EngineAdapter = {
   name: "sglang",

@@ -2,8 +2,7 @@ import { readOpenAiUsage } from "../../apis/api/usage.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 
 /**
- * vLLM's OpenAI-compatible server. `cache_salt` enters the hash of the first block, so tenants share no cached block; eviction events and logs
- * have the `request_id`. Cached tokens are reported with `--enable-prompt-tokens-details` only.
+ * vLLM. `cache_salt` enters the first block's hash and so keeps tenants apart. Cached tokens need `--enable-prompt-tokens-details`.
  * Sources: https://docs.vllm.ai/en/latest/design/prefix_caching/, `vllm/entrypoints/openai/chat_completion/protocol.py`
  */
 export const vllm: EngineAdapter = {

@@ -17,10 +17,7 @@ const LF = 0x0a;
 const CR = 0x0d;
 const BYTE_ORDER_MARK = "\ufeff";
 
-/**
- * Splits a stream of server-sent events; each is emitted once it is complete, and no byte is added or dropped. A line ends with CR LF, LF or
- * CR, an event with an empty line. Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
- */
+/** Splits a stream of server-sent events without changing a byte. Source: https://html.spec.whatwg.org/multipage/server-sent-events.html */
 export async function* eventsOf(
   stream: AsyncIterable<Uint8Array>,
   maxBytes = MAX_EVENT_BYTES,
@@ -118,7 +115,6 @@ export async function wholeOf(
 ): Promise<string> {
   const { whole, body: unread } = await bufferBody(body, most);
   if (whole !== null) return whole;
-  // Leaving the loop ends the body.
   for await (const _ of unread) break;
   throw new UpstreamError(name, { kind: "broken", cause: "its answer is too long" });
 }
@@ -139,7 +135,6 @@ export async function bufferBody(
   return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
 }
 
-/** The chunks read so far, then the rest. */
 export async function* rejoined(
   held: readonly Uint8Array[],
   rest: AsyncIterator<Uint8Array>,

@@ -1,6 +1,5 @@
 import type { CacheReading } from "../../core/index.js";
 
-/** One line of a Prometheus exposition: name, labels, value. */
 const SAMPLE = /^([a-z_]+:[a-z_]+)(?:\{(.*)\})?\s+(\S+)/;
 const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
 const MOST_TOKENS = 1e15;
@@ -12,10 +11,8 @@ interface Sample {
 }
 
 /**
- * Reads the prefix cache from an engine's `GET /metrics`. Missing or implausible values are null. Data parallel ranks are summed.
- *
- * vLLM: `vllm:cache_config_info` (`kv_cache_size_tokens`, in older versions `num_gpu_blocks` × `block_size`) and `vllm:prefix_cache_*`, in tokens.
- * SGLang with `--enable-metrics`. llama.cpp does not report its size.
+ * Reads the prefix cache from `GET /metrics` of vLLM, or of SGLang with `--enable-metrics`, in tokens. Missing or implausible values are null. Data
+ * parallel ranks are summed. llama.cpp does not report its size.
  */
 export function readCacheMetrics(exposition: string): CacheReading {
   const samples = samplesIn(exposition);
@@ -82,7 +79,6 @@ function computed(asked: readonly Sample[], found: readonly Sample[]): number | 
   return all - cached;
 }
 
-/** Null for an empty list, or if a value is no number of tokens. */
 function sum(numbers: readonly number[]): number | null {
   if (numbers.length === 0) return null;
   const total = numbers.every((one) => one >= 0) ? numbers.reduce((all, one) => all + one, 0) : Number.NaN;

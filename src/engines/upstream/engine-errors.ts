@@ -7,7 +7,6 @@ export interface EngineError {
   readonly fields: JsonObject;
 }
 
-/** Prefixes that gateways and servers add to an engine's message. */
 const PREFIXES = [
   /^litellm\.(?<kind>\w+): (?:litellm\.\w+: )*(?:\w+: )*(?:\w+Exception - )?/,
   /^(?:\w+\.)*(?:TemplateError|BadRequestError|InvalidRequestException|jinja2\.exceptions\.TemplateError): /,
@@ -19,7 +18,7 @@ export function errorsIn(text: string): Iterable<EngineError> {
   return nestedErrors(parsedJson(text), 0);
 }
 
-/** An engine's own message; `kind` is the error's name in LiteLLM. */
+/** `kind` is the error's name in LiteLLM. */
 function withoutPrefixes(message: string): { readonly text: string; readonly kind: string | null } {
   let text = message.trimStart();
   let kind: string | null = null;
@@ -47,7 +46,6 @@ function* nestedErrors(fields: unknown, depth: number): Generator<EngineError> {
     yield { message: detail, names: [], fields };
     yield* nestedErrors(parsedJson(detail), depth + 1);
   } else yield* nestedErrors(detail, depth + 1);
-  // Cloudflare.
   yield* nestedErrors(fields["errors"], depth + 1);
   // OpenRouter; and Gemini, whose message is its own error as JSON.
   const { raw } = record(fields["metadata"]);
@@ -61,7 +59,6 @@ export type PromptRefusal =
       readonly kind: "context_length";
       /** Most tokens of a prompt, without those reserved for the answer. */
       readonly limitTokens: number | null;
-      /** By the engine's count. */
       readonly promptTokens: number | null;
     }
   /** The engine, or the model's chat template, rejects the order of roles. */
@@ -79,8 +76,8 @@ const CONTEXT_LENGTH_CODES = new Set([
 const ROLE_ORDER_CODES = new Set(["invalid_request_message_order", "3230"]);
 
 /**
- * Messages for a prompt that is too long. Anchored at the beginning, so that client text quoted in an error does not match. Groups are
- * tokens: `limit`, `prompt`, `answer` (reserved for it), `asked` (prompt and answer together).
+ * Anchored at the beginning, so that client text quoted in an error does not match. Groups are tokens; `answer` is reserved for it, and `asked` is
+ * both together.
  */
 const CONTEXT_LENGTH_WORDINGS: readonly RegExp[] = [
   // OpenAI, Azure, vLLM, DeepSeek, OpenRouter ("endpoint's"): https://platform.openai.com/docs/guides/error-codes
@@ -125,10 +122,7 @@ const CONTEXT_LENGTH_NUMBERS: readonly RegExp[] = [
   /(?:your request has|the prompt contains|your prompt contains(?: at least)?) (?<prompt>\d+) input tokens/i,
 ];
 
-/**
- * Messages for rejected orders of roles.
- * Sources: mistral-common's `validator.py`; chat templates of Mistral, Devstral and Gemma on Hugging Face.
- */
+/** Sources: mistral-common's `validator.py`; chat templates of Mistral, Devstral and Gemma on Hugging Face. */
 const ROLE_ORDER_WORDINGS: readonly RegExp[] = [
   /^Unexpected role '?(?:RoleEnum\.|Roles\.)?user'? after role '?(?:RoleEnum\.|Roles\.)?tool'?/i,
   /^(?:After the optional system message, )?conversation roles must alternate /i,
@@ -144,7 +138,6 @@ export function readPromptRefusal(status: number, text: string): PromptRefusal |
   if (!mayRefusePrompt(status)) return null;
   for (const error of errorsIn(text)) {
     const refusal = refusalIn(error);
-    // A status of 500 rejects a prompt only if a chat template raises.
     if (refusal !== null && (status !== TEMPLATE_FAILED || refusal.kind === "role_order")) return refusal;
   }
   return null;
@@ -173,7 +166,6 @@ function contextLength(
   return { kind: "context_length", limitTokens: left !== null && left > 0 ? left : null, promptTokens: prompt };
 }
 
-/** Null if it is not a plausible count. */
 function count(value: unknown): number | null {
   const number = typeof value === "string" ? Number(value) : value;
   return typeof number === "number" && Number.isSafeInteger(number) && number > 0 && number < 1e9 ? number : null;

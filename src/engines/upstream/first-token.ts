@@ -27,15 +27,11 @@ export function readFirstToken(given: unknown): FirstToken | "none" | null {
   };
 }
 
-/**
- * Whether a token is a special token, with which reasoning models begin a thought or a channel. Its probability is always near 1 and
- * carries no information.
- */
+/** Whether a token is special: reasoning models begin a thought with one, at a probability near 1, which carries no information. */
 export function isMark(token: string): boolean {
   return /^\s*(?:<[|｜]?[\w|｜▁-]+[|｜]?>|\[\/?[A-Z_]+\])\s*$/.test(token) || token === "";
 }
 
-/** Fields about the answer's length, form and storage, which a first-token request does not copy. */
 const OWN_TO_ANSWER: ReadonlySet<string> = new Set([
   "max_completion_tokens",
   "max_tokens",
@@ -48,10 +44,7 @@ const OWN_TO_ANSWER: ReadonlySet<string> = new Set([
   "stream_options",
 ]);
 
-/**
- * Changes the client's request to generate one token with its `top` likeliest alternatives. Fields that enter the prompt stay (tools, template
- * arguments).
- */
+/** The client's request for one token with its `top` likeliest alternatives. Fields that enter the prompt stay. */
 export function firstTokenBody(own: JsonObject, top: number): JsonObject {
   const kept = Object.fromEntries(Object.entries(own).filter(([name]) => !OWN_TO_ANSWER.has(name)));
   const most = own["max_completion_tokens"] == null ? "max_tokens" : "max_completion_tokens";

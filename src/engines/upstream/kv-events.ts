@@ -1,7 +1,6 @@
 /*
- * Prefix cache events that vLLM and SGLang publish over ZeroMQ.
- * Enters: the publishers' addresses. Leaves: batches of `KvEvent` in order, and notice of lost ones.
- * The caller loads the packages `zeromq` and `msgpackr`.
+ * Prefix cache events of vLLM and SGLang over ZeroMQ.
+ * Enters: publishers' addresses. Leaves: batches of `KvEvent` in order, and notice of lost ones.
  */
 
 import type { Unpackr } from "msgpackr";
@@ -37,12 +36,11 @@ const MOST_BYTES = 256 * 1024 * 1024;
 /** In milliseconds. A machine that loses its power closes no connection. */
 const HEARTBEAT: Heartbeat = { heartbeatInterval: 10_000, heartbeatTimeout: 30_000 };
 const REPLAY_TIMEOUT_MS = 5_000;
-/** Of a whole replay, during which nothing new is read. */
+/** Nothing new is read during a replay. */
 const MOST_REPLAY_MS = 60_000;
 const NUMBER_BYTES = 8;
 const WHERE_ENGINES_LISTEN =
   "vLLM listens where its endpoint is tcp://*:PORT; to one with a host it connects, and nobody hears it";
-/** Number of the message that ends a replay. */
 const END = 0xffff_ffff_ffff_ffffn;
 
 /** `time`: seconds, by the publisher's clock. */
@@ -52,11 +50,7 @@ interface Message {
   readonly events: readonly KvEvent[];
 }
 
-/**
- * Follows an engine's events until the signal aborts. Reconnects, and requests missed batches again. Resolves when it has ended; never rejects.
- *
- * @param onFault called for the first message that is no event, and for every other fault
- */
+/** Follows an engine's events until the signal aborts, and never rejects. Reconnects, and requests missed batches again. */
 export async function followKvEvents(
   { endpoint, replay }: KvEventSource,
   sink: KvEventSink,
@@ -90,7 +84,6 @@ export async function followKvEvents(
     const time = Array.isArray(decoded) ? Number(decoded[0]) : Number.NaN;
     return events === null ? null : { number: Buffer.from(number).readBigUInt64BE(), time, events };
   };
-  /** Takes what is new, and reports gaps. */
   const accept = ({ number, time, events }: Message) => {
     if (next !== null && number < next) return;
     if (next === null && number === 0n) sink.began();
@@ -115,7 +108,6 @@ export async function followKvEvents(
         const message = read(frames);
         if (message === null) throw new Error(`${endpoint} published something that is no batch of events`);
         const isBefore = next !== null && message.number < next;
-        // Sent again, or read in a replay already.
         if (isBefore && message.time <= newest) continue;
         // Numbers begin again with the engine.
         if (isBefore) next = null;
@@ -137,7 +129,6 @@ export async function followKvEvents(
   }
 }
 
-/** The messages that a publisher still has, from a number on. */
 async function* replayed(
   zeromq: KvEventPackages["zeromq"],
   address: string,
@@ -163,10 +154,8 @@ async function* replayed(
   }
 }
 
-/** Of hashes or tokens in one event. */
 const MOST_ITEMS = 4_000_000;
 const MOST_BLOCK_TOKENS = 65_536;
-/** Of blocks that name no place. */
 const DEFAULT_MEDIUM = "GPU";
 
 /** Fields of events that are arrays, after the name: vLLM before 0.12, SGLang, relays. */
@@ -187,10 +176,8 @@ const POSITIONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Reads a batch: `[time, events, …]`, each event a map or an array whose last fields may be missing. Hashes are 64-bit numbers or bytes. Only
- * the first of several cache groups counts, because prefixes are found by it. Unknown events are left out; null if it is no batch.
- *
- * @param decoded by MessagePack, with 64-bit integers as bigint
+ * Reads `[time, events, …]`; an event is a map or an array whose last fields may be missing. Hashes are 64-bit numbers or bytes. Only the first of
+ * several cache groups counts, because prefixes are found by it. Unknown events are left out.
  */
 function readKvEvents(decoded: unknown): readonly KvEvent[] | null {
   if (!Array.isArray(decoded) || !Array.isArray(decoded[1])) return null;
@@ -238,7 +225,6 @@ export function apartBy(extra: unknown, lora: string | null = null): string | nu
   return lora === null ? null : JSON.stringify([lora]);
 }
 
-/** Null if it is no list, or if an item is not understood. */
 function listOf<T>(given: unknown, read: (value: unknown) => T | null): readonly T[] | null {
   if (!Array.isArray(given) || given.length > MOST_ITEMS) return null;
   const values: T[] = [];
@@ -264,7 +250,6 @@ function tokenOf(value: unknown): number | null {
 const ANY_HOST = /^tcp:\/\/(?:\*|0\.0\.0\.0|\[::\])(?=:\d+$)/;
 const endpoint = z.string().regex(/^(?:tcp:\/\/(?:\*|[\w.-]+|\[[\da-fA-F:]+\]):\d{1,5}|ipc:\/\/\S+)$/);
 
-/** An answer of vLLM's `GET /kv_event_sources`: by data parallel rank. */
 const listed = z.record(
   z.string(),
   z.object({
@@ -288,7 +273,7 @@ export function readKvEventSources(json: unknown, host: string): readonly KvEven
     }));
 }
 
-/** A setting's list of publishers: `tcp://host:5557`, or with a replay port, `tcp://host:5557?replay=5558`. */
+/** A setting's value: `tcp://host:5557`, or with a replay port, `tcp://host:5557?replay=5558`; several with commas. */
 export const kvEventSources = z.string().transform((text, context): readonly KvEventSource[] =>
   text.split(",").map((each) => {
     const [, address = "", , port] = /^\s*([^?\s]+)(\?replay=(\d{1,5}))?\s*$/.exec(each) ?? [];

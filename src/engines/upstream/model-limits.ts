@@ -11,17 +11,14 @@ export interface ModelLimit {
 const MOST_MODELS = 1_000;
 const NAME_CHARACTERS = 200;
 
-/** A field of another type counts as absent. */
 const tokens = z.int().min(1).max(1_000_000_000).nullish().catch(null);
 /**
- * vLLM and SGLang: `max_model_len`, which a LoRA adapter (`parent`) in vLLM lacks. llama.cpp: `meta.n_ctx`, one slot's context; older versions
- * only have `meta.n_ctx_train`, which may be larger. OpenRouter, Together, Fireworks: `context_length`. Groq: `context_window`. Mistral:
- * `max_context_length`. LM Studio: `loaded_context_length`. Anthropic and gateways: `max_input_tokens`.
+ * In vLLM a LoRA adapter (`parent`) has no `max_model_len`. llama.cpp: `meta.n_ctx` is one slot's context; older versions only have
+ * `meta.n_ctx_train`, which may be larger.
  */
 const name = z.string().nullish().catch(null);
 const model = z.object({
   id: z.string(),
-  // vLLM and SGLang: what is served under the id.
   root: name,
   owned_by: name,
   parent: z.string().nullish().catch(null),
@@ -55,7 +52,6 @@ export class ModelLimits {
     return list.success ? new ModelLimits(list.data.filter((each) => each !== null)) : null;
   }
 
-  /** Whether a llama.cpp server with one model gave the list. */
   get isLlamaCpp(): boolean {
     return this.#only?.owned_by === "llamacpp";
   }
@@ -93,13 +89,10 @@ function nameOf(id: string): string {
   return id.slice(0, NAME_CHARACTERS);
 }
 
-/** Reserved for an answer of unlimited length, with which most engines fill their context. */
+/** For an answer of unlimited length, with which most engines fill their context. */
 const ANSWER_TOKENS = 1_024;
 
-/**
- * Most tokens of a prompt that leave room for its answer (`asked`; null: unlimited). At least half of the context: engines truncate an answer,
- * and those that reject a long one name it in the error.
- */
+/** Tokens of a prompt that leave room for its answer (`asked`; null: unlimited), but at least half of the context: engines truncate answers. */
 export function promptTokensWithin({ contextTokens, promptTokens }: ModelLimit, asked: number | null): number {
   const answer = asked ?? Math.min(ANSWER_TOKENS, Math.floor((contextTokens ?? 0) / 4));
   const beside = contextTokens === null ? null : Math.max(contextTokens - answer, Math.ceil(contextTokens / 2));

@@ -2,9 +2,8 @@ import { LruMap } from "../../core/text/collections.js";
 import { wholeOf } from "./answer-body.js";
 import { OWN_NAME, type Upstream } from "./upstream.js";
 
-/** Statuses for a missing route. */
 const ABSENT: ReadonlySet<number> = new Set([404, 405, 501]);
-/** An absent route is tried again after this time: the engine may be replaced. */
+/** The engine may be replaced. */
 const ABSENT_FOR_MS = 10 * 60 * 1_000;
 const MOST_MODELS = 1_000;
 
@@ -12,18 +11,12 @@ const MOST_MODELS = 1_000;
 export class OptionalRoute {
   readonly #absentUntil = new LruMap<string, number>(MOST_MODELS);
 
-  /** `now`: milliseconds since the epoch. */
   constructor(
     private readonly upstream: Upstream,
     private readonly now: () => number,
   ) {}
 
-  /**
-   * The body of the answer; null if the route is absent or the status is not 200. Rejects as {@link Upstream.send}, and for more than `most` bytes.
-   *
-   * @param body posted; null: a GET
-   * @param model the model that the body names; empty for none
-   */
+  /** The body of a 200; null for any other status. Rejects as {@link Upstream.send}, and for more than `most` bytes. */
   async read(
     path: string,
     signal: AbortSignal,

@@ -1,8 +1,6 @@
 /*
  * upstream/: the connection to an engine and readers of its answers, for every engine family. `adapters/` makes what is sent.
- * Enters: a call (path, headers, body) with an abort signal; for the readers, an answer's bytes.
- * Leaves: the answer byte for byte (`Upstream`), or an `UpstreamError`; its events; its first token's log probabilities; why a prompt was
- * rejected (`PromptRefusal`); optional routes (`OptionalRoute`).
+ * Enters: a call (path, headers, body) with an abort signal. Leaves: the answer byte for byte, or an `UpstreamError`.
  */
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
@@ -10,7 +8,6 @@ import { request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
 
-/** Why an engine gave no answer, or an incomplete one. */
 export type UpstreamFailure =
   | { readonly kind: "unreachable"; readonly cause: string }
   | { readonly kind: "timeout"; readonly afterMs: number }
@@ -54,7 +51,6 @@ export interface UpstreamCall {
   readonly query: string;
   /** The client's; hop-by-hop headers and memprefix's are dropped. */
   readonly headers: Iterable<HeaderPair>;
-  /** JSON, or bytes of the type in the headers; null for none. */
   readonly body: string | Uint8Array | null;
   /** Whether it has effects: it is then sent only once, on a connection of its own, which cannot be stale. Default: no. */
   readonly isOnce?: boolean;
@@ -75,10 +71,7 @@ export interface UpstreamAnswer {
 export interface Upstream {
   /** Its address, without credentials. */
   readonly name: string;
-  /**
-   * Resolves with the first byte of the answer, whatever its status; rejects only with {@link UpstreamError}. `signal` closes the connection,
-   * even while the body is read.
-   */
+  /** Resolves with the first byte of any answer; rejects only with {@link UpstreamError}. `signal` also stops reading the body. */
   send(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer>;
 }
 
@@ -93,13 +86,12 @@ const processAfter: After = (ms, run) => {
 export interface UpstreamOptions {
   /** Base URL, as for OpenAI's clients: `http://127.0.0.1:8000/v1`. */
   readonly url: string;
-  /** Replaces the client's key: as a bearer token, for Anthropic's API as `x-api-key`. */
+  /** Replaces the client's key. */
   readonly apiKey?: string | undefined;
-  /** Timeout of the first byte. */
+  /** Of the first byte. */
   readonly timeoutMs: number;
-  /** Timeout of each further read. Default: `timeoutMs`. */
+  /** Of each further read. Default: `timeoutMs`. */
   readonly idleMs?: number | undefined;
-  /** Default: the process's timers. */
   readonly after?: After | undefined;
 }
 
@@ -158,8 +150,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
       const cause = causeOf(error);
       const isUnanswered = failure === null && response === null;
       const wasClosed = attempt.reusedSocket && CLOSED.has(cause) && performance.now() - sentAt < STALE_WITHIN_MS;
-      // The engine had closed a kept-alive connection. A completion has no side effects, so it is retried, on a new connection: all kept ones may
-      // be closed.
+      // The engine had closed a kept connection. A completion has no side effects, so it is retried on a new one: all kept ones may be closed.
       if (isUnanswered && wasClosed) return attemptTo(call, signal, true);
       const wasReached = response !== null || error instanceof NoAnswerError || cause.startsWith("HPE_");
       throw new UpstreamError(name, failure ?? { kind: wasReached ? "broken" : "unreachable", cause });
@@ -180,7 +171,6 @@ function openRequest(
   for (const [name, value] of passedOn(headers)) sent[name] = [...[sent[name] ?? []].flat(), value];
   // The body is forwarded and also parsed, so it must not be compressed.
   sent["accept-encoding"] = "identity";
-  // Node sends the credentials of the address only without this header.
   if (typeof target.auth === "string") delete sent["authorization"];
   if (apiKey !== undefined) {
     delete sent["x-api-key"];
@@ -201,14 +191,12 @@ function isAnthropic({ hostname }: RequestOptions): boolean {
   return hostname === "api.anthropic.com";
 }
 
-/** The engine's bytes are no HTTP answer to the request. */
 class NoAnswerError extends Error {
   constructor(readonly code: string) {
     super(code);
   }
 }
 
-/** Settles however the connection ends. */
 function responseTo(request: ClientRequest, { body }: UpstreamCall): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once("response", (response) => {
@@ -238,9 +226,7 @@ function causeOf(error: unknown): string {
 interface AnswerBodyParts {
   /** Starts a read's timeout; returns its cancellation. Time between reads does not count: a slow reader is not the engine's fault. */
   readonly whenIdle: () => () => void;
-  /** The error to throw in place of the connection's. */
   readonly errorFor: (error: unknown) => Error;
-  /** Called once, however the body ended. */
   readonly release: () => void;
   readonly destroy: () => void;
 }
@@ -317,7 +303,7 @@ const OF_THE_CONNECTION = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** memprefix's own headers: not sent to the engine, and dropped from its answers. */
+/** Not sent to the engine, and dropped from its answers. */
 const OWN_PREFIX = "x-memprefix-";
 
 export function passedOn(headers: Iterable<HeaderPair>): HeaderPair[] {
@@ -358,5 +344,5 @@ export function withAdded(own: readonly HeaderPair[], added: Readonly<Record<str
   return [...own, ...Object.entries(added).filter(([name]) => !named.has(name.toLowerCase()))];
 }
 
-/** Names memprefix in the engine's logs: no client makes this call. */
+/** Names memprefix in the engine's logs. */
 export const OWN_NAME: HeaderPair = ["user-agent", "memprefix"];
