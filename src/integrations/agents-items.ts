@@ -28,7 +28,7 @@ const ROLES: ReadonlySet<unknown> = new Set(["system", "user", "assistant"]);
 const TEXT_TYPES: ReadonlySet<unknown> = new Set(["input_text", "output_text", "text"]);
 
 /**
- * {@link itemsOf} reverses this. Reasoning is attached to the assistant's next message; a message without content holds any other item.
+ * {@link itemsOf} reverses this. Reasoning is attached to the assistant's next message; any other item to a message without content.
  * Source: `AgentInputItem` of `@openai/agents-core`, `types/protocol`
  */
 export function messagesOf(items: readonly unknown[], instructions?: string | undefined): readonly ChatMessage[] {

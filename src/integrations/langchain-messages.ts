@@ -112,6 +112,7 @@ function orAbsent<T extends object>(given: T | undefined): T | undefined {
   return given === undefined || Object.keys(given).length === 0 ? undefined : given;
 }
 
+/** Restores a message of {@link chatMessageOf}, or converts one that memprefix or another client added. */
 export function baseMessageOf(message: ChatMessage): BaseMessage {
   const { role, content, name, tool_calls: calls, tool_call_id: callId, [FORM]: given, ...rest } = message;
   const { role: ownRole, usage_metadata: used, ...own } = form.catch({}).parse(given);

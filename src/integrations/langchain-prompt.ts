@@ -34,6 +34,7 @@ export interface HintedPrompt extends LangChainPrompt {
   readonly engine: EngineHints;
 }
 
+/** Null: send the call unmodified. Never rejects. */
 export async function promptOf<Call>(
   options: AdapterOptions<Call>,
   call: Call,

@@ -53,6 +53,7 @@ export class SerialQueue {
 /** Concurrent openings would write one `config.json` into the other's directory. */
 const openings = new SerialQueue();
 
+/** Runs `open` with `MEM0_DIR` set to `directory`, then restores the variable. */
 export function inMem0Directory<T>(directory: string, open: () => Promise<T>): Promise<T> {
   return openings.run(async () => {
     const before = process.env.MEM0_DIR;

@@ -58,6 +58,7 @@ const addedItem = z.looseObject({
   data: z.looseObject({ memory: z.string().nullish() }).nullish(),
 });
 
+/** Events after which a memory exists; extraction, which some servers insist on, also answers DELETE and NONE. */
 const KEPT_EVENTS = new Set(["ADD", "UPDATE"]);
 
 /** Empty if the hosted platform only queued the text (`{ status: "PENDING", event_id }`). A memory named by id alone has the text that was sent. */
@@ -91,6 +92,7 @@ const kept = z.looseObject({
   ),
 });
 
+/** Throws {@link MemorySourceError} `unreadable` for anything but the user's list. */
 export function readMem0Kept(source: string, answer: unknown, userName: string): readonly KeptMemory[] {
   const read = kept.safeParse(answer);
   if (!read.success || read.data.results.some((item) => item.user_id !== userName))

@@ -51,8 +51,8 @@ export interface JsonRequest {
 }
 
 /**
- * Returns the answer's JSON, null for an empty body. Rejects with {@link MemorySourceError} only: `unreachable` without a whole answer; `refused` for
- * any status but 2xx (a redirect would carry the key elsewhere); `unreadable` for invalid JSON or more than 16 MiB.
+ * Returns the answer's JSON, null for an empty body. Rejects with {@link MemorySourceError} only: `aborted`; `unreachable` without a whole
+ * answer; `refused` for any status but 2xx (a redirect would carry the key elsewhere); `unreadable` for invalid JSON or more than 16 MiB.
  */
 export async function requestJson(request: JsonRequest): Promise<unknown> {
   const response = await answerTo(request);

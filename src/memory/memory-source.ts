@@ -143,6 +143,7 @@ export type AroundCall = <T>(
   make: (signal: AbortSignal) => Promise<T>,
 ) => Promise<T>;
 
+/** The same source, with `around` called for every call. */
 export function wrappedSource(source: MemorySource, around: AroundCall): MemorySource {
   const current = source.current?.bind(source);
   const list = source.list?.bind(source);

@@ -10,6 +10,7 @@ export interface OwnMem0 {
     options: {
       filters: { user_id: string; agent_id?: string; [condition: string]: unknown };
       topK: number;
+      /** The platform's: without superseded versions. */
       latestOnly: true;
       showExpired?: true;
       rerank?: true;
@@ -76,6 +77,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && (error.name === "MemoryNotFoundError" || MISSING.test(error.message));
 }
 
+/** `Memory`'s words for an id with white space. */
 const REFUSED_ID = /^Invalid \w+: cannot (?:be empty|contain whitespace)/;
 const MISSING = /^Memory with ID .{1,200} not found$/s;
 

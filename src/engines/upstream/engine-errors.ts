@@ -76,8 +76,8 @@ const CONTEXT_LENGTH_CODES = new Set([
 const ROLE_ORDER_CODES = new Set(["invalid_request_message_order", "3230"]);
 
 /**
- * Anchored at the beginning, so that client text quoted in an error does not match. Groups are tokens; `answer` is reserved for it, and `asked` is
- * both together.
+ * Anchored at the beginning, so that client text quoted in an error does not match. Groups are tokens: `answer` is reserved for the answer,
+ * `asked` is prompt and answer together.
  */
 const CONTEXT_LENGTH_WORDINGS: readonly RegExp[] = [
   // OpenAI, Azure, vLLM, DeepSeek, OpenRouter ("endpoint's"): https://platform.openai.com/docs/guides/error-codes
