@@ -1,7 +1,6 @@
 /*
- * apis: the request APIs of engines. Each folder is one API with the same files: `history.ts` reads the history and tools of a body,
- * `sections.ts` puts a composed prompt into it, `answer.ts` reads an answer or its stream, `error.ts` writes an error.
- * Enters: bodies and answers as parsed JSON. Leaves: chat messages, a body for the same API, usage and text. No API becomes another.
+ * apis: the request APIs of engines, one folder each with the same files. No API becomes another.
+ * Enters: bodies and answers as parsed JSON. Leaves: chat messages, a body for the same API, usage, text and errors.
  */
 
 import type { Api, ApiName } from "./api/api.js";

@@ -1,43 +1,34 @@
-/*
- * Input items of the OpenAI Agents SDK as chat messages, and back. Pure: the same items give the same messages, and messages that were not
- * changed give the same items.
- */
+/* Input items of the OpenAI Agents SDK as chat messages, and back. The same items give the same messages; unchanged messages give the same items. */
 
 import type { ChatMessage, ContentPart, ITEM_FORM } from "../core/index.js";
 import type { AdapterOptions } from "./composing.js";
 
-/** An `AgentInputItem` of `@openai/agents-core`, or anything that stands in its place. */
 export type AgentsItem = object;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a message keeps of the item that it was made of. */
+/** What a message keeps of its item: `fields` that chat messages lack, and reasoning items before it. */
 interface AgentsForm {
-  /** The item's fields that chat messages do not have. */
   readonly fields?: Fields;
-  /** Of a list of parts, the fields of each text beside it; null for a part that is no text. Absent where no text has any, nor is alone. */
+  /** The further fields of each text part; null for other parts. Absent if no text has any and none is alone. */
   readonly parts?: readonly (Fields | null)[];
-  /** The part that is a call's whole output, without its text. */
   readonly output?: Fields;
-  /** Reasoning items in front of it. */
   readonly before?: readonly unknown[];
-  /** It is the agent's instructions, not an item. */
+  /** The message is the agent's instructions, not an item. */
   readonly isInstructions?: boolean;
 }
 
 const FORM: typeof ITEM_FORM = "responses_item";
-/** Field of a message that holds an item without a chat form, unmodified. */
+/** Holds an item without a chat form, unmodified. */
 const OPAQUE = "agents_item";
-/** Type of a part that holds one that is no text: under its own type it could be taken for another API's. */
+/** Holds a part that is no text: its own type could be mistaken for another API's. */
 const OTHER_PART = "agents_part";
 
 const ROLES: ReadonlySet<unknown> = new Set(["system", "user", "assistant"]);
 const TEXT_TYPES: ReadonlySet<unknown> = new Set(["input_text", "output_text", "text"]);
 
 /**
- * The messages of items, which {@link itemsOf} turns back. A message item is a message, a function call an assistant's message with one call,
- * a call's result a tool's message; reasoning belongs to what the assistant does next. Any other item is a message without content that
- * holds the item.
+ * {@link itemsOf} reverses this. Reasoning is attached to the assistant's next message; any other item to a message without content.
  * Source: `AgentInputItem` of `@openai/agents-core`, `types/protocol`
  */
 export function messagesOf(items: readonly unknown[], instructions?: string | undefined): readonly ChatMessage[] {
@@ -61,11 +52,7 @@ export function messagesOf(items: readonly unknown[], instructions?: string | un
   return messages;
 }
 
-/**
- * The items of messages: those that they were made of, with what was put into their content, or new ones.
- *
- * @param given the items that the messages were made of: one without a chat form comes back as the same object, with what JSON has no place for
- */
+/** Items of `given` without a chat form come back as the same objects, with what JSON cannot hold. */
 export function itemsOf(messages: readonly ChatMessage[], given: readonly unknown[] = []): readonly AgentsItem[] {
   const known = new Map(given.map((item) => [JSON.stringify(item), item as AgentsItem]));
   return messages.flatMap((message) => {
@@ -74,14 +61,13 @@ export function itemsOf(messages: readonly ChatMessage[], given: readonly unknow
   });
 }
 
-/** The instructions of messages; undefined where there are none. */
 export function instructionsIn(messages: readonly ChatMessage[]): string | undefined {
   const message = messages.find((one) => formOf(one).isInstructions === true);
   if (message === undefined) return undefined;
   return typeof message.content === "string" ? message.content : textOf(message.content ?? []);
 }
 
-/** Whether there is a place for memories in a message: not where it holds an item without a chat form. */
+/** A message that holds an item without a chat form has no place for memories. */
 function hasPlace(message: ChatMessage | undefined): boolean {
   return message !== undefined && !(OPAQUE in message);
 }
@@ -118,12 +104,10 @@ function ofResult(item: Fields): ChatMessage {
   return content === null ? opaque(item) : { ...chatMessage("tool", content, fields), tool_call_id: id };
 }
 
-/** A content as chats have it, and what they have no place for. */
 interface ChatContent extends Pick<AgentsForm, "parts" | "output"> {
   readonly chat: string | readonly ContentPart[] | null;
 }
 
-/** Null where it is not content. */
 function contentOf(given: unknown, role: string): ChatContent | null {
   if (typeof given === "string") return { chat: given };
   if (!Array.isArray(given) || !given.every(isPart)) return null;
@@ -135,14 +119,12 @@ function contentOf(given: unknown, role: string): ChatContent | null {
   return parts.every((fields) => fields !== null && Object.keys(fields).length === 0) ? { chat } : { chat, parts };
 }
 
-/** A result that is one text part, outside a list. */
 function wholeText(output: unknown): ChatContent | null {
   if (!isPart(output) || !isText(output)) return null;
   const { text, ...fields } = output;
   return { chat: String(text), output: fields };
 }
 
-/** What a text part has beside its text and the usual type of its role; null for a part that is no text. */
 function partFields(part: ContentPart, role: string): Fields | null {
   if (!isText(part)) return null;
   const { text: _text, type, ...fields } = part;
@@ -154,7 +136,7 @@ function chatMessage(role: string, { chat, ...content }: ChatContent, fields: Fi
   return { role, content: chat, ...(Object.keys(form).length === 0 ? {} : { [FORM]: form }) };
 }
 
-/** An item that chats do not have. Results of tools may end a prompt. */
+/** Results of tools may end a prompt. */
 function opaque(item: unknown): ChatMessage {
   const type = isRecord(item) ? item["type"] : undefined;
   const isOfTool = typeof type === "string" && /_(?:output|result)$/.test(type);
@@ -166,7 +148,7 @@ function itemsOfMessage(message: ChatMessage): readonly AgentsItem[] {
   const item = message[OPAQUE];
   if (item !== undefined) {
     const isAlone = content == null || content.length === 0;
-    // What was put into a message that holds an item stands after it.
+    // Text added to a message that holds an item comes after it.
     const added = isAlone ? [] : [{ role: "user", content: itemContent({ role: "user", content }) }];
     return [item as AgentsItem, ...added];
   }
@@ -193,7 +175,7 @@ function itemContent(message: ChatMessage): unknown {
   if (typeof content === "string")
     return known === undefined ? content : [itemPart({ type: "text", text: content }, role, known[0])];
   const parts = content ?? [];
-  // Memories stand after a tool's result, and in front of anything else.
+  // Memories come after a tool's result, and before anything else.
   const added = known === undefined || role === "tool" ? 0 : parts.length - known.length;
   return parts.map((part, at) => itemPart(part, role, known?.[at - added]));
 }
@@ -231,7 +213,7 @@ function isRecord(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Options for a prompt that has an item for each that is given: no memories where the last one has no place for them. */
+/** A prompt needs one item for each given one: no memories if the last one has no place for them. */
 export function placedInItems<Call>(
   options: AdapterOptions<Call>,
   messages: readonly ChatMessage[],
@@ -239,7 +221,7 @@ export function placedInItems<Call>(
   return hasPlace(messages.at(-1)) ? options : { ...options, memories: () => [] };
 }
 
-/** A prompt with a message for each that is given: a message of memories after a tool's result goes into the result. */
+/** Moves a message of memories after a tool's result into the result, so that no message is added. */
 export function withoutAddedMessages(
   composed: readonly ChatMessage[],
   given: readonly ChatMessage[],

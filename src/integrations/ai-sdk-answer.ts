@@ -1,19 +1,15 @@
 import { record } from "../core/text/json.js";
 import { countOf, type ReportedUsage } from "./composing.js";
 
-/** An answer, or the chunk that ends a stream, as far as it says what it used. */
 interface UsedAnswer {
   readonly usage?: unknown;
   readonly providerMetadata?: unknown;
 }
 
-/** Providers of version 2 whose `inputTokens` leave the cached tokens out, as their metadata name them. */
+/** Version 2 providers, named as in their metadata, whose `inputTokens` exclude cached tokens. */
 const WITHOUT_CACHED = ["anthropic", "bedrock"];
 
-/**
- * The usage of an answer, in tokens. Versions 3 and 4 say `inputTokens.total` and `.cacheRead`; version 2 says `inputTokens` and
- * `cachedInputTokens`, also where `ai` 7 gives its answers the form of version 4: nothing is said there of tokens that were not cached.
- */
+/** Versions 3 and 4 have `inputTokens.total` and `.cacheRead`; version 2 and `ai` 7's conversion of it have `cachedInputTokens`. */
 export function usageIn({ usage, providerMetadata }: UsedAnswer): ReportedUsage {
   const { inputTokens, cachedInputTokens } = record(usage);
   const isVersion2 = typeof inputTokens !== "object";
@@ -29,20 +25,18 @@ export function usageIn({ usage, providerMetadata }: UsedAnswer): ReportedUsage 
   };
 }
 
-/** Kinds of a stream's chunks that have the model's first token. */
 const TOKENS: ReadonlySet<string> = new Set([
   ...["text-delta", "reasoning-delta", "tool-input-start", "tool-input-delta", "tool-call", "file"],
 ]);
 
-/** Reads a stream: the time to its first token, and its usage. */
 export class StreamReader {
   #firstTokenAt: number | null = null;
   #hasFailed = false;
 
-  /** @param started when it was asked for, in milliseconds of the clock that `take` gets */
+  /** `started`: in milliseconds of the clock that `take` gets. */
   constructor(private readonly started: number) {}
 
-  /** What there is to report once the chunk that ends an answer came; null: nothing, or not yet. */
+  /** The report, with the chunk that ends an answer; null for other chunks. */
   take(chunk: UsedAnswer & { readonly type: string }, now: number): ReportedUsage | null {
     const { type } = chunk;
     if (type === "error") this.#hasFailed = true;
@@ -53,29 +47,22 @@ export class StreamReader {
   }
 }
 
-/*
- * Models of the interface's version 2 under `ai` 6, which converts their answers only where no middleware wraps them. `ai` 7 converts them
- * itself, before a middleware sees them.
- */
+/* `ai` 6 converts answers of version 2 models only without a middleware. `ai` 7 converts them before a middleware sees them. */
 
-/** A model, by the version of the interface that it implements. */
 interface VersionedModel {
   readonly specificationVersion: string;
 }
 
-/** An answer, or the chunk that ends a stream. */
 interface Finished {
   readonly type?: string;
   readonly finishReason?: unknown;
   readonly usage?: unknown;
 }
 
-/** A whole answer in version 3's form; of other models than version 2's, the same object. */
 export function asV3Result<R extends Finished>(result: R, { specificationVersion }: VersionedModel): R {
   return specificationVersion === "v2" ? asV3(result) : result;
 }
 
-/** A stream in version 3's form; of other models than version 2's, the same one. */
 export function asV3Stream<C extends Finished>(
   stream: ReadableStream<C>,
   { specificationVersion }: VersionedModel,

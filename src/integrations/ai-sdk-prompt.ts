@@ -1,28 +1,22 @@
-/*
- * A prompt of the AI SDK as messages of `compose`, and back. Messages pass nearly as they are: their parts are unknown to memprefix, which adds
- * text parts. What JSON has no place for (bytes, URLs) is written as objects with one field; a provider's cache marks, as the engine's
- * adapters of memprefix set them.
- */
+/* A prompt of the AI SDK as messages of `compose`, and back. Values that JSON lacks (bytes, URLs) become objects with one field. */
 
 import type { MessageLike } from "../service/base/call-types.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A part of a message. */
 type Part = Fields & { readonly type: string };
 
-/** One message of a prompt: `LanguageModelV2Message` to `LanguageModelV4Message`. */
+/** `LanguageModelV2Message` to `LanguageModelV4Message`. */
 interface PromptMessage {
   readonly role: string;
   readonly content: unknown;
 }
 
-/** A prompt's messages as JSON. Throws for what JSON cannot say: a cycle, a bigint. */
+/** Throws for what JSON cannot hold: a cycle, a bigint. */
 export function messagesOf(prompt: readonly PromptMessage[]): readonly MessageLike[] {
   return prompt.map((message) => withMarks(asJson(message, 0) as MessageLike & Fields));
 }
 
-/** Messages of `compose` as a prompt: the given ones restored, those that were added in the form of the AI SDK's. */
 export function promptOf(messages: readonly MessageLike[]): PromptMessage[] {
   return messages.flatMap((message) => {
     const { role, content, ...rest } = withoutMark(fromJson(message) as PromptMessage & Fields);
@@ -37,7 +31,7 @@ function partsIn(content: unknown): readonly Part[] {
   return (content ?? []) as readonly Part[];
 }
 
-/** The content of a system message is one text: parts in which memprefix split it are joined, the last one's cache mark is the message's. */
+/** A system message is one text: its parts are joined, and the last one's cache mark becomes the message's. */
 function systemMessage(rest: Fields, content: unknown): PromptMessage {
   if (typeof content === "string") return { ...rest, role: "system", content };
   const parts = partsIn(content).map(withoutMark);
@@ -51,7 +45,7 @@ function systemMessage(rest: Fields, content: unknown): PromptMessage {
   };
 }
 
-/** A message of tool results has no text parts: what stands after the results goes into the last one, or into a message of the user's. */
+/** Tool messages have no text parts: text after the results goes into the last one, or into a user message. */
 function toolMessages(rest: Fields, parts: readonly Part[]): PromptMessage[] {
   const own = parts.filter(({ type }) => type !== "text");
   const added = parts.filter(({ type }) => type === "text");
@@ -69,7 +63,7 @@ function toolMessages(rest: Fields, parts: readonly Part[]): PromptMessage[] {
   return [{ ...rest, role: "tool", content }];
 }
 
-/** A tool's result: `LanguageModelV2ToolResultOutput` to `LanguageModelV4ToolResultOutput`. */
+/** `LanguageModelV2ToolResultOutput` to `LanguageModelV4ToolResultOutput`. */
 type ToolOutput = Fields & { readonly type: string; readonly value?: unknown };
 
 /** A result with a text after it. JSON becomes the text that providers send of it. */
@@ -92,13 +86,12 @@ function outputWith(output: ToolOutput, text: string): ToolOutput {
   }
 }
 
-/** Cache marks: the field that an engine's adapter sets, and the provider's option that the AI SDK has for it. */
+/** The field that memprefix's adapter sets, and the AI SDK's option for it. */
 const MARKS = [
   { field: "cache_control", provider: "anthropic", option: "cacheControl" },
   { field: "prompt_cache_breakpoint", provider: "openai", option: "promptCacheBreakpoint" },
 ] as const;
 
-/** The caller's own marks where memprefix counts them: on the message, and on its parts. */
 function withMarks(message: MessageLike & Fields): MessageLike {
   const { content } = message;
   const marked = withMark(message);
@@ -111,7 +104,6 @@ function withMark<T extends Fields>(holder: T): T {
   return marks.length === 0 ? holder : { ...holder, ...Object.fromEntries(marks) };
 }
 
-/** A message or part with its mark as an option of the provider's. */
 function withoutMark<T extends Fields>(holder: T): T {
   return MARKS.reduce((bare, { field, provider, option }) => {
     const { [field]: mark, ...rest } = bare;
@@ -127,11 +119,11 @@ function optionsOf(holder: Fields, provider: string): Fields {
   return ((holder["providerOptions"] as Fields | undefined)?.[provider] ?? {}) as Fields;
 }
 
-/** Fields of the objects that stand for what JSON has no place for; of an object that looks like one, the last. */
+/** Objects with one of these fields stand for values that JSON lacks; OBJECT stands for an object that looks like one. */
 const BYTES = "memprefix:bytes";
 const URL_TEXT = "memprefix:url";
 const OBJECT = "memprefix:object";
-/** Deepest nesting; `compose` rejects less. A cycle ends here. */
+/** `compose` rejects deeper nesting. Ends a cycle. */
 const MAX_LEVELS = 200;
 
 function asJson(value: unknown, level: number): unknown {
@@ -167,7 +159,6 @@ function restored(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, fromJson(field)]));
 }
 
-/** The one field of an object that stands for something; null where it stands for itself. */
 function standsFor(fields: Fields): string | null {
   const [name, ...others] = Object.keys(fields);
   return others.length === 0 && (name === BYTES || name === URL_TEXT || name === OBJECT) ? name : null;

@@ -1,6 +1,6 @@
 /*
  * ai-sdk: a language model middleware for the AI SDK.
- * Enters: a call of a model, on every step of an agent's loop. Leaves: the same call with a composed prompt; its usage, as feedback.
+ * Enters: a model call, on every step of an agent's loop. Leaves: the same call with a composed prompt; its usage, as feedback.
  * Source: `LanguageModelV3Middleware` of `@ai-sdk/provider` 3 (`ai` 6), `LanguageModelV4Middleware` of 4 (`ai` 7)
  */
 
@@ -17,18 +17,17 @@ import {
   tellError,
 } from "./composing.js";
 
-/** {@link AdapterOptions}; the user may also be named by each call, as `providerOptions.memprefix.userId`. */
+/** {@link AdapterOptions}; each call may also name the user, as `providerOptions.memprefix.userId`. */
 export interface AiSdkOptions extends Omit<AdapterOptions<AiSdkCall>, "userId"> {
-  /** Whose memories. A call that names nobody is sent unmodified. */
   readonly userId?: NameOf<AiSdkCall>;
 }
 
 /**
- * A middleware that composes the prompt of every call with the user's memories, and reports its usage. It keeps nothing in the messages that
- * the AI SDK gives back. Whatever fails, the call is sent unmodified, and `onError` is called.
+ * A middleware that composes the prompt of every call with the user's memories, and reports its usage. The messages that the AI SDK returns have
+ * no memories. After a failure the call is sent unmodified, and `onError` is called.
  *
- * A call names what differs from the options in `providerOptions.memprefix`: `userId`, `agentId`, `conversationId`, `memories` (in any of
- * Mem0's result shapes), and `bypass: true` for a call without memories. The provider does not see it.
+ * `providerOptions.memprefix` overrides the options for one call: `userId`, `agentId`, `conversationId`, `memories` (in any of Mem0's result
+ * shapes), and `bypass: true` for a call without memories. The provider does not see it.
  *
  * @example
  * ```ts
@@ -40,7 +39,7 @@ export interface AiSdkOptions extends Omit<AdapterOptions<AiSdkCall>, "userId"> 
  * ```
  */
 export function memprefixMiddleware(options: AiSdkOptions): LanguageModelMiddleware {
-  // By the parameters that a call is sent with, an object of its own: concurrent calls share nothing.
+  // Keyed by the parameters sent, an object for each call: concurrent calls share nothing.
   const composedCalls = new WeakMap<AiSdkCall, ComposedCall<MessageLike>>();
   return {
     specificationVersion: "v3",
@@ -89,7 +88,6 @@ function nobody(): null {
 type StreamOf = Awaited<ReturnType<NonNullable<LanguageModelMiddleware["wrapStream"]>>>["stream"];
 type Chunk = StreamOf extends ReadableStream<infer C> ? C : never;
 
-/** Passes a stream on unmodified and reports its usage once it ended as it should. */
 function reading(composed: ComposedCall<MessageLike>, started: number) {
   const reader = new StreamReader(started);
   return new TransformStream<Chunk, Chunk>({
@@ -101,48 +99,42 @@ function reading(composed: ComposedCall<MessageLike>, started: number) {
   });
 }
 
-/** Engine and model say where memories go after a tool result. */
 function termsOf({ provider, modelId }: { readonly provider: string; readonly modelId: string }): PromptOptions {
   return { model: modelId, ...(provider.startsWith("mistral") ? { engine: "mistral" } : {}) };
 }
 
-/** The provider has the messages before these, which are no window: OpenAI's Responses with a `previousResponseId` or a `conversation`. */
+/** OpenAI's Responses with a `previousResponseId` or a `conversation`: the provider has the earlier messages. */
 function exactIfContinued({ providerOptions }: AiSdkCall): PromptOptions {
   const { previousResponseId, conversation } = providerOptions?.["openai"] ?? {};
   return previousResponseId != null || conversation != null ? { history: "exact" } : {};
 }
 
-/** A call of a model as the middleware of the installed AI SDK gets it: `LanguageModelV3CallOptions` or `LanguageModelV4CallOptions`. */
 export type AiSdkCall = Parameters<NonNullable<LanguageModelMiddleware["transformParams"]>>[0]["params"];
 
-/** What a call says of itself in `providerOptions.memprefix`. */
+/** `providerOptions.memprefix` of a call. `memories` have any of Mem0's result shapes. */
 export interface NamedInCall {
   readonly userId?: string;
   readonly agentId?: string;
   readonly conversationId?: string;
-  /** In any of Mem0's result shapes. */
   readonly memories?: unknown;
 }
 
-/** A call, and what it says to memprefix. */
 export interface ReadCall {
-  /** Null: it cannot be read. */
+  /** Null: invalid. */
   readonly named: NamedInCall | null;
-  /** The call without what it says to memprefix; the same object where it says nothing. */
   readonly call: AiSdkCall;
-  /** Whether it is to be sent as it is. */
   readonly isBypassed: boolean;
 }
 
-/** The header with which memprefix's proxy composes nothing. */
+/** memprefix's proxy composes nothing for a request with this header. */
 const BYPASS = "x-memprefix-bypass";
 
 const NAMES = ["userId", "agentId", "conversationId"] as const;
 const KNOWN: ReadonlySet<string> = new Set([...NAMES, "memories", "bypass"]);
 
-/** Reads a call's options; null counts as absent. Invalid options are reported, and the call has none. */
+/** Invalid options are reported and ignored; null counts as absent. */
 function callOptions(params: AiSdkCall, onError: (error: unknown) => void): ReadCall {
-  // A middleware in front of this one composed the prompt, or the caller wants none composed.
+  // An earlier middleware composed the prompt, or the caller wants none composed.
   const isBypassed = headerIn(params.headers, BYPASS) === "true";
   const given: unknown = params.providerOptions?.["memprefix"];
   if (given === undefined) return { named: {}, call: params, isBypassed };
@@ -159,12 +151,11 @@ function callOptions(params: AiSdkCall, onError: (error: unknown) => void): Read
   return { named, call, isBypassed: isBypassed || bypass === true };
 }
 
-/** The value of a header, whose name may have capitals. */
 function headerIn(headers: AiSdkCall["headers"], name: string): string | undefined {
   return Object.entries(headers ?? {}).find(([key]) => key.toLowerCase() === name)?.[1];
 }
 
-/** What is wrong with the options, from their name on; null: nothing. */
+/** What is wrong with the options, after their name; null: nothing. */
 function problemOf(given: unknown): string | null {
   if (typeof given !== "object" || given === null || Array.isArray(given)) return " must be an object";
   const options = given as Readonly<Record<string, unknown>>;
@@ -176,20 +167,16 @@ function problemOf(given: unknown): string | null {
   return bypass == null || typeof bypass === "boolean" ? null : ".bypass must be true or false";
 }
 
-/** OpenAI's own body fields, as its provider's options name them. */
 const OPENAI_OPTIONS: Readonly<Record<string, string>> = {
   prompt_cache_key: "promptCacheKey",
   prompt_cache_options: "promptCacheOptions",
 };
-/** Providers that take OpenAI's options, by what their names begin with. */
+/** Providers with OpenAI's options, by the beginning of their names. */
 const OPENAI_PROVIDERS: ReadonlySet<string> = new Set(["openai", "azure", "gateway"]);
 
 /**
- * A call with what the engine is to be sent along: headers, and fields of its body as options of the provider. OpenAI's provider has names of
- * its own for them; those for OpenAI-compatible engines put options under their own name into the body; others ignore what they do not know.
- * What the caller set stays. Through memprefix's proxy the prompt is not composed again.
- *
- * @param provider the model's, such as `openai.responses`
+ * Adds the engine's headers, and its body fields as provider options; the caller's values win. Providers for OpenAI-compatible engines put options
+ * under their own name into the body.
  */
 function withHints(call: AiSdkCall, { fields, headers }: EngineHints, provider: string): AiSdkCall {
   const added = Object.entries({ ...headers, [BYPASS]: "true" }).filter(

@@ -7,13 +7,13 @@
 import type { ComposedPrompt, MessageLike } from "../service/base/call-types.js";
 import type { ComposeOptions, FeedbackOptions } from "../service/fields/call-options.js";
 
-/** What adapters call: `createMemprefix` of the library, or the client of a service (`memprefix/client`). */
+/** `createMemprefix` of the library, or the client of a service (`memprefix/client`). */
 export interface Composing {
   compose<const M extends MessageLike>(options: ComposeOptions<M>): Promise<ComposedPrompt<M>>;
   feedback(options: FeedbackOptions): Promise<unknown>;
 }
 
-/** A name, or how a call of the framework says it; nullish: it does not. */
+/** A name, or how to read it from a call; nullish: none. */
 export type NameOf<Call> = string | ((call: Call) => string | null | undefined);
 
 /** Fields of `compose` that are the same for every call of an adapter. */
@@ -22,39 +22,36 @@ export type PromptOptions = Omit<
   "userId" | "agentId" | "conversationId" | "requestId" | "query" | "messages" | "format" | "memories" | "system"
 >;
 
-/** The options that all adapters have. `Call` is what the framework gives of one call of a model. */
+/** The options of all adapters. `Call` is one call of a model, in the framework's form. */
 export interface AdapterOptions<Call> {
   readonly memprefix: Composing;
-  /** Whose memories. A call that names nobody is sent unmodified. */
+  /** A call without a user is sent unmodified. */
   readonly userId: NameOf<Call>;
   readonly agentId?: NameOf<Call>;
   /** Absent: every prompt is a single one. */
   readonly conversationId?: NameOf<Call>;
-  /** The call's memories, in any of Mem0's result shapes; absent or nullish: memprefix searches its source. */
+  /** In any of Mem0's result shapes; absent or nullish: memprefix searches its source. */
   readonly memories?: (call: Call) => unknown;
-  /** Further fields of `compose`, for every call. */
   readonly compose?: PromptOptions;
-  /** Called with every composed prompt, before the call is sent. */
+  /** Called before a composed call is sent. */
   readonly onComposed?: (composed: ComposedPrompt<MessageLike>, call: Call) => void;
-  /** Called with what failed: the call is sent unmodified, or its usage is not reported. Default: `console.warn`. */
+  /** Called with a failure: the call is sent unmodified, or its usage is not reported. Default: `console.warn`. */
   readonly onError?: (error: unknown) => void;
 }
 
-/** What the engine said of an answer, in tokens and milliseconds. */
+/** In tokens and milliseconds. */
 export type ReportedUsage = Pick<FeedbackOptions, "promptTokens" | "cachedTokens" | "ttftMs">;
 
-/** A call's prompt. */
 export interface ComposedCall<M extends MessageLike> extends ComposedPrompt<M> {
-  /** Reports the answer's usage; without cached tokens it does nothing. Never rejects. */
+  /** Does nothing without cached tokens. Never rejects. */
   report(usage: ReportedUsage): Promise<void>;
 }
 
 /**
- * Composes the prompt of a framework's call. Null, and the call is to be sent unmodified: it names no user, or something failed, which
- * `onError` was called. Never rejects.
+ * Null if the call has no user, or after a failure, with which `onError` was called: send it unmodified. Never rejects.
  *
- * @param messages the call's messages, or what makes them of its prompt and may throw
- * @param format the API that they are of; null: what `compose` recognises
+ * @param messages the call's messages, or a function that may throw
+ * @param format the messages' API; null: `compose` detects it
  */
 export async function composeCall<Call, M extends MessageLike>(
   options: AdapterOptions<Call>,
@@ -96,7 +93,7 @@ function nameOf<Call>(name: NameOf<Call> | undefined, call: Call): string | null
   return typeof name === "function" ? name(call) : name;
 }
 
-/** Reports a failure to the caller. A listener that throws fails nothing. */
+/** A listener that throws fails nothing. */
 export function tellError({ onError = warn }: Pick<AdapterOptions<never>, "onError">, error: unknown): void {
   try {
     onError(error);
@@ -109,7 +106,7 @@ function warn(error: unknown): void {
   console.warn(`memprefix: sent unmodified: ${error instanceof Error ? error.message : String(error)}`);
 }
 
-/** A number of tokens; null where an answer says none, which is not zero. */
+/** Null: not reported, which is not zero. */
 export function countOf(value: unknown): number | null {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;
 }

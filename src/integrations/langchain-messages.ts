@@ -10,15 +10,11 @@ import {
 import { z } from "zod";
 import type { ChatMessage, ContentPart, ITEM_FORM } from "../core/index.js";
 
-/** Core's field for what a chat message has no place for. */
 const FORM = "responses_item" satisfies typeof ITEM_FORM;
 
 type Content = BaseMessage["content"];
 
-/**
- * A LangChain message as memprefix composes it: OpenAI's chat message, its content unmodified (a text, parts, or standard content blocks),
- * and beside it what {@link baseMessageOf} needs to make the same message again. Throws for a message that no model is sent.
- */
+/** Keeps the content unmodified, with what {@link baseMessageOf} needs. Throws for a message that no model is sent. */
 export function chatMessageOf(message: BaseMessage): ChatMessage {
   const { name, tool_calls: calls, tool_call_id: callId } = fieldsOf(message);
   return {
@@ -39,7 +35,6 @@ const ROLES: Readonly<Record<string, string>> = {
   tool: "tool",
   function: "function",
 };
-/** Roles of generic messages that chats have. */
 const OWN_ROLES = new Set(["system", "developer", "user", "assistant", "tool", "function"]);
 
 function roleOf(message: BaseMessage): string {
@@ -48,7 +43,6 @@ function roleOf(message: BaseMessage): string {
   return OWN_ROLES.has(role) ? role : "user";
 }
 
-/** The fields that a chat message has, too. */
 function fieldsOf(message: BaseMessage) {
   const { name, additional_kwargs: more } = message;
   const callId = ToolMessage.isInstance(message) ? message.tool_call_id : undefined;
@@ -77,22 +71,20 @@ const invalidCall = z.object({
   type: z.literal("invalid_tool_call").default("invalid_tool_call"),
 });
 
-/** What a LangChain message has beside a chat message's fields; absent where it has nothing. */
 const form = z.object({
-  /** Of a generic message. */
   role: z.string().optional(),
   id: z.string().optional(),
   additional_kwargs: z.record(z.string(), z.unknown()).optional(),
   response_metadata: z.record(z.string(), z.unknown()).optional(),
   usage_metadata: z.looseObject({}).optional(),
-  /** Where a call has more fields than a chat's. */
+  /** Calls with more fields than a chat's. */
   tool_calls: z.array(call).optional(),
   invalid_tool_calls: z.array(invalidCall).optional(),
   status: z.enum(["success", "error"]).optional(),
 });
 type Form = z.output<typeof form>;
 
-/** Ids that LangChain and LangGraph make up, another each time that a client gives a message without one. */
+/** LangChain and LangGraph invent another id each time that a client sends a message without one. */
 const RANDOM_ID = /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/i;
 const PLAIN_CALL = new Set(["id", "name", "args", "type"]);
 
@@ -112,7 +104,6 @@ function withForm(message: BaseMessage): Readonly<Record<string, unknown>> {
     invalid_tool_calls: orAbsent(ai?.invalid_tool_calls),
     status: ToolMessage.isInstance(message) ? message.status : undefined,
   };
-  // As it comes back from a store: without what JSON does not have.
   const kept = JSON.parse(JSON.stringify(own)) as Readonly<Record<string, unknown>>;
   return Object.keys(kept).length === 0 ? {} : { [FORM]: kept };
 }
@@ -121,10 +112,7 @@ function orAbsent<T extends object>(given: T | undefined): T | undefined {
   return given === undefined || Object.keys(given).length === 0 ? undefined : given;
 }
 
-/**
- * Makes the LangChain message of a chat message: one that {@link chatMessageOf} gave, that memprefix added, or that another client of the
- * conversation sent.
- */
+/** Restores a message of {@link chatMessageOf}, or converts one that memprefix or another client added. */
 export function baseMessageOf(message: ChatMessage): BaseMessage {
   const { role, content, name, tool_calls: calls, tool_call_id: callId, [FORM]: given, ...rest } = message;
   const { role: ownRole, usage_metadata: used, ...own } = form.catch({}).parse(given);
@@ -178,7 +166,7 @@ function argumentsIn(json: string): Record<string, unknown> | null {
   }
 }
 
-/** The message with another content: of the same class, with all of its other fields. */
+/** Keeps the class and all other fields. */
 export function withContent(message: BaseMessage, content: ChatMessage["content"]): BaseMessage {
   const own = Object.getOwnPropertyDescriptors(message);
   const changed = Object.create(Object.getPrototypeOf(message) as object, own) as BaseMessage;
@@ -195,19 +183,14 @@ function withoutAbsent<T extends object>(given: T): WithoutAbsent<T> {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as WithoutAbsent<T>;
 }
 
-/** A message of a composed prompt, and where it came from. */
 export interface ComposedMessage {
   readonly message: ChatMessage;
-  /** Index of the given message that it is; null: memprefix added it, or put it back from what was said before. */
+  /** Index of the given message; null: memprefix added it, or restored it from the stored history. */
   readonly of: number | null;
-  /** Whether it is that message, unmodified. */
   readonly isSame: boolean;
 }
 
-/**
- * Finds the given messages in a composed prompt, which has them in their order, some with text added, others between them, and may leave
- * some out. From the end: what is cut or put back is in front.
- */
+/** The given messages are in order, some changed, some missing. Searches from the end, because messages are removed or restored at the front. */
 export function findGiven(given: readonly ChatMessage[], composed: readonly ChatMessage[]): readonly ComposedMessage[] {
   const found: ComposedMessage[] = [];
   let left = given.length;
@@ -225,13 +208,12 @@ export function findGiven(given: readonly ChatMessage[], composed: readonly Chat
   return found.reverse();
 }
 
-/** Whether a text is what memprefix puts into a message, whole: in front of its text, or after it. Linear time; a section has no empty line. */
+/** Whether a text is a whole section of memprefix's, which has no empty line. Linear time. */
 function isSection(text: string): boolean {
   const section = text.trim();
   return section.startsWith("<memories>\n") && /\n<\/memories>(?:\n|$)/.test(section) && !section.includes("\n\n");
 }
 
-/** Whether a message is the given one with a section or cache marks in its content. */
 function isWithMore({ content, ...message }: ChatMessage, { content: given, ...own }: ChatMessage): boolean {
   if (message.role !== own.role || !isSame(message, own)) return false;
   const [parts, ownParts] = [partsOf(content), partsOf(given)];
@@ -250,21 +232,20 @@ function textOf(parts: readonly ContentPart[]): string {
   return parts.map(({ type, text }) => (type === "text" && typeof text === "string" ? text : "")).join("");
 }
 
-/** Parts that are no text, without engines' cache marks. */
 function othersIn(parts: readonly ContentPart[]): readonly object[] {
   return parts
     .filter(({ type }) => type !== "text")
     .map(({ cache_control: _mark, prompt_cache_breakpoint: _breakpoint, ...part }) => part);
 }
 
-/** A composed message's content, with the given message's own parts where they are in it. */
+/** Keeps the given message's own parts. */
 export function contentWith(content: ChatMessage["content"], given: ChatMessage["content"]): ChatMessage["content"] {
   if (!Array.isArray(content) || !Array.isArray(given)) return content;
   const own: readonly ContentPart[] = given;
   return (content as readonly ContentPart[]).map((part) => own.find((one) => isSame(one, part)) ?? part);
 }
 
-/** Whether two values are the same as JSON, in whatever order their fields are. */
+/** Equal as JSON, in any key order. */
 export function isSame(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;

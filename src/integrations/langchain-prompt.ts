@@ -1,6 +1,4 @@
-/*
- * Prompts for models of LangChain's, composed of their messages. Needs `@langchain/core` alone.
- */
+/* Prompts for LangChain models. Needs only `@langchain/core`. */
 
 import type { BaseMessage } from "@langchain/core/messages";
 import { z } from "zod";
@@ -9,7 +7,6 @@ import type { EngineHints } from "../service/base/call-types.js";
 import { type AdapterOptions, composeCall, type ReportedUsage, tellError } from "./composing.js";
 import { baseMessageOf, chatMessageOf, contentWith, findGiven, withContent } from "./langchain-messages.js";
 
-/** A prompt for a model of LangChain's. */
 export interface LangChainPrompt {
   readonly messages: BaseMessage[];
   /** Reports the usage of the model's answer. Never rejects. */
@@ -17,8 +14,7 @@ export interface LangChainPrompt {
 }
 
 /**
- * Composes the messages of a chain or of a LangGraph node, for `model.invoke(messages)`. Where something fails, which `onError` gets, or
- * no user is named, they are the given messages. Never rejects.
+ * Composes the messages of a chain or of a LangGraph node. Never rejects: after a failure, or without a user, it returns the given messages.
  *
  * @example
  * ```ts
@@ -34,12 +30,11 @@ export async function composeMessages(
   return (await promptOf(options, messages, messages)) ?? { messages, report: async () => {} };
 }
 
-/** A prompt with what goes along with it. */
 export interface HintedPrompt extends LangChainPrompt {
   readonly engine: EngineHints;
 }
 
-/** Composes the messages of a call; null where they are to be sent unmodified. Never rejects. */
+/** Null: send the call unmodified. Never rejects. */
 export async function promptOf<Call>(
   options: AdapterOptions<Call>,
   call: Call,
@@ -72,7 +67,6 @@ const answered = z.object({
     input_token_details: z.object({ cache_read: z.number().optional() }).optional(),
   }),
 });
-/** An agent that gives a structured answer has the model's among others. */
 const answers = z
   .union([
     answered.transform((one) => [one]),

@@ -1,4 +1,4 @@
-/** What of LangGraph's `BaseStore` is used. */
+/** The part of LangGraph's `BaseStore` that is used. */
 export interface LangGraphStore {
   search(
     namespacePrefix: string[],
@@ -7,7 +7,6 @@ export interface LangGraphStore {
   get(namespace: string[], key: string): Promise<StoredItem | null>;
 }
 
-/** An item of a store. */
 export interface StoredItem {
   readonly namespace: readonly string[];
   readonly key: string;
@@ -16,18 +15,13 @@ export interface StoredItem {
   readonly updatedAt: Date;
 }
 
-/** Options of {@link storeSource}. */
 export interface StoreSourceOptions {
-  /**
-   * Where a user's memories are: labels, of which one is `{userId}` and one may be `{agentId}`. A search that names no agent is for all
-   * below the labels before that one.
-   */
+  /** Labels of a user's memories: one is `{userId}`, one may be `{agentId}`. Without an agent, a search covers all below the labels before it. */
   readonly namespace: readonly string[];
   /** A value's text. Default: its field `text`. An item without text is no memory. */
   readonly text?: (value: StoredItem["value"]) => unknown;
 }
 
-/** A source for `createMemprefix`. */
 export interface StoreSource {
   search(
     query: string,
@@ -37,22 +31,19 @@ export interface StoreSource {
   get(id: string): Promise<StoredMemory | null>;
 }
 
-/** An item in Mem0's form. */
+/** An item in Mem0's form. `id`: its labels and key as JSON; `metadata`: the value's other fields. */
 export interface StoredMemory {
-  /** Its labels and its key, as JSON. */
   readonly id: string;
   readonly memory: unknown;
   readonly user_id: string | null;
   readonly agent_id: string | null;
   readonly created_at: Date;
   readonly updated_at: Date;
-  /** The value's other fields. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
 /**
- * LangGraph's long-term memory as the source that memprefix searches: any `BaseStore`. It stays the caller's: nothing is
- * written or deleted there. Throws a `TypeError` where not exactly one label is `{userId}`.
+ * Uses a LangGraph `BaseStore` as memprefix's source, read-only. Throws a `TypeError` unless exactly one label is `{userId}`.
  *
  * @example
  * ```ts
@@ -111,10 +102,8 @@ export function storeSource(
 const USER = "{userId}";
 const AGENT = "{agentId}";
 
-/** What Mem0's filters and a store's compare by. */
 const COMPARISONS: ReadonlySet<string> = new Set(["eq", "ne", "gt", "gte", "lt", "lte"]);
 
-/** Mem0's conditions on metadata as a store's on values; undefined for none. */
 function storeFilter(conditions: Readonly<Record<string, unknown>>): Record<string, unknown> | undefined {
   const entries = Object.entries(conditions);
   return entries.length === 0

@@ -1,6 +1,6 @@
 /*
- * LangChain JS: a middleware for agents made with `createAgent`. What needs no `langchain` is in `langgraph.ts`.
- * Built without `langchain` installed: what is exported has its type written out. `npm run adapters` checks the types.
+ * LangChain JS: a middleware for agents made with `createAgent`. `langgraph.ts` needs no `langchain`.
+ * Built without `langchain` installed, so exported types are written out. `npm run adapters` checks them.
  */
 
 import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
@@ -12,17 +12,14 @@ import type { AdapterOptions, NameOf, PromptOptions } from "./composing.js";
 import { isSame } from "./langchain-messages.js";
 import { type HintedPrompt, promptOf } from "./langchain-prompt.js";
 
-/** A name in a context. What is none is as good as absent: a context that does not fit a schema fails the agent's call. */
+/** Anything but a name counts as absent: a context that does not fit a schema would fail the agent's call. */
 const name = z.union([z.string(), z.number()]).nullish().catch(null);
-/** Whose memories, in which conversation, as an agent's `context` names them. */
 const contextSchema = z.looseObject({ userId: name, agentId: name, conversationId: name });
-/** What `context` of an agent with the middleware has. */
+/** An agent's `context`. */
 export type MemprefixContext = z.input<typeof contextSchema>;
 
-/** A call of the agent's model. */
 export type ModelCall = ModelRequest<Record<string, unknown>, MemprefixContext>;
 
-/** Options of {@link memprefixMiddleware}. */
 export interface LangChainOptions extends Omit<AdapterOptions<ModelCall>, "userId"> {
   /** Default: `userId` of the agent's context. */
   readonly userId?: NameOf<ModelCall>;
@@ -33,8 +30,8 @@ export interface LangChainOptions extends Omit<AdapterOptions<ModelCall>, "userI
 }
 
 /**
- * A middleware for `createAgent` that composes the prompt of every call of the model, and reports its usage. It changes the request alone:
- * the agent's state, and so its checkpoints, have nothing of it. Put it last, so that it sees what the other middlewares made of the request.
+ * A middleware for `createAgent` that composes the prompt of every model call, and reports its usage. It changes only the request: the agent's
+ * state and checkpoints have no memories. Put it last, so that it sees what the other middlewares made of the request.
  *
  * @example
  * ```ts
@@ -59,7 +56,7 @@ export function memprefixMiddleware(
       options.conversationId ??
       (({ runtime }) => asName(runtime.context.conversationId ?? runtime.configurable?.thread_id)),
   };
-  /** Prompts that no answer came for, by the messages of the agent's state: a call that is repeated is sent the same. */
+  /** Unanswered prompts by the messages of the agent's state: a retried call is sent the same prompt. */
   const unanswered = new WeakMap<readonly BaseMessage[], AskedPrompt>();
   return createMiddleware({
     name: "memprefix",
@@ -82,7 +79,6 @@ function asName(given: unknown): string | null {
   return given == null ? null : String(given);
 }
 
-/** A prompt with the request that it was composed for. */
 interface AskedPrompt extends HintedPrompt {
   readonly request: ModelCall;
 }
@@ -94,7 +90,6 @@ async function askedPrompt(options: AdapterOptions<ModelCall>, request: ModelCal
   return composed === null ? null : { ...composed, request };
 }
 
-/** The model says where memories go after a tool result. */
 function termsOf({ model }: ModelCall): PromptOptions {
   const { model: name, modelName } = model as { readonly model?: unknown; readonly modelName?: unknown };
   const known = [name, modelName].find((one) => typeof one === "string" && one !== "") as string | undefined;
@@ -106,7 +101,7 @@ function isAsked({ request }: AskedPrompt, { messages, systemMessage }: ModelCal
   return (
     messages.length === asked.length &&
     messages.every((message, at) => message === asked[at]) &&
-    // Middlewares around this one may make it again for every attempt.
+    // Middlewares around this one may recreate it for every attempt.
     isSame(systemMessage.content, system.content)
   );
 }
@@ -115,7 +110,6 @@ function hasText(message: SystemMessage): boolean {
   return message.text !== "";
 }
 
-/** The parts of a request that a prompt changes: its messages, and what the engine is to be sent along with them. */
 function requestWith({ systemMessage, model, modelSettings }: ModelCall, { messages, engine }: HintedPrompt) {
   const [first] = messages;
   const hasSystem = hasText(systemMessage) && SystemMessage.isInstance(first);
@@ -126,10 +120,7 @@ function requestWith({ systemMessage, model, modelSettings }: ModelCall, { messa
   };
 }
 
-/**
- * The settings that a model's class reads; the agent's own come first. ChatOpenAI reads headers from `options`, and where it streams, as
- * other classes do, from `headers`.
- */
+/** ChatOpenAI reads headers from `options`, and for a stream, like other classes, from `headers`. The agent's own settings win. */
 function settingsWith(model: ModelCall["model"], engine: EngineHints, own: ModelCall["modelSettings"] = {}) {
   const { options, headers: ownHeaders } = own as {
     readonly options?: { readonly headers?: object };

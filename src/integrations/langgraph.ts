@@ -1,6 +1,4 @@
-/*
- * LangGraph JS: prompts for its nodes, and its stores as memory sources. Needs `@langchain/core`, not `langchain`.
- */
+/* LangGraph JS: prompts for its nodes, and its stores as memory sources. Needs `@langchain/core`, not `langchain`. */
 
 export { composeMessages, type LangChainPrompt } from "./langchain-prompt.js";
 export {

@@ -10,29 +10,25 @@ import { usageIn } from "./ai-sdk-answer.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";
 import { type AdapterOptions, type ComposedCall, composeCall, type NameOf, tellError } from "./composing.js";
 
-/** A message of an AI SDK prompt, of any version. */
 interface MastraMessage {
   readonly role: string;
   readonly content: unknown;
 }
 
-/** One call of a model, as a processor sees it. */
 export interface MastraCall {
   /** Counted from 0 within a run of the agent. */
   readonly stepNumber: number;
-  /** The request's own, which also names the resource and the thread of Mastra's memory. */
+  /** Also names the resource and the thread of Mastra's memory. */
   readonly requestContext?: { get(key: string): unknown };
-  /** The processor's own in one run. */
   readonly state: Record<string, unknown>;
 }
 
-/** A part of an answer, as a processor sees it. */
 interface MastraChunk {
   readonly type: string;
   readonly payload: unknown;
 }
 
-/** A `Processor` of Mastra's, for `inputProcessors`. */
+/** For `inputProcessors`. */
 export interface MastraProcessor {
   readonly id: "memprefix";
   readonly name: string;
@@ -46,15 +42,15 @@ export interface MastraProcessor {
 
 /** {@link AdapterOptions}, with names that Mastra's memory gives by default. */
 export interface MastraOptions extends Omit<AdapterOptions<MastraCall>, "userId"> {
-  /** Whose memories. Default: the resource of Mastra's memory. A call that names nobody is sent unmodified. */
+  /** Default: the resource of Mastra's memory. A call without a user is sent unmodified. */
   readonly userId?: NameOf<MastraCall>;
   /** Default: the thread of Mastra's memory. */
   readonly conversationId?: NameOf<MastraCall>;
 }
 
 /**
- * A processor that composes the prompt of every model call with the user's memories, and reports its usage. What Mastra stores has none of
- * them. Whatever fails, the call is sent unmodified, and `onError` is called. It belongs after other processors that change the prompt.
+ * A processor that composes the prompt of every model call with the user's memories, and reports its usage. Mastra stores no memories. After a
+ * failure the call is sent unmodified, and `onError` is called. Put it after other processors that change the prompt.
  *
  * @example
  * ```ts
@@ -94,7 +90,6 @@ export function memprefixProcessor(options: MastraOptions): MastraProcessor {
   };
 }
 
-/** The usage of an answer, which its last part has. */
 function usageOf(chunks: readonly MastraChunk[]): unknown {
   const last = chunks.findLast(({ type }) => type === "finish" || type === "step-finish");
   return record(record(last?.payload)["output"])["usage"];

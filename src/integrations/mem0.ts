@@ -1,6 +1,6 @@
 /*
- * Mem0: the loop around `MemoryClient` (mem0ai) or `Memory` (mem0ai/oss), search, prompt, answer, add, with the prompt made by memprefix.
- * Enters: a question or a chat. Leaves: its prompt, and the plain exchange for Mem0.
+ * Mem0: the loop around `MemoryClient` (mem0ai) or `Memory` (mem0ai/oss): search, prompt, answer, add.
+ * Enters: a question or a chat. Leaves: its composed prompt, and the exchange for Mem0 without memories.
  */
 
 import { withoutSections } from "../core/prompt/section.js";
@@ -8,78 +8,65 @@ import { record } from "../core/text/json.js";
 import type { MessageLike, QueryMessage } from "../service/base/call-types.js";
 import { type AdapterOptions, composeCall, countOf, type ReportedUsage, tellError } from "./composing.js";
 
-/** A message as Mem0 takes it. */
 export interface Mem0Message {
   readonly role: string;
   readonly content?: unknown;
 }
 
-/** What the loop calls of `MemoryClient` or of `Memory`. */
 export interface Mem0 {
   search(query: string, options: { filters: Record<string, unknown> }): Promise<unknown>;
   add(messages: { role: "user" | "assistant"; content: string }[], options: { userId: string }): Promise<unknown>;
 }
 
-/** The options of a client's own `search`: `topK`, `rerank`, `latestOnly`, … */
 export type Mem0SearchOptions<C extends Mem0> = NonNullable<Parameters<C["search"]>[1]>;
-/** The options of a client's own `add`: `metadata`, `infer`, `runId`, … */
 export type Mem0AddOptions<C extends Mem0> = NonNullable<Parameters<C["add"]>[1]>;
 
-/** Whose request it is, in which conversation. */
+/** `userId` and `agentId` are Mem0's `user_id` and `agent_id`. */
 export interface Mem0Names {
-  /** Mem0's `user_id`. */
   readonly userId: string;
-  /** Mem0's `agent_id`. */
   readonly agentId?: string | null;
   /** Absent: every prompt is a single one. */
   readonly conversationId?: string | null;
 }
 
-/** A call as `onComposed` gets it. */
+/** `query`: what Mem0 was searched for. */
 export interface Mem0Call extends Mem0Names {
-  /** What Mem0 was searched for. */
   readonly query: string;
 }
 
-/** Options of {@link withMemprefix}. */
 export interface Mem0Options<C extends Mem0>
   extends Omit<AdapterOptions<Mem0Call>, "userId" | "agentId" | "conversationId" | "memories"> {
-  /** Instructions, in front of the messages. */
+  /** Instructions, before the messages. */
   readonly system?: string;
-  /** For every search; `filters` beside the user's and the agent's. */
+  /** For every search; `filters` are added to the user's and the agent's. */
   readonly search?: Mem0SearchOptions<C>;
   /** For every exchange that is remembered. */
   readonly add?: Omit<Mem0AddOptions<C>, "userId" | "agentId">;
 }
 
-/** A prompt, and what to do with its answer. */
 export interface Mem0Prompt<M extends MessageLike> {
-  /** For the engine's client. Where memprefix cannot compose, they are the plain ones, without memories. */
+  /** For the engine's client; without memories if memprefix cannot compose. */
   readonly messages: M[];
-  /** What Mem0 found, in its own form; null where its search failed. */
+  /** Mem0's answer; null if its search failed. */
   readonly memories: unknown;
-  /**
-   * Adds the question and its answer to Mem0, without memories, and reports the answer's usage. Takes an answer of OpenAI's or Anthropic's
-   * client, or a text. Rejects as `add` does; null where the answer has no text.
-   */
+  /** Adds the question and the answer (OpenAI's, Anthropic's or a text) to Mem0, and reports its usage. Rejects as `add` does; null without text. */
   remember(answer: unknown): Promise<unknown>;
   /** Reports the usage of an answer that is not remembered. Never rejects. */
   report(answer: unknown): Promise<void>;
 }
 
-/** The loop's calls. */
 export interface Mem0Chat<C extends Mem0> {
   /** Searches and composes, for a question or a chat that ends with one. Never rejects. */
   prompt<const M extends MessageLike = QueryMessage>(
     asked: string | readonly M[],
     names: Mem0Names,
   ): Promise<Mem0Prompt<M>>;
-  /** Mem0's own `add`, for messages that may be composed ones: memories in them are taken out. Rejects as it does. */
+  /** Mem0's own `add`, after removing memories from composed messages. Rejects as it does. */
   add(messages: string | readonly Mem0Message[], options: Mem0AddOptions<C>): Promise<unknown>;
 }
 
 /**
- * Wraps a client of Mem0's, which stays the caller's.
+ * Wraps a Mem0 client, which stays the caller's.
  *
  * @example
  * ```ts
@@ -138,7 +125,6 @@ function namesOf({ userId, agentId, conversationId }: Mem0Names) {
   };
 }
 
-/** Throws a TypeError where Mem0 would take a name for another one. */
 function checkNames({
   userId,
   agentId,
@@ -149,7 +135,6 @@ function checkNames({
   for (const name of [userId, agentId]) if (name != null) checkName(name);
 }
 
-/** What Mem0 finds for a call; null where its search failed. */
 async function searched<C extends Mem0>(memory: C, options: Mem0Options<C>, call: Mem0Call): Promise<unknown> {
   const { userId, agentId, query } = call;
   if (query === "") return [];
@@ -165,7 +150,7 @@ async function searched<C extends Mem0>(memory: C, options: Mem0Options<C>, call
   }
 }
 
-/** What was found, without what says that it is another user's: a server that overlooks a filter makes nobody's memories another's. */
+/** Removes another user's memories, in case a server ignores a filter. */
 function ownOf(found: unknown, userId: string): unknown {
   const isOwn = (item: unknown) => {
     const { user_id: user, userId: name = user } = (item ?? {}) as Readonly<Record<string, unknown>>;
@@ -182,7 +167,7 @@ function checkName(name: string): void {
     throw new TypeError(`Mem0 cannot tell ${JSON.stringify(name)} from other users or agents`);
 }
 
-/** The last thing that a user said; empty for none. */
+/** The user's last text; empty for none. */
 function lastAsked(messages: readonly MessageLike[]): string {
   return (
     messages
@@ -193,12 +178,10 @@ function lastAsked(messages: readonly MessageLike[]): string {
   );
 }
 
-/** A text without what memprefix put into it. */
 function plainText(text: string): string {
   return text.includes("<memories>") ? withoutSections(text).trim() : text;
 }
 
-/** A message without what memprefix put into it; none where that was all. */
 function plainMessage<M extends Mem0Message>(message: M): readonly M[] {
   const { content } = message;
   const plain =
@@ -213,10 +196,7 @@ function plainPart(part: unknown): readonly unknown[] {
   return plain === "" ? [] : [{ ...(part as object), text: plain }];
 }
 
-/**
- * Tokens of an answer's prompt, and how many of them were cached, of OpenAI's clients and Anthropic's; that one counts those beside
- * `input_tokens`.
- */
+/** Anthropic's clients report cached tokens beside `input_tokens`, OpenAI's include them. */
 function usageIn(answer: unknown): ReportedUsage {
   const { usage } = record(answer);
   if (typeof usage !== "object" || usage === null) return {};
@@ -230,14 +210,13 @@ function usageIn(answer: unknown): ReportedUsage {
   return { promptTokens: countOf(fields["prompt_tokens"]) ?? input, cachedTokens: countOf(details["cached_tokens"]) };
 }
 
-/** What an answer says, or a text itself; null where it says nothing, as the call of a tool. */
+/** Null for an answer without text, such as a tool call. */
 function textIn(answer: unknown): string | null {
   const { output_text, content } = record(answer);
   const text = textOf(answer) ?? textOf(output_text) ?? contentText(content);
   return text === "" ? null : text;
 }
 
-/** A text, or that of a chat completion's first choice. */
 function textOf(answer: unknown): string | null {
   if (typeof answer === "string") return answer;
   const { choices } = record(answer);
@@ -245,7 +224,6 @@ function textOf(answer: unknown): string | null {
   return typeof said === "string" ? said : null;
 }
 
-/** A content's text: its own, or that of its parts. */
 function contentText(content: unknown): string | null {
   if (!Array.isArray(content)) return typeof content === "string" ? content : null;
   return content.map((part: unknown) => textOf(record(part)["text"]) ?? "").join("");

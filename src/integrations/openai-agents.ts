@@ -1,6 +1,6 @@
 /*
- * memprefix/openai-agents: memories in the prompts of agents of the OpenAI Agents SDK (`@openai/agents`). Two ways: a filter of a run's model
- * input, which knows the run's context, or models that compose what they are asked, which nothing is stored of.
+ * memprefix/openai-agents: memories for agents of the OpenAI Agents SDK, by a filter of a run's model input, or by models that compose their
+ * requests.
  */
 
 import type { ChatMessage } from "../core/index.js";
@@ -17,9 +17,8 @@ import { type AdapterOptions, type ComposedCall, composeCall, type ReportedUsage
 export type { AgentsItem } from "./agents-items.js";
 export type { AdapterOptions, Composing, NameOf, PromptOptions } from "./composing.js";
 
-/** One call of a model, as a filter sees it. */
 export interface FilterCall<Context = unknown> {
-  /** The run's own: what was given to `run` as `context`. */
+  /** What `run` got as `context`. */
   readonly context: Context | undefined;
   readonly agent: AgentsAgent;
 }
@@ -30,9 +29,9 @@ export type AgentsFilter = <Item extends AgentsItem>(
 ) => Promise<{ input: Item[]; instructions?: string }>;
 
 /**
- * A `callModelInputFilter` that puts memories into a run's prompts. A session stores what a filter gives for a run's input, so it stores the
- * user's words with the memories in front of them; `compose` knows them when they come back. After a tool's result, memories stand inside
- * the result, which is stored without. Usage is reported by the agent's own events. Never throws.
+ * A `callModelInputFilter` that adds memories to a run's prompts. A session stores the filtered input, so it stores the user's words after the
+ * memories; `compose` recognises them later. After a tool's result, memories go into the result, which is stored without them. The agent's
+ * events report usage. Never throws.
  *
  * @example
  * ```ts
@@ -45,7 +44,7 @@ export type AgentsFilter = <Item extends AgentsItem>(
  * ```
  */
 export function memprefixFilter<Context = unknown>(options: AdapterOptions<FilterCall<Context>>): AgentsFilter {
-  // What a filter adds of its own, the session would store as if the user had said it.
+  // The session would store a filter's own messages as if the user had said them.
   const exact = { ...options, compose: { ...options.compose, history: "exact" } as const };
   const usage = new RunUsage();
   return async ({ modelData, agent, context }) => {
@@ -67,35 +66,32 @@ export function memprefixFilter<Context = unknown>(options: AdapterOptions<Filte
   };
 }
 
-/** The SDK gives a filter copies, and knows by the copy which item of the run it is: they are changed in place. */
+/** The SDK identifies a run's items by the copies that it gives a filter, so they are changed in place. */
 function fill<Item extends AgentsItem>(input: readonly Item[], filled: readonly AgentsItem[]): Item[] {
   return input.map((item, at) => Object.assign(item, filled[at]));
 }
 
-/** The fields of the SDK's `ModelRequest` that are read, and of them those that are changed. */
 export interface AgentsModelCall {
   readonly systemInstructions?: string;
   readonly input: string | readonly AgentsItem[];
-  /** Set where the provider keeps what was said before: `input` is what is new. */
+  /** Set if the provider keeps the earlier messages: `input` is only the new part. */
   readonly previousResponseId?: string;
   readonly conversationId?: string;
   readonly modelSettings: { readonly providerData?: Readonly<Record<string, unknown>> };
 }
 
-/** The SDK's `Model`. */
 export interface AgentsModel {
   getResponse(request: AgentsModelCall): Promise<{ readonly usage: AgentsUsage }>;
   getStreamedResponse(request: AgentsModelCall): AsyncIterable<object>;
 }
 
-/** The SDK's `ModelProvider`. */
 export interface AgentsModelProvider {
   getModel(name?: string): Promise<AgentsModel> | AgentsModel;
 }
 
 /**
- * The models of a provider, with memories in what they are asked: nothing of them gets into a run's state or session. Identities are fixed,
- * or read from the request: make one for each user and conversation, or use `memprefixFilter`, which knows the run's context.
+ * A provider's models with memories in their requests; no run's state or session stores them. Make one for each user and conversation, or use
+ * `memprefixFilter`, which knows the run's context.
  *
  * @example
  * ```ts
@@ -112,7 +108,7 @@ export function memprefixModels<Provider extends AgentsModelProvider>(
   return withMethods(provider, { getModel });
 }
 
-/** A model with memories in what it is asked, for an agent whose `model` is an object. See {@link memprefixModels}. */
+/** Like {@link memprefixModels}, for an agent whose `model` is an object. */
 export function memprefixModel<Model extends AgentsModel>(
   model: Model,
   options: AdapterOptions<AgentsModelCall>,
@@ -139,7 +135,6 @@ export function memprefixModel<Model extends AgentsModel>(
 
 interface ComposedRequest {
   readonly asked: AgentsModelCall;
-  /** Null: the request is unmodified. */
   readonly composed: ComposedCall<ChatMessage> | null;
 }
 
@@ -160,7 +155,7 @@ async function composeRequest(
   if (composed === null) return { asked: request, composed };
   try {
     const items = itemsOf(isNewAlone ? withoutAddedMessages(composed.messages, messages) : composed.messages, given);
-    // What the provider keeps was sent with its memories.
+    // The provider has the earlier messages with their memories.
     const input = isNewAlone ? items.slice(-given.length) : items;
     return { asked: { ...request, input, ...changedFields(composed, request) }, composed };
   } catch (error) {
@@ -169,7 +164,6 @@ async function composeRequest(
   }
 }
 
-/** The instructions, and the settings with the engine's fields, as far as they are others. */
 function changedFields(
   composed: ComposedCall<ChatMessage>,
   { modelSettings }: AgentsModelCall,
@@ -183,7 +177,7 @@ function changedFields(
   };
 }
 
-/** Options for a request that holds what is new alone: what was said before is memprefix's to know. */
+/** Options for a request with only the new messages: memprefix has stored the earlier ones. */
 function behindKept(
   options: AdapterOptions<AgentsModelCall>,
   request: AgentsModelCall,
@@ -194,19 +188,18 @@ function behindKept(
   return { ...options, conversationId, compose: { ...compose, history: "stored" } };
 }
 
-/** Whether an event has some of the answer: a text's, or, as the Responses API names them, a call's or a thought's. */
+/** Whether an event has some of the answer: text, or, in the Responses API's names, a call or a thought. */
 function isToken(event: object): boolean {
   const { type, event: raw }: { readonly type?: unknown; readonly event?: { readonly type?: unknown } | null } = event;
   return type === "output_text_delta" || (type === "model" && String(raw?.type).endsWith(".delta"));
 }
 
-/** The usage that ends a stream; null for any other event. */
 function usageOf(event: object): AgentsUsage | null {
   const { type, response }: { readonly type?: unknown; readonly response?: { readonly usage?: AgentsUsage } } = event;
   return type === "response_done" ? (response?.usage ?? null) : null;
 }
 
-/** The same object with other methods; what it keeps in private fields stays its own. */
+/** A proxy with other methods; the rest runs on the target, which keeps its private fields. */
 function withMethods<T extends object>(target: T, methods: object): T {
   return new Proxy(target, {
     get: (_target, name) => {
@@ -217,7 +210,6 @@ function withMethods<T extends object>(target: T, methods: object): T {
   });
 }
 
-/** Usage as the SDK has it, of one request or of several: `Usage`, or what a stream's last event says. */
 export interface AgentsUsage {
   readonly inputTokens?: number | undefined;
   readonly inputTokensDetails?: readonly TokenDetails[] | TokenDetails | undefined;
@@ -226,7 +218,7 @@ export interface AgentsUsage {
 
 type TokenDetails = Readonly<Record<string, number>>;
 
-/** Usage of one request, in tokens; what the engine did not say is unknown. */
+/** Unreported numbers stay unknown. */
 function reportedUsage({ inputTokens, inputTokensDetails: details }: AgentsUsage): ReportedUsage {
   const [only] = Array.isArray(details) ? (details as readonly TokenDetails[]) : [details as TokenDetails | undefined];
   const cachedTokens = only?.["cached_tokens"];
@@ -236,16 +228,13 @@ function reportedUsage({ inputTokens, inputTokensDetails: details }: AgentsUsage
   };
 }
 
-/** The SDK's `RunContext`, as far as it says what a run has used. */
 export interface AgentsRun {
   readonly context: unknown;
   readonly usage: AgentsUsage;
 }
 
-/** Events of an agent after a response of its model. */
 type BehindResponse = "agent_end" | "agent_handoff" | "agent_tool_start";
 
-/** The SDK's `Agent`. */
 export interface AgentsAgent {
   readonly name: string;
   on(event: BehindResponse, listener: (run: AgentsRun, ...about: unknown[]) => void): unknown;
@@ -253,17 +242,13 @@ export interface AgentsAgent {
 
 type Report = (usage: ReportedUsage) => Promise<void>;
 
-/**
- * Reports what responses used where only their prompts are seen: agents say it after each response, when they end, hand over or start a
- * tool. A run is known by its context, an object that the SDK makes where the caller gives none.
- */
+/** Agents report usage after each response, when they end, hand over or start a tool. A run is known by its context object. */
 class RunUsage {
   readonly #listened = new WeakSet<AgentsAgent>();
   readonly #unreported = new WeakMap<object, Map<AgentsAgent, Report[]>>();
   /** Requests that a run's usage has reported. */
   readonly #told = new WeakMap<AgentsRun, number>();
 
-  /** The next response of an agent's model in a run is to be reported. */
   await(agent: AgentsAgent, context: unknown, report: Report): void {
     if (typeof context !== "object" || context === null) return;
     this.#listenTo(agent);
@@ -290,7 +275,7 @@ class RunUsage {
     const [report, ...others] = ofRun?.get(agent) ?? [];
     ofRun?.delete(agent);
     const newest = entries.at(-1);
-    // Of several responses, or of several runs of one context, it is not said which used how much.
+    // For several responses, or several runs of one context, it is unknown which used how much.
     if (report === undefined || others.length > 0 || isTold || newest === undefined) return;
     void report(reportedUsage(newest));
   }

@@ -9,39 +9,31 @@ import { readMem0Added, readMem0Kept, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError, within } from "./memory-source.js";
 
-/** Where the embedded memories are, and how similar to the query they must be. */
 export interface EmbeddedMem0Options {
-  /** memprefix's data directory; created where there is none. The memories are in its subdirectory `mem0`, and nothing outside of it. */
+  /** Created if missing. The memories are in its subdirectory `mem0`. */
   readonly dataDir: string;
-  /** Least cosine similarity to the query, 0 to 1; absent: Mem0's default, 0.1. */
+  /** Least cosine similarity to the query, 0 to 1. Default: Mem0's, 0.1. */
   readonly threshold?: number;
 }
 
 const NAME = "embedded";
 
-/** What of a query Mem0 sees. Its keyword search compares every word of it with every word of every memory. */
+/** Mem0's keyword search compares every word of a query with every word of every memory. */
 const MAX_QUERY_CHARACTERS = 4_000;
 
-/** A memory that another process deletes meanwhile is missing from the next list. */
 const DELETE_ALL_ATTEMPTS = 3;
 
-/** More memories than one user can have here: Mem0 lists as many as it is asked for. */
 const MOST_LISTED = 1_000_000_000;
 
 /**
- * Mem0 OSS inside this process, on files: the default source, with real embeddings, no keys and no network. memprefix owns what is in it.
+ * Mem0 OSS inside this process, on files: the default source, with real embeddings, no keys and no network. memprefix owns its content.
  *
- * Scopes are exact: a search and an addition with an agent see that agent's memories, and those without one see the memories that have
- * no agent. Mem0 OSS itself would search the memories of all the user's agents; its hosted platform would not.
- * memprefix promises that no path reads the state of another scope, and what one agent learned (say, a health coach) must not turn up
- * in a prompt that never named it. Only deletions without an agent, and `deleteUser`, reach all agents.
+ * Without an agent, a call sees only the memories without one (Mem0 OSS would search all agents'): what one agent learned must not appear in a
+ * prompt that never named it. Only deletions without an agent, `deleteUser` and `list` reach all agents.
  *
- * Mem0, its model and its databases are loaded by `load`, or by the first call; after a failed load the next call tries again. Writes run one at
- * a time; searches run beside them. When a signal aborts, the call rejects at once, and a running write still completes. A search reads
- * every memory of every user from disk, in linear time: meant for up to about ten thousand memories in all.
- *
- * A deletion resolves when the text is out of the files as well (see {@link Erasure}); deletions that wait together share that work.
- * Throws what `mkdir` throws for a directory that cannot be created.
+ * `load` or the first call loads Mem0 and its model; after a failure the next call tries again. Writes run one at a time, beside searches. An
+ * aborted call rejects at once, but a running write completes. A search reads all users' memories, in linear time: meant for about ten
+ * thousand. A deletion resolves when the text is out of the files as well (see {@link Erasure}). Throws what `mkdir` throws.
  */
 export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
   const directory = resolve(options.dataDir, "mem0");
@@ -63,10 +55,9 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
     return store.memory;
   });
 
-  /** Every call: opens the store first, rejects when the signal aborts, and fails with `MemorySourceError` only. */
+  /** Every call opens the store first, rejects when the signal aborts, and fails with `MemorySourceError` only. */
   function call<T>(signal: AbortSignal, work: (mem0: EmbeddedStore["memory"]) => Promise<T>): Promise<T> {
     if (closed) return Promise.reject(unreachable("it is closed"));
-    // Mem0's embedded store takes no signal: a call that is abandoned ends unobserved.
     return within(NAME, null, signal, async () => {
       try {
         return await work(await open());
@@ -77,7 +68,6 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
   }
 
   let nextErasure: Promise<boolean> | undefined;
-  /** One erasure serves every deletion that ended before it starts. */
   function erased(): Promise<boolean> {
     nextErasure ??= writes.run(() => {
       nextErasure = undefined;
@@ -119,7 +109,7 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
     },
 
     async delete(scope, id, signal) {
-      // Forgetting a user's memory must find it with whatever agent it was kept: a scope without an agent reaches all of the user's.
+      // A scope without an agent reaches all of the user's memories, so that forgetting one finds it.
       const names = { ...embeddedScope(scope), ...(scope.agentId === null ? { agentId: null } : {}) };
       return await call(signal, async (mem0) => {
         const deleted = await writes.run(async () => {
@@ -172,7 +162,7 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
   };
 }
 
-/** Mem0's or SQLite's own message, truncated; it names ids, files and settings, never a memory's text. */
+/** Mem0's or SQLite's own message, which never quotes a memory. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "Mem0 failed";
   const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";

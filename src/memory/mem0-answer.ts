@@ -5,30 +5,24 @@ import type { MemoryId } from "../core/text/ids.js";
 import { isObject, isRecord, record } from "../core/text/json.js";
 import { foundTextProblem, unstorable } from "../core/text/memory-text.js";
 
-/** What is wrong with a value that should be a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */
+/** What is wrong with a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */
 export interface AnswerIssue {
   readonly path: string;
   readonly message: string;
 }
 
-/** How to read an answer. */
+/** `root`: what issues call the value, default `memories`. Items that do not `belong` are left out and counted as skipped. */
 export interface AnswerReading {
-  /** What issues call the value. Default `memories`. */
   readonly root?: string;
-  /** Leaves out (and counts as skipped) items for which this is false. */
   readonly belongs?: (item: Mem0Item) => boolean;
 }
 
-/**
- * The memories of an answer in relevance order, best first, how many items were left out, and what is wrong with the first of those; or
- * why it is no answer. One bad item costs no other: the rule for what a provider answers and for what a caller sends.
- */
+/** The memories of an answer, best first, with issues of the items left out; or why it is no answer. One bad item does not affect the others. */
 export type AnswerRead =
   | {
       readonly ok: true;
       readonly memories: readonly RetrievedMemory[];
       readonly skipped: number;
-      /** At most {@link MAX_ISSUES}. */
       readonly issues: readonly AnswerIssue[];
     }
   | { readonly ok: false; readonly issues: readonly AnswerIssue[] };
@@ -36,26 +30,25 @@ export type AnswerRead =
 /** One item as Mem0 gave it: camelCase (hosted SDK), snake_case (REST) or both (OSS). */
 export type Mem0Item = Readonly<Record<string, unknown>>;
 
-/** Enough to repair a request by; more would only make an answer as large as the request. */
+/** More would make an answer as large as the request. */
 const MAX_ISSUES = 20;
 const MAX_ID_CHARACTERS = 1_000;
 
-/** An integer above 2^53 has lost digits while it was parsed: two memories could come out with one id. */
+/** Parsing an integer above 2^53 loses digits: two memories could get the same id. */
 const ID_WANTED = `must be a string of 1 to ${MAX_ID_CHARACTERS} characters, or an integer of at most 2^53 - 1`;
 
-/** Stands in a list of memories for one that was not read, with what is wrong with it. */
+/** Replaces a memory that was not read, in a list of memories. */
 export class UnreadMemory {
-  /** @param problem the end of a sentence whose subject is the memory: "must …" */
+  /** `problem` completes a sentence about the memory: "must …". */
   constructor(readonly problem: string) {}
 }
 
-/** An item that can be a memory. */
 interface ReadItem extends Mem0Item {
   readonly id: string;
   readonly memory: string;
 }
 
-/** The item, or what is wrong with it. By hand: every item of every search passes here, and a schema takes five times as long. */
+/** The item, or its issues. By hand, because a schema takes five times as long and every item of every search passes here. */
 function readItem(given: unknown): ReadItem | readonly AnswerIssue[] {
   if (!isObject(given)) return [{ path: "", message: "must be an object with id and memory" }];
   const item: Mem0Item = given;
@@ -66,7 +59,6 @@ function readItem(given: unknown): ReadItem | readonly AnswerIssue[] {
   if (ofId === null) {
     const read = isText ? item : { ...item, id: String(id) };
     if (ofText === null) return read as ReadItem;
-    // An item that says that its memory no longer holds needs no text.
     if (mem0End(read)?.until === ENDED)
       return { ...read, memory: typeof memory === "string" ? memory : "" } as ReadItem;
   }
@@ -78,9 +70,8 @@ function readItem(given: unknown): ReadItem | readonly AnswerIssue[] {
 }
 
 /**
- * Reads memories out of any shape that Mem0 gives: a bare array, `{ results }`, `{ results, relations }`, or a page
- * `{ count, next, previous, results }`; items in camelCase, snake_case or mixed, with any further fields. Order: as given, unless items
- * carry a `rerankScore` (or `rerank_score`), which then decides, highest first, items without one last. Never throws.
+ * Reads a bare array, `{ results }` or a page `{ count, next, previous, results }`. Keeps the order, unless items have a `rerankScore` or
+ * `rerank_score`: then highest first, items without one last. Never throws.
  */
 export function readMem0Answer(value: unknown, reading: AnswerReading = {}): AnswerRead {
   const root = reading.root ?? "memories";
@@ -114,7 +105,6 @@ interface RankedMemory {
   readonly rerankScore: number | null;
 }
 
-/** The value's list of items and its path in the value; null for an unknown shape. */
 function listOf(value: unknown): { readonly items: unknown; readonly path: string } | null {
   if (Array.isArray(value)) return { items: value, path: "" };
   if (isRecord(value) && "results" in value) return { items: value["results"], path: "results" };
@@ -141,7 +131,7 @@ function rankedMemory(parsed: ReadItem): RankedMemory {
   };
 }
 
-/** `score` is left alone on purpose: Mem0 has already sorted by it, and its rounding must not reorder what it calls equal. */
+/** Ignores `score`: Mem0 has already sorted by it, and its rounding must not reorder what it calls equal. */
 function byRerankScore(ranked: readonly RankedMemory[]): readonly RetrievedMemory[] {
   const order = ranked.toSorted((a, b) => {
     if (a.rerankScore === null || b.rerankScore === null)
@@ -156,32 +146,29 @@ function refusal(path: string, message: string): AnswerRead {
 }
 
 /*
- * When a memory ceases to hold, in the words of Mem0:
+ * Mem0's fields for the end of a memory. The platform's SDK writes camelCase. `mem0ai/oss` and the REST server put unknown fields in `metadata`;
+ * there `state`, `event`, flags and times may be the application's.
  *
  *   expiration_date               its last day in UTC: the platform, the REST server, Python and TypeScript
  *   lifecycle_state, replaced_by  the platform: another memory took its place
  *   superseded_by, is_deleted     the same of older versions, and of histories
  *   valid_until, valid_to,        an instant; or its last day, and the first day after it
  *   expires_at, invalid_at
- *   state, status, archived_at,   OpenMemory
+ *   state, status, archived_at,   OpenMemory, also as a flag or a time (`archived`, `is_archived`)
  *   deleted_at
  *   is_latest, latest, is_current whether `latest_only` would give it
  *   event: DELETE                 an answer to `add`
- *
- * A state may also be a flag or a time of its own (`archived`, `is_archived`, `archived_at`). The platform's SDK writes all of them in
- * camelCase. What `mem0ai/oss` and the REST server do not know as fields of their own is in `metadata`; there `state`, `event`, flags and times
- * may be the application's, and mean something else.
  */
 
-/** States in which no search of Mem0's own gives a memory. In every other one it holds. */
+/** In every other state a memory holds. */
 const ENDED_STATES = [
   ...["superseded", "replaced", "archived", "deleted", "expired", "invalid", "invalidated", "inactive"],
   ...["outdated", "obsolete", "deprecated", "paused", "removed", "retired", "retracted", "revoked", "soft_deleted"],
 ];
-/** A time before 1970 is past, and differs from {@link ENDED}. */
+/** Before 1970, so it is past, and differs from {@link ENDED}. */
 const LONG_AGO = 1;
 
-/** What a field's value says of the end: an instant; the memory that took its place, "" where it is not named so that it can be found; null for nothing. */
+/** Reads a memory's end: an instant; the memory that replaced it, "" if it cannot be found; null for none. */
 type EndReader = (value: unknown, item: Mem0Item) => number | string | null;
 
 /** Python writes a state with its type in front, and some write it in two words. */
@@ -202,7 +189,6 @@ const onLastDay: EndReader = (value) => endOfDay(dayOf(value));
 const untilDay: EndReader = (value) => timeOf(value) ?? endOfDay(dayOf(value));
 const fromDay: EndReader = (value) => timeOf(value) ?? instantOf(`${dayOf(value)}T00:00Z`);
 
-/** Fields that mean the same in an item and in its metadata. */
 const ANYWHERE: ReadonlyMap<string, EndReader> = inBothSpellings({
   expiration_date: onLastDay,
   lifecycle_state: inState,
@@ -240,7 +226,7 @@ function inBothSpellings(readers: Readonly<Record<string, EndReader>>): Readonly
   );
 }
 
-/** What an item says of its memory's end; undefined where it says of none. What cannot be read says nothing. Never throws. */
+/** Undefined if the memory has no end or it cannot be read. Never throws. */
 export function mem0End(item: Mem0Item): MemoryEnd | undefined {
   const said = endsIn(item, OF_ITEM, item);
   const { metadata } = item;
@@ -263,7 +249,7 @@ function endsIn(fields: Mem0Item, readers: ReadonlyMap<string, EndReader>, item:
   return ends;
 }
 
-/** SQLite and Python write truth as numbers and words, too. */
+/** SQLite and Python also write truth as numbers and words. */
 function isTruth(value: unknown, truth: boolean): boolean {
   return value === truth || value === Number(truth) || String(value).toLowerCase() === String(truth);
 }
@@ -282,17 +268,15 @@ function timeOf(value: unknown): number | null {
 
 const BASIC_DAY = /^(\d{4})(\d\d)(\d\d)$/;
 
-/** The day of a text, as ISO 8601 writes it in full, and Python in short, or of an instant; "" for none. */
+/** The day of a text, in ISO 8601's extended or Python's basic form, or of an instant; "" for none. */
 function dayOf(value: unknown): string {
   if (typeof value === "string") return value.trim().replace(BASIC_DAY, "$1-$2-$3");
   const instant = timeOf(value) ?? Number.NaN;
   return Math.abs(instant) <= LAST_INSTANT ? new Date(instant).toISOString().slice(0, "YYYY-MM-DD".length) : "";
 }
 
-/** Farthest instant of a date from 1970, in milliseconds. */
 const LAST_INSTANT = 8.64e15;
 
-/** A time of another type counts as missing: no prompt should fail for what it may not even give. */
 function timestampOf(given: unknown): GivenTime | undefined {
   if (typeof given === "string" || typeof given === "number") return given;
   return given instanceof Date ? given.getTime() : undefined;

@@ -1,11 +1,7 @@
 import { isObject, type JsonObject } from "../core/text/json.js";
 import type { Mem0Item } from "./mem0-answer.js";
 
-/*
- * Conditions of a search on metadata, in Mem0's form: `{ topic: "food", year: { gte: 2025 }, OR: [{ … }, { … }] }`.
- */
-
-/** Conditions whose `NOT` has a list: the platform takes one filter there, too, the open-source Mem0 does not. */
+/** Wraps `NOT` in a list: the platform also takes one filter there, the open-source Mem0 does not. */
 export function withLists(filters: JsonObject): JsonObject {
   const inList = (one: unknown) => (isObject(one) ? withLists(one) : one);
   const entries = Object.entries(filters).map(([name, condition]): [string, unknown] => {
@@ -15,10 +11,7 @@ export function withLists(filters: JsonObject): JsonObject {
   return Object.fromEntries(entries);
 }
 
-/**
- * Conditions as the embedded store reads them, one operator an entry, since it overlooks a second one. Mem0 itself would flatten `AND`, so
- * that the last condition on a field counted alone, and takes nothing nested; `$and`, `$or` and `$not` reach its store as they are.
- */
+/** Mem0 would flatten `AND`, so that only the last condition on a field counted. Its store ignores a second operator of an entry. */
 export function storeConditions(filters: JsonObject): { readonly $and: readonly JsonObject[] } {
   return { $and: Object.entries(filters).flatMap(([name, condition]) => storeEntries(name, condition)) };
 }
@@ -33,25 +26,20 @@ function storeEntries(name: string, condition: unknown): readonly JsonObject[] {
   return Object.entries(condition).map(([operator, value]) => ({ [name]: { [operator]: value } }));
 }
 
-/** One filter may stand for a list of one. */
 function listed(given: unknown): readonly JsonObject[] {
   return (Array.isArray(given) ? given : [given]).filter(isObject).map(storeConditions);
 }
 
-/** Whether something holds; null where that is not known. */
 type Verdict = boolean | null;
 
-/** Fields of Mem0's own, which are no metadata; an item gives them in another form, or not at all. */
+/** Mem0's own fields; an item has them in another form, or not at all. */
 const NO_METADATA: ReadonlySet<string> = new Set([
   ...["id", "memory", "text", "data", "hash", "score", "role", "actor_id", "attributed_to", "attributedTo"],
   ...["created_at", "createdAt", "updated_at", "updatedAt", "timestamp", "expiration_date", "expirationDate"],
   ...["categories", "keywords", "memory_ids", "feedback", "feedback_reason", "text_lemmatized", "textLemmatized"],
 ]);
 
-/**
- * Whether a found item breaks conditions by the metadata that it shows. Only what breaks them in every store of Mem0's does: these differ in
- * lists, in numbers and dates that are texts, and in what is missing.
- */
+/** Whether a found item breaks conditions in every store of Mem0's. Stores differ in lists, in numbers and dates as text, and in missing values. */
 export function breaks(filters: JsonObject, item: Mem0Item): boolean {
   return verdictOn(filters, item) === false;
 }
@@ -70,7 +58,7 @@ function verdictOn(filters: JsonObject, item: Mem0Item): Verdict {
 }
 
 function verdictOnField(name: string, condition: unknown, { metadata, ...item }: Mem0Item): Verdict {
-  // Mem0 gives null where a memory has none, and a source that never gives any says nothing of it.
+  // Null means that a memory has no metadata; a source that omits the field does not say.
   if (metadata === undefined) return null;
   const shown = isObject(metadata) && Object.hasOwn(metadata, name) ? metadata[name] : null;
   if (shown == null && (NO_METADATA.has(name) || name.includes(".") || Object.hasOwn(item, name))) return null;

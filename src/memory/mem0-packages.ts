@@ -10,7 +10,7 @@ export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** A package, or a file of one, could not be loaded, as while they are being installed. The message is safe to show. */
+/** A package could not be loaded, for example during installation. The message is safe to show. */
 export class LoadingError extends Error {
   override readonly name = "LoadingError";
   constructor(cause: unknown) {
@@ -19,10 +19,7 @@ export class LoadingError extends Error {
   }
 }
 
-/**
- * What packages give that are being loaded. Rejects with {@link LoadingError}. Node.js remembers some failures for as long as the process
- * lives, so a new attempt may fail where a new process does not.
- */
+/** Rejects with {@link LoadingError}. Node.js remembers some failures, so a new attempt may fail where a new process does not. */
 export async function loaded<T>(packages: Promise<T>): Promise<T> {
   try {
     return await packages;
@@ -31,40 +28,32 @@ export async function loaded<T>(packages: Promise<T>): Promise<T> {
   }
 }
 
-/**
- * Mem0 takes two decisions from the process environment: whether to send telemetry (read once, when the package is imported) and where
- * its `config.json` lives (read while a `Memory` starts). Both are the process's, so both are set here and nowhere else.
- */
+/** Mem0 reads whether to send telemetry once, on import, and where `config.json` is while a `Memory` starts. Both are set only here. */
 
-/** Turns Mem0's telemetry off. Must come before the first import of `mem0ai` or `mem0ai/oss`. */
+/** Must come before the first import of `mem0ai` or `mem0ai/oss`. */
 export function withoutTelemetry(): void {
   process.env.MEM0_TELEMETRY = "false";
 }
 
-/**
- * Runs jobs one at a time, first in, first out; a failed job does not stop those after it. Holds one entry per waiting call, so the
- * service's limit on requests in flight bounds it.
- */
+/** Runs jobs one at a time, first in, first out; a failed job does not stop later ones. The limit on requests in flight bounds it. */
 export class SerialQueue {
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Runs `job` after all jobs before it; settles as it does. */
   run<T>(job: () => T | Promise<T>): Promise<T> {
     const outcome = this.#last.then(job);
     this.#last = outcome.catch(() => undefined);
     return outcome;
   }
 
-  /** Resolves when every job so far has settled; never rejects. */
   async idle(): Promise<void> {
     await this.#last;
   }
 }
 
-/** Openings use `MEM0_DIR` one at a time; two would write one's `config.json` into the other's directory. */
+/** Concurrent openings would write one `config.json` into the other's directory. */
 const openings = new SerialQueue();
 
-/** Runs `open` while `MEM0_DIR` is `directory`, after any such call before it, and puts the variable back. */
+/** Runs `open` with `MEM0_DIR` set to `directory`, then restores the variable. */
 export function inMem0Directory<T>(directory: string, open: () => Promise<T>): Promise<T> {
   return openings.run(async () => {
     const before = process.env.MEM0_DIR;

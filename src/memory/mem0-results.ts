@@ -5,17 +5,13 @@ import { readMem0Answer } from "./mem0-answer.js";
 import { belongsTo, embeddedAgent, type Mem0Search } from "./mem0-identity.js";
 import { type KeptMemory, MemorySourceError } from "./memory-source.js";
 
-/** Most memories that Mem0 is asked for. */
 const MOST_ASKED = 1_000;
-/** How many times as many are asked for where some that a search is not for, or that do not hold, stand before those that it is for. */
+/** Factor of the second search, after results that do not count took places. */
 const MORE = 4;
 
 /**
- * Searches Mem0: at most `topK` memories that the search is for, bad items and others' left out; beside them those that have ceased to hold.
- * Where these took the place of some, as those of runs do in the open-source Mem0, it is asked once more for more of them. Throws
- * {@link MemorySourceError} `unreadable` where the answer is none.
- *
- * @param ask gives Mem0's answer with at most so many items
+ * Finds at most `topK` memories that hold, plus ended ones among them. If other items took places (open-source Mem0 finds memories of runs), searches
+ * once more for more. Throws {@link MemorySourceError} `unreadable` for a bad answer.
  */
 export async function searchMem0(
   source: string,
@@ -32,7 +28,7 @@ export async function searchMem0(
     const more = readMem0Found(source, await ask(Math.min(MOST_ASKED, MORE * topK)), search);
     return upTo(more.memories, topK);
   } catch (error) {
-    // It may take no more than were asked for first.
+    // A source may reject a larger number.
     if (error instanceof MemorySourceError) return upTo(first.memories, topK);
     throw error;
   }
@@ -42,7 +38,6 @@ function holds({ end }: RetrievedMemory): boolean {
   return end?.until !== ENDED;
 }
 
-/** The first memories, of which so many hold. */
 function upTo(memories: readonly RetrievedMemory[], most: number): readonly RetrievedMemory[] {
   let holding = 0;
   return memories.filter((memory) => holding < most && (!holds(memory) || ++holding > 0));
@@ -55,7 +50,7 @@ function readMem0Found(source: string, answer: unknown, search: Mem0Search) {
   throw new MemorySourceError(source, { kind: "unreadable", cause });
 }
 
-/** An item of an `add` answer: OSS and REST put the text in `memory`, the platform's older answer in `data.memory`. */
+/** OSS and REST put the text in `memory`, the platform's older answer in `data.memory`. */
 const addedItem = z.looseObject({
   id: z.unknown(),
   event: z.string().optional(),
@@ -63,13 +58,10 @@ const addedItem = z.looseObject({
   data: z.looseObject({ memory: z.string().nullish() }).nullish(),
 });
 
-/** What Mem0 calls the events that leave a memory in place; extraction, where a server insists on it, also answers DELETE and NONE. */
+/** Events after which a memory exists; extraction, which some servers insist on, also answers DELETE and NONE. */
 const KEPT_EVENTS = new Set(["ADD", "UPDATE"]);
 
-/**
- * Reads what Mem0 answered to adding one text with `infer: false`. A memory that is named by id alone has the text that was sent. The
- * hosted platform may only queue the text (`{ status: "PENDING", event_id }`): then no id is known yet, and the list is empty.
- */
+/** Empty if the hosted platform only queued the text (`{ status: "PENDING", event_id }`). A memory named by id alone has the text that was sent. */
 export function readMem0Added(answer: unknown, sentText: string): readonly RetrievedMemory[] {
   const items = itemsOf(answer).flatMap((candidate) => {
     const parsed = addedItem.safeParse(candidate);
@@ -100,7 +92,7 @@ const kept = z.looseObject({
   ),
 });
 
-/** Reads what the embedded Mem0 lists of a user. Throws {@link MemorySourceError} `unreadable` for anything else. */
+/** Throws {@link MemorySourceError} `unreadable` for anything but the user's list. */
 export function readMem0Kept(source: string, answer: unknown, userName: string): readonly KeptMemory[] {
   const read = kept.safeParse(answer);
   if (!read.success || read.data.results.some((item) => item.user_id !== userName))

@@ -5,9 +5,7 @@ import { memoryTextProblem } from "../core/text/memory-text.js";
 import { joinedSentences, sentenceIn } from "../core/text/sentence.js";
 import { MemorySourceError } from "./memory-source.js";
 
-/**
- * A key goes into a header: anything but printable ASCII would make `fetch` throw an error that quotes it. Messages here never do.
- */
+/** Other characters would make `fetch` throw an error that quotes the key. Messages here never do. */
 const apiKey = z.string().regex(/^[!-~]+$/, "must be printable ASCII without spaces");
 
 const url = z
@@ -19,10 +17,9 @@ const url = z
   .transform((text) => text.replace(/\/+$/, ""));
 
 const service = z.object({ url, apiKey: apiKey.optional() });
-/** How to reach a Mem0 service: its root without a slash at the end, and its key. */
 export type Mem0Service = z.output<typeof service>;
 
-/** Checks how a Mem0 service is configured; throws a `TypeError` that says which setting is wrong and quotes none of them. */
+/** Throws a `TypeError` that names the invalid setting and quotes none. */
 export function checkedService(settings: z.input<typeof service>): Mem0Service {
   const checked = service.safeParse(settings);
   if (checked.success) return checked.data;
@@ -37,30 +34,25 @@ export function checkMemoryText(source: string, text: string): void {
   }
 }
 
-/** Most bytes of an answer, after decompression: a thousand memories are about 1 MiB. */
+/** After decompression. A thousand memories are about 1 MiB. */
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
-/** Characters of a refusal's body that are kept: enough for a reason, little enough for a log line. */
 const REFUSAL_CHARACTERS = 500;
 
-/** One request to a memory service. */
 export interface JsonRequest {
-  /** The memory source's name, for errors. */
   readonly source: string;
   readonly url: string;
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly headers: Readonly<Record<string, string>>;
-  /** Sent as it is; already JSON. */
   readonly body?: string | undefined;
   readonly signal: AbortSignal;
-  /** Taken out of everything that an error carries. */
+  /** Removed from everything that an error carries. */
   readonly secret?: string | undefined;
 }
 
 /**
- * Sends a request and gives back the answer's JSON, null for an empty body. Rejects with {@link MemorySourceError} only: `aborted`;
- * `unreachable` where no whole answer came; `refused` for any status other than 2xx (redirects too: following one would carry the key
- * to wherever it points); `unreadable` for what is not JSON or is larger than 16 MiB.
+ * Returns the answer's JSON, null for an empty body. Rejects with {@link MemorySourceError} only: `aborted`; `unreachable` without a whole
+ * answer; `refused` for any status but 2xx (a redirect would carry the key elsewhere); `unreadable` for invalid JSON or more than 16 MiB.
  */
 export async function requestJson(request: JsonRequest): Promise<unknown> {
   const response = await answerTo(request);
@@ -118,7 +110,7 @@ function brokenOff(request: JsonRequest, error: unknown): MemorySourceError {
   });
 }
 
-/** undici says "fetch failed" and keeps the reason in `cause`, which has a code (`ECONNREFUSED`) where the network is at fault. */
+/** undici says "fetch failed" and keeps the reason in `cause`, which has a code (`ECONNREFUSED`) for network errors. */
 function reasonOf(error: unknown): string {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   if (!(reason instanceof Error)) return "the request failed";
@@ -133,27 +125,20 @@ function withoutSecret(text: string, { secret }: JsonRequest): string {
   return secret === undefined ? text : text.replaceAll(secret, "***");
 }
 
-/** Whether a service said that there is no such thing (404), rather than that something is wrong. */
 export function isNotFound(error: unknown): boolean {
   return error instanceof MemorySourceError && error.failure.kind === "refused" && error.failure.status === 404;
 }
 
-/**
- * Whether an id can be a segment of a URL's path: `encodeURIComponent` leaves dots alone, so that `/memories/..` would be `/`, and
- * `/memories/` all memories.
- */
+/** Whether an id can be a path segment. `encodeURIComponent` keeps dots: `/memories/..` would be `/`, and `/memories/` all memories. */
 export function isPathSegment(id: string): boolean {
   return id !== "" && id !== "." && id !== "..";
 }
 
-/** Largest body that is read for a sentence. */
 const MAX_BODY_CHARACTERS = 64 * 1024;
-/** Longest sentence that is passed on. */
 const MAX_SENTENCE_CHARACTERS = 300;
-/** Shortest text of a request that counts as a quotation: single words say nothing of anybody. */
+/** Shorter texts do not count as quotations: single words identify nobody. */
 const LEAST_QUOTED_CHARACTERS = 8;
 
-/** What looks like a key or a password, whosever it is: prefixed keys, bearer tokens, credentials in URLs, `key=…`. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\b(?:sk|pk|rk|m0|mem0|memprefix|gsk|xai|hf|ghp|AKIA|AIza)[-_]?[\w*-]{6,}/gi, "***"],
   [/\b(bearer|basic|token)\s+[\w.~+/=-]{6,}/gi, "$1 ***"],
@@ -163,12 +148,7 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\b(?=\w*\d)(?=\w*[a-z])\w{32,}\b/gi, "***"],
 ];
 
-/**
- * What a memory service says of a request that it refused, as one line; null where its body has no sentence. Bounded; without control
- * characters, file paths, what looks like a secret, and the texts that it was sent.
- *
- * @param sent the request's body, whose texts are not quoted
- */
+/** Why a service rejected a request, as one line without file paths, likely secrets, and the texts that were `sent`. Null: no sentence. */
 function refusalSentence(body: string, sent: string | undefined, secret: string | undefined): string | null {
   if (body.length > MAX_BODY_CHARACTERS) return null;
   const said = saidIn(body);
@@ -186,7 +166,7 @@ function refusalSentence(body: string, sent: string | undefined, secret: string 
 function saidIn(body: string): string | null {
   const json = parsedJson(body);
   if (json !== undefined) return sentenceIn(json) ?? namedFields(json);
-  // Pages say nothing, and what is longer is no sentence.
+  // HTML and JSON are no sentence, nor is a long text.
   return body.length > MAX_SENTENCE_CHARACTERS || /^\s*[<{[]/.test(body) ? null : body;
 }
 
@@ -200,7 +180,6 @@ function areTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.length > 0 && value.every((text) => typeof text === "string");
 }
 
-/** The query and the texts of messages, longest first. */
 function textsIn(sent: string | undefined): readonly string[] {
   if (sent === undefined) return [];
   const { query, messages } = z

@@ -2,47 +2,36 @@ import { addArguments, searchFilters, searchOptions } from "./mem0-identity.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
 
-/**
- * A caller's own memories: an instance of Mem0's `Memory` (`mem0ai/oss`) or `MemoryClient` (`mem0ai`), or any object that searches as they
- * do. It is called with Mem0's arguments and stays the caller's: memprefix never closes it.
- */
+/** A caller's own Mem0: `Memory`, `MemoryClient`, or any object that searches as they do. memprefix never closes it. */
 export interface OwnMem0 {
-  /**
-   * The memories most relevant to a query, best first, in any of Mem0's answer forms: `{ results: [{ id, memory, … }] }` or the list alone.
-   *
-   * @param options `topK`: 1 to 1,000
-   */
+  /** The most relevant memories, best first, in any of Mem0's answer forms. `topK`: 1 to 1,000. */
   search(
     query: string,
     options: {
       filters: { user_id: string; agent_id?: string; [condition: string]: unknown };
       topK: number;
-      /** The platform's: no versions that it has superseded. */
+      /** The platform's: without superseded versions. */
       latestOnly: true;
       showExpired?: true;
       rerank?: true;
       /** A date, or seconds since the epoch. */
       referenceDate?: string | number;
-      /** Least similarity, 0 to 1. */
       threshold?: number;
     },
   ): Promise<unknown> | unknown;
-  /** Keeps one text as it is. Absent: `add` of memprefix's is not supported. */
+  /** Keeps one text unmodified. Absent: memprefix's `add` is not supported. */
   add?(
     messages: { role: "user"; content: string }[],
     options: { userId: string; agentId?: string; infer: false; metadata?: Record<string, unknown> },
   ): Promise<unknown> | unknown;
-  /** A memory by its id, with its `user_id`; null for none. Where it is there, only the user's own memories are deleted. */
+  /** A memory with its `user_id`; null for none. If present, only the user's own memories are deleted. */
   get?(id: string): Promise<unknown> | unknown;
   delete?(id: string): Promise<unknown> | unknown;
 }
 
 const NAME = "own";
 
-/**
- * A caller's own Mem0 as a source. It is shared with the caller, so its meaning of a scope applies: whether a search without an agent sees
- * the memories of agents is its matter. A signal that aborts has no effect on a call under way, which {@link withDeadline} abandons.
- */
+/** A caller's own Mem0 as a source; its meaning of a scope applies. A signal does not stop a call in progress: {@link withDeadline} abandons it. */
 export function openOwnMem0(own: OwnMem0): MemorySource {
   return sharedMem0(NAME, {
     search(search, query, topK) {
@@ -72,7 +61,6 @@ async function run(call: () => unknown): Promise<unknown> {
   }
 }
 
-/** The same; null where there is nothing by that id. */
 async function found(call: () => unknown): Promise<unknown> {
   return await run(async () => {
     try {
@@ -84,16 +72,16 @@ async function found(call: () => unknown): Promise<unknown> {
   });
 }
 
-/** As `MemoryClient` says it, by a class of error, and `Memory`, by a sentence. */
+/** `MemoryClient` throws a class of error, `Memory` a sentence. */
 function isMissing(error: unknown): boolean {
   return error instanceof Error && (error.name === "MemoryNotFoundError" || MISSING.test(error.message));
 }
 
-/** What `Memory` says of an id with white space. */
+/** `Memory`'s words for an id with white space. */
 const REFUSED_ID = /^Invalid \w+: cannot (?:be empty|contain whitespace)/;
 const MISSING = /^Memory with ID .{1,200} not found$/s;
 
-/** What may be said of a foreign error: its message may quote a memory, or a key. */
+/** Without the message, which may quote a memory or a key. */
 function kindOf(error: unknown): string {
   return error instanceof Error ? `its call failed with ${error.name}` : "its call failed";
 }

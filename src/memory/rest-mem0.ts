@@ -4,20 +4,16 @@ import { checkedService, type Mem0Service, requestJson } from "./mem0-service.js
 import type { MemorySource } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
 
-/** Where Mem0's self-hosted REST server is. */
 export interface RestMem0Options {
   /** Its root: `http://mem0:8000`. */
   readonly url: string;
-  /** Sent as `X-API-Key`; absent where the server needs none. */
+  /** Sent as `X-API-Key`; absent if the server needs none. */
   readonly apiKey?: string;
 }
 
 const NAME = "mem0-rest";
 
-/**
- * Memories of Mem0's self-hosted REST server. Another system owns them, so Mem0's meaning of a scope applies: without an agent, a search
- * sees all of the user's memories, whatever agent they were added for. Throws a `TypeError` for settings that cannot work.
- */
+/** Without an agent, a search sees all of the user's memories, whatever their agent. Throws a `TypeError` for invalid settings. */
 export function openRestMem0(options: RestMem0Options): MemorySource {
   const service = checkedService(options);
   const pathOf = (id: MemoryId) => `/memories/${encodeURIComponent(id)}`;
@@ -25,7 +21,6 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
     search: (search, query, top_k, signal) => {
       const { showExpired: show_expired, referenceDate: reference_date, ...options } = searchOptions(search);
       const body = { query, filters: searchFilters(search), ...options, show_expired, reference_date, top_k };
-      // What is undefined is no field of JSON.
       return send(service, "POST", "/search", signal, body);
     },
     get: (id, signal) => send(service, "GET", pathOf(id), signal),

@@ -14,24 +14,20 @@ import {
   type SearchOptions,
 } from "./memory-source.js";
 
-/** The calls of a Mem0 that another system owns, under the names that it knows. Each rejects with {@link MemorySourceError}. */
+/** The calls of a Mem0 that another system owns, under its names. Each rejects with {@link MemorySourceError}. */
 export interface SharedMem0 {
   load?(): Promise<void>;
-  /** Mem0's answer, with at most `topK` items. */
   search(search: Mem0Search, query: string, topK: number, signal: AbortSignal): Promise<unknown>;
-  /** Null where there is none; absent: no memory can be looked up. */
+  /** Null if there is none; absent: no memory can be looked up. */
   get?(id: MemoryId, signal: AbortSignal): Promise<unknown>;
-  /** Keeps one text as it is; metadata belongs to a whole request. */
+  /** Keeps one text unmodified; metadata belongs to a whole request. */
   add?(scope: Mem0Scope, memory: NewMemory, signal: AbortSignal): Promise<unknown>;
-  /** False where there is none. */
+  /** False if there is none. */
   delete?(id: MemoryId, signal: AbortSignal): Promise<boolean>;
   deleteUser?(userName: string, signal: AbortSignal): Promise<void>;
 }
 
-/**
- * A Mem0 that another system owns as a source: its meaning of a scope applies. What it finds is checked to be the user's, and only the user's
- * own memories are deleted. A call that it has not is `unsupported`.
- */
+/** Another system's Mem0 as a source. Results are checked to be the user's, and only the user's own memories are deleted. */
 export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
   const { load, get } = mem0;
   const unsupported = (operation: string) => new MemorySourceError(name, { kind: "unsupported", operation });
@@ -69,7 +65,7 @@ export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
       if (mem0.delete === undefined) throw unsupported("delete a memory");
       if (!isPathSegment(id)) return false;
       try {
-        // An unknown id is answered with null and 200, or with 404, depending on the server's version.
+        // Servers answer an unknown id with null and 200, or with 404, depending on their version.
         if (get !== undefined && !isOwnedBy(await get(id, signal), names)) return false;
         return await mem0.delete(id, signal);
       } catch (error) {
@@ -87,11 +83,7 @@ export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
   };
 }
 
-/**
- * Requests memories one by one, all at once: Mem0 has no other way to name them. What fails, and what is another's, is not known.
- *
- * @param get gives the memory; null where Mem0 says that there is none; anything else where it says nothing
- */
+/** Mem0 has no batch call. Failures and other users' memories count as unknown. `get` gives null only if Mem0 says that there is no memory. */
 async function currentOf(
   ids: readonly MemoryId[],
   scope: Mem0Scope,
@@ -111,10 +103,7 @@ async function currentOf(
   return { kept, gone };
 }
 
-/**
- * Null where Mem0 refused because there is no such memory; rethrows any other failure. What has no such route, be it the server or a gateway
- * in front of it, does not speak of a memory: it names the path or the host, which may have the word in them.
- */
+/** Rethrows any failure but "no such memory". A 404 for a missing route, of the server or a gateway, names a path or a host instead. */
 function noneIfMissing(error: unknown, id: MemoryId): null {
   const { failure } = error instanceof MemorySourceError ? error : {};
   if (failure?.kind !== "refused" || failure.status !== 404) throw error;
@@ -123,9 +112,8 @@ function noneIfMissing(error: unknown, id: MemoryId): null {
   throw error;
 }
 
-/** The words of the framework of Mem0's platform; FastAPI writes them with a capital, and without a point, of a route that is not there. */
+/** Django's words, in the platform; FastAPI's for a missing route have a capital and no full stop. */
 const PLATFORM_SAYS = /"Not found\."/;
-/** Mem0's words, without the id of the memory. */
 const NO_MEMORY =
   /(?<!(?:service|server|host|upstream) )\bmemory (?:with (?:the )?(?:given )?id )?(?:was |could )?(?:not (?:be )?found|does ?n(?:o|) ?t exist|no longer exists)\b|\bno (?:such memory|memory (?:found|matches|with))\b/;
 

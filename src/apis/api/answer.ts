@@ -1,12 +1,12 @@
-/** What an engine's answer says, read while it is passed on. */
+/** Reads an engine's answer while it is forwarded. */
 export interface AnswerReader {
   /** Takes an answer, or the data of one event of a streamed one; ignores anything else. */
   take(given: unknown, at: number): void;
-  /** Whether an event ended the answer, where the API has such events beside `[DONE]`. */
+  /** Whether an event ended the answer, in APIs that have such events beside `[DONE]`. */
   readonly isOver: boolean;
-  /** The whole text of the answer; null where there is none, it is incomplete, it calls a tool, or it is too long. */
+  /** The whole text; null where there is none, it is incomplete, it calls a tool, or it is too long. */
   readonly text: string | null;
-  /** Arrival of the first token, in the clock's milliseconds; null where there was none, or the answer was not streamed. */
+  /** In the clock's milliseconds; null where there was no token, or the answer was not streamed. */
   readonly firstTokenAt: number | null;
   /** What holds token counts, for `readUsage`; null where nothing did. */
   readonly reported: unknown;
@@ -14,10 +14,9 @@ export interface AnswerReader {
   readonly continuableId?: string | null;
 }
 
-/** Most characters of an answer that is written back as a memory; a longer one is not. */
+/** A longer answer is not written back as a memory. */
 export const MAX_ANSWER_CHARACTERS = 100_000;
 
-/** An answer's text, as its pieces come. */
 export class BoundedText {
   #text: string | null = "";
 
@@ -32,7 +31,6 @@ export class BoundedText {
   }
 }
 
-/** Reasons for the end of an answer that a failure ended, … */
 const FAILED = new Set([
   ...["error", "network_error", "insufficient_system_resource", "timeout"],
   ...["abort", "aborted", "cancelled", "canceled", "user_cancel"],
@@ -40,29 +38,25 @@ const FAILED = new Set([
   ...["function_call_filter", "malformed_function_call", "malformed_tool_use", "malformed_model_output"],
   ...["malformed_response", "unexpected_tool_call", "too_many_tool_calls"],
 ]);
-/** … and of one that was withheld: OpenAI's, Anthropic's, Bedrock's, Cohere's, Gemini's, GLM's. */
+/** OpenAI's, Anthropic's, Bedrock's, Cohere's, Gemini's and GLM's. */
 const WITHHELD = new Set([
   ...["content_filter", "refusal", "content_filtered", "guardrail_intervened", "error_toxic"],
   ...["safety", "recitation", "blocklist", "prohibited_content", "spii", "sensitive", "language"],
   ...["image_safety", "image_prohibited_content", "image_recitation"],
 ]);
 
-/**
- * Whether an answer that ended for this reason is all that the model said, up to a limit. False without a reason: it did not end.
- *
- * @param reason OpenAI's `finish_reason` or Anthropic's `stop_reason`
- */
+/** Whether an answer that ended for this reason is all that the model said, up to a limit. False without a reason: it did not end. */
 export function isWholeText(reason: unknown): boolean {
   const names = reasonsIn(reason);
   return names.length > 0 && !names.some((name) => WITHHELD.has(name) || FAILED.has(name) || name === GOES_ON);
 }
 
-/** Anthropic's, of a turn that the client is to have continued. */
+/** Anthropic's, of a turn that the client should continue. */
 const GOES_ON = "pause_turn";
 
 /**
- * The names in a reason. Gemini and Cohere write them in capitals, some gateways with hyphens or in camel case; Gemini's door for OpenAI's
- * clients writes two: `content_filter: RECITATION`.
+ * Gemini and Cohere write names in capitals, some gateways with hyphens or in camel case; Gemini's OpenAI endpoint writes two:
+ * `content_filter: RECITATION`.
  */
 function reasonsIn(reason: unknown): readonly string[] {
   if (typeof reason !== "string") return [];

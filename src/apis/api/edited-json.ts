@@ -1,6 +1,5 @@
 import { isObject, type JsonObject, type JsonPart, partsOf, pastBlanks, valueEnd } from "../../core/text/json.js";
 
-/** A part of a JSON text to write again. */
 interface Edit {
   readonly from: number;
   readonly to: number;
@@ -8,12 +7,9 @@ interface Edit {
 }
 
 /**
- * A JSON text that says another value, with as few of its bytes changed as that takes: what both values share keeps its numbers, escapes, key
- * order and white space. Parsed, the result equals `next`. O(length).
+ * Changes a JSON text from one value to another with as few changed bytes as possible: what both values share keeps its numbers, escapes, key
+ * order and white space. O(length).
  *
- * @param json a text that `JSON.parse` accepts
- * @param value what it says
- * @param next what it is to say
  * @example editedJson('{"n": 1.0, "t": "a"}', { n: 1, t: "a" }, { n: 1, t: "b a" }) === '{"n": 1.0, "t": "b a"}'
  */
 export function editedJson(json: string, value: unknown, next: unknown): string {
@@ -25,7 +21,7 @@ export function editedJson(json: string, value: unknown, next: unknown): string 
   return kept.map((text, at) => text + (edits[at]?.text ?? "")).join("");
 }
 
-/** Names that the object at the top of a JSON text has more than once. Parsers differ in which of them counts. */
+/** Names that a JSON text's top-level object has more than once. Parsers differ in which one counts. */
 export function repeatedNames(json: string): ReadonlySet<string | number> {
   const seen = new Set<string | number>();
   const repeated = new Set<string | number>();
@@ -36,7 +32,7 @@ export function repeatedNames(json: string): ReadonlySet<string | number> {
   return repeated;
 }
 
-/** The text of a field's value in the object that a JSON text is; null where it has none of that name. Of several, the last. */
+/** The text of a top-level field's value, the last one of that name; null where there is none. */
 export function valueText(json: string, name: string): string | null {
   const part = [...partsOf(json, pastBlanks(json, 0))].findLast(({ key }) => key === name);
   return part === undefined ? null : json.slice(part.from, part.to);
@@ -94,7 +90,7 @@ function collectItems(
   insertLast(from, parts, isKept, added, edits);
 }
 
-/** Removes parts, each with the comma before it; those before the first that stays, with the comma after them. */
+/** Removes each part with the comma before it; parts before the first kept one, with the comma after them. */
 function removeMissing(parts: readonly JsonPart[], isKept: (part: JsonPart) => boolean, edits: Edit[]): void {
   const first = parts.findIndex(isKept);
   for (const [at, part] of parts.entries()) {
@@ -118,7 +114,7 @@ function insertLast(
   edits.push({ from: at, to: at, text: `${last === undefined ? "" : ","}${added.join(",")}` });
 }
 
-/** The item that each of the new items was made of, in order; null: of none. */
+/** The index of the item that each new item was made from, in order; null: none. */
 function originsOf(value: readonly unknown[], next: readonly unknown[]): readonly (number | null)[] {
   let from = 0;
   return next.map((item) => {
@@ -131,7 +127,7 @@ function originsOf(value: readonly unknown[], next: readonly unknown[]): readonl
   });
 }
 
-/** Fields in which a message, an item or a block may differ from the one that it was made of. */
+/** Fields that may change when a message, an item or a block is composed. */
 const CHANGING: ReadonlySet<string> = new Set([
   ...["content", "text", "output", "input"],
   ...["cache_control", "prompt_cache_breakpoint"],
@@ -159,7 +155,7 @@ function holds(made: unknown, own: unknown): boolean {
   return made.some((part) => own.some((given) => isMadeOf(given, part)));
 }
 
-/** Whether two JSON values are equal, apart from key order; undefined fields are absent. */
+/** Equality of JSON values, apart from key order; undefined fields are absent. */
 function isSame(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, at) => isSame(item, b[at]));
@@ -167,7 +163,7 @@ function isSame(a: unknown, b: unknown): boolean {
   return [a, b].every((one) => Object.keys(one).every((name) => isSame(a[name], b[name])));
 }
 
-/** JSON of a value, in which the client's own text is spelled as the client spelled it. */
+/** JSON of a value, in which the client's own text keeps its spelling. */
 function written(next: unknown, own: { readonly value: string; readonly literal: string } | null): string {
   if (own === null || own.value === "") return JSON.stringify(next);
   if (typeof next === "string") {

@@ -1,15 +1,13 @@
 import { isRecord, listIn, record } from "../../core/text/json.js";
 import { type AnswerReader, BoundedText, isWholeText } from "../api/answer.js";
 
-/** Reads an engine's answer while it is streamed. Holds its first choice's text up to a bound. */
 export class ChatAnswer implements AnswerReader {
   readonly #text = new BoundedText();
   #finish: string | null = null;
   #hasCalls = false;
   firstTokenAt: number | null = null;
-  /** The last chunk with token counts. */
   reported: unknown = null;
-  /** Its end is OpenAI's `[DONE]`, which is no JSON. */
+  /** Its end is `[DONE]`, which is no JSON. */
   readonly isOver = false;
 
   take(given: unknown, at: number): void {
@@ -26,13 +24,12 @@ export class ChatAnswer implements AnswerReader {
     }
   }
 
-  /** The first choice's text, once it is complete; null where it is not, calls a tool, or is too long. */
   get text(): string | null {
     return isWholeText(this.#finish) && !this.#hasCalls ? this.#text.whole : null;
   }
 }
 
-/** False for the opening chunk, which has only the role and no token. */
+/** The opening chunk has only the role and no token. */
 function holdsToken(delta: Readonly<Record<string, unknown>>): boolean {
   return Object.entries(delta).some(
     ([name, value]) =>

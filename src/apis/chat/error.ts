@@ -1,7 +1,6 @@
 import type { JsonObject } from "../../core/text/json.js";
 import type { ApiFailure } from "../api/api.js";
 
-/** Types and codes for the statuses that OpenAI's clients distinguish. */
 const KINDS: Readonly<Record<number, { readonly type: string; readonly code: string }>> = {
   401: { type: "invalid_request_error", code: "invalid_api_key" },
   429: { type: "requests", code: "rate_limit_exceeded" },

@@ -2,12 +2,10 @@ import type { ChatMessage } from "../../core/index.js";
 import type { JsonObject } from "../../core/text/json.js";
 import { forShortAnswer } from "../api/api.js";
 
-/** The body with a composed prompt as its messages. */
 export function withPrompt(body: JsonObject, prompt: readonly ChatMessage[]): JsonObject {
   return { ...body, messages: prompt };
 }
 
-/** A body for one token. */
 export function warmUp(body: JsonObject, prefix: readonly ChatMessage[]): JsonObject {
   const { max_tokens: _most, ...same } = forShortAnswer(body);
   const most = "max_completion_tokens" in body ? "max_completion_tokens" : "max_tokens";

@@ -2,16 +2,13 @@ import { isRecord, record } from "../../core/text/json.js";
 import { type AnswerReader, BoundedText, isWholeText } from "../api/answer.js";
 import { type EngineUsage, reported, reportedCount, usageRecord } from "../api/usage.js";
 
-/**
- * Reads an answer of `/v1/messages`, or the events of a streamed one. Holds its text up to a bound.
- * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
- */
+/** Source: https://platform.claude.com/docs/en/build-with-claude/streaming */
 export class MessageAnswer implements AnswerReader {
   readonly #text = new BoundedText();
   #stop: unknown = null;
   #hasCalls = false;
   #usage: Readonly<Record<string, unknown>> | null = null;
-  /** Fields beside the usage: llama.cpp's `timings`. */
+  /** llama.cpp's `timings`. */
   #beside: Readonly<Record<string, unknown>> = {};
   firstTokenAt: number | null = null;
   isOver = false;
@@ -43,7 +40,7 @@ export class MessageAnswer implements AnswerReader {
     }
   }
 
-  /** Usage as an answer has it: `message_delta` adds to `message_start` and updates it. */
+  /** `message_delta` adds to the usage of `message_start` and updates it. */
   get reported(): unknown {
     return this.#usage === null ? null : { ...this.#beside, usage: this.#usage };
   }
@@ -67,7 +64,7 @@ export class MessageAnswer implements AnswerReader {
     return isCall;
   }
 
-  /** No prompt has no tokens: where all counts are 0, they are not known yet. */
+  /** No prompt has zero tokens: if all counts are 0, they are not known yet. */
   #takeFirstUsage(given: unknown): void {
     if (Object.values(record(given)).some((count) => typeof count === "number" && count > 0)) this.#takeUsage(given);
   }
@@ -80,9 +77,9 @@ export class MessageAnswer implements AnswerReader {
 }
 
 /**
- * Reads the usage of a message, of the stream's `message_start` and `message_delta`, or of a chat completion whose usage has these fields, as
- * gateways give it. "Total input tokens in a request is the summation of `input_tokens`, `cache_creation_input_tokens`, and
- * `cache_read_input_tokens`" (API reference, `Usage`). Without `input_tokens` the total is unknown. llama.cpp has cached tokens in `timings`.
+ * Reads the usage of a message, of a stream's `message_start` and `message_delta`, or of a gateway's chat completion with these fields. "Total
+ * input tokens in a request is the summation of `input_tokens`, `cache_creation_input_tokens`, and `cache_read_input_tokens`" (API reference,
+ * `Usage`). Without `input_tokens` the total is unknown. llama.cpp has cached tokens in `timings`.
  */
 export function readMessagesUsage(answer: unknown): EngineUsage {
   const usage = reported(answer, "usage") ?? reported(answer, "message", "usage");

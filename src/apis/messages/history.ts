@@ -1,30 +1,27 @@
 /*
- * Messages of Anthropic's API as the chat messages that memprefix composes. `sections.ts` goes the way back, which without memories gives what
- * was given: the same blocks with the same fields, in the same order. Thinking, signatures, calls and documents are content parts that are not
- * read.
+ * Messages of Anthropic's API as chat messages. Without memories, `sections.ts` restores the same blocks with the same fields in the same order.
+ * Thinking, signatures, calls and documents are content parts that nothing reads.
  */
 
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { type JsonObject, listIn, record } from "../../core/text/json.js";
 
 /**
- * Field of a chat message that says whether it belongs to the same message of Anthropic's as the one before it. Absent: it does where it is
- * the user's and follows a tool's result, so that memories after a result join its message.
+ * Whether a chat message belongs to the same Anthropic message as the one before it. Absent: only a user's message after a tool result does, so
+ * that memories after a result join its message.
  */
 export const JOINED = "anthropic_joined";
 /**
- * Field of a chat message with the system messages that stand after its message: the API takes them there, also last, where a chat has to
- * end with a question or a tool's result.
+ * System messages after a message. The API takes them there, even last, but a chat has to end with a question or a tool result.
  * Source: https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
  */
 export const FOLLOWING = "anthropic_following";
-/** Fields of a tool's result whose names mean something else in a chat message. */
+/** Fields of a tool result that mean something else in a chat message. */
 const RESERVED = ["role", "tool_call_id", JOINED, FOLLOWING] as const;
 
 /**
- * The instructions and messages of a body as chat messages: the instructions are a system message, each tool result is a message with the role
- * `tool`, and a system message after the user's goes with that. Null where the body has no messages in Anthropic's form, or goes on with a
- * thread, whose earlier messages it does not have; one that begins a thread has them all.
+ * The instructions become a system message, and each tool result a message with the role `tool`. Null for a body without messages in
+ * Anthropic's form, and for one that continues a thread, because it lacks the earlier messages.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 export function history(body: JsonObject): readonly ChatMessage[] | null {
@@ -46,17 +43,15 @@ export function history(body: JsonObject): readonly ChatMessage[] | null {
   return chat;
 }
 
-/** The system messages after a chat message's own message. */
 export function systemAfter(message: ChatMessage): readonly ChatMessage[] {
   return listIn(message[FOLLOWING]) as readonly ChatMessage[];
 }
 
-/** Which chat messages belong to one message of Anthropic's; the same rule in both directions. */
+/** Which chat messages belong to one Anthropic message; the same rule in both directions. */
 export class Joins {
-  /** Whether the last message is a tool's result, or belongs to one. */
+  /** Whether the last message is a tool result, or belongs to one. */
   #isAfterResult = false;
 
-  /** The message with the mark that it needs. */
   marked(message: ChatMessage, isJoined: boolean): ChatMessage {
     const byDefault = this.#byDefault(message.role);
     this.#move(message.role, isJoined);
@@ -85,7 +80,7 @@ function piecesOf(given: unknown): readonly ChatMessage[] | null {
   const hasMarks = Object.hasOwn(more, JOINED) || Object.hasOwn(more, FOLLOWING);
   if (typeof role !== "string" || hasMarks || !isContent(content)) return null;
   if (role !== "user" || !Array.isArray(content) || !content.some(isResult)) return [given as ChatMessage];
-  // Of several chat messages none could hold the other fields.
+  // None of several chat messages could hold the other fields.
   if (Object.keys(more).length > 0) return null;
   const pieces: ChatMessage[] = [];
   let between: ContentPart[] = [];
@@ -107,7 +102,6 @@ function piecesOf(given: unknown): readonly ChatMessage[] | null {
   return pieces;
 }
 
-/** A text, or blocks. */
 function isContent(given: unknown): boolean {
   if (!Array.isArray(given)) return typeof given === "string";
   return (given as readonly unknown[]).every((block) => typeof record(block)["type"] === "string");
@@ -117,7 +111,7 @@ export function isResult(block: unknown): boolean {
   return record(block)["type"] === "tool_result";
 }
 
-/** The block's fields keep their order, by which the way back restores it. */
+/** Fields keep their order, by which `sections.ts` restores it. */
 function resultMessage(block: ContentPart): ChatMessage {
   const fields = Object.entries(block).map(([name, value]): [string, unknown] => {
     if (name === "type") return ["role", "tool"];

@@ -6,13 +6,11 @@ import { FOLLOWING, isResult, JOINED, Joins, systemAfter } from "./history.js";
 
 const MARK = "cache_control";
 
-/**
- * The body with a composed prompt as its instructions and messages. Memories are text blocks: before the user's own, or after tool results.
- */
+/** Memories become text blocks: before the user's own, or after tool results. */
 export function withPrompt(body: JsonObject, composed: readonly ChatMessage[]): JsonObject {
   const [head, ...others] = composed;
   const isGiven = body["system"] != null;
-  // Instructions that were nothing but memories of the client's are taken out.
+  // Instructions that were only the client's memories are removed.
   const hasSystem = isGiven && head?.role === "system";
   const sent = {
     ...body,
@@ -24,10 +22,7 @@ export function withPrompt(body: JsonObject, composed: readonly ChatMessage[]): 
   return bare;
 }
 
-/**
- * A body for one token; null where its thinking has a budget, which has to be below the answer's tokens: without thinking the prompt would be
- * another.
- */
+/** Null where thinking has a budget, which must be below the answer's tokens. Without thinking, the prompt would be another. */
 export function warmUp(body: JsonObject, prefix: readonly ChatMessage[]): JsonObject | null {
   if (record(body["thinking"])["budget_tokens"] !== undefined) return null;
   return { ...withPrompt(forShortAnswer(body), prefix), max_tokens: 1 };
@@ -65,7 +60,7 @@ function anthropicMessagesOf(
   });
 }
 
-/** A breakpoint of memprefix's inside a result moves to the result: only top-level blocks are cached. The client's stay where they are. */
+/** memprefix's breakpoint inside a result moves to the result, because only top-level blocks are cached. The client's stay. */
 function resultBlock(message: ChatMessage, given: ReadonlyMap<unknown, JsonObject>): ContentPart {
   const before = given.get(message["tool_call_id"])?.["content"];
   const own = Array.isArray(message.content) && !holdsMark(before) ? withoutMarks(message.content) : null;
@@ -82,7 +77,6 @@ function resultBlock(message: ChatMessage, given: ReadonlyMap<unknown, JsonObjec
   return Object.fromEntries(fields) as unknown as ContentPart;
 }
 
-/** Parts without breakpoints, and the last breakpoint; null where there is none. */
 function withoutMarks(
   content: readonly ContentPart[],
 ): { readonly mark: unknown; readonly parts: readonly ContentPart[] } | null {
@@ -95,7 +89,6 @@ function holdsMark(content: unknown): boolean {
   return listIn(content).some((part) => record(part)[MARK] != null);
 }
 
-/** The client's tool results by the call that they answer. */
 function givenResults(messages: unknown): ReadonlyMap<unknown, JsonObject> {
   const blocks = listIn(messages).flatMap((message) => listIn(record(message)["content"]));
   return new Map(blocks.filter(isResult).map((block) => [record(block)["tool_use_id"], record(block)]));

@@ -2,11 +2,10 @@ import { isRecord, listIn, record, text } from "../../core/text/json.js";
 import { type AnswerReader, MAX_ANSWER_CHARACTERS } from "../api/answer.js";
 import { nameIn } from "./history.js";
 
-/** Events that end a stream, with the whole answer in them. */
 const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
-/** Statuses of an answer that ended, up to a limit. */
+/** Statuses of an answer that ended, if only at a limit. */
 const WHOLE: ReadonlySet<unknown> = new Set(["completed", "incomplete"]);
-/** Calls that the client answers: the text beside them is not the answer. */
+/** The client answers these calls: the text beside them is not the answer. */
 const CALLS: ReadonlySet<unknown> = new Set([
   "function_call",
   "custom_tool_call",

@@ -1,2 +1,1 @@
-/** Responses have OpenAI's error object. */
 export { error } from "../chat/error.js";

@@ -1,57 +1,47 @@
-/*
- * Items of OpenAI's Responses API as the chat messages that memprefix composes. `sections.ts` goes the way back, which without memories gives
- * the same items.
- */
+/* Items of OpenAI's Responses API as chat messages. Without memories, `sections.ts` restores the same items. */
 
 import { type ChatMessage, type ContentPart, ITEM_FORM } from "../../core/index.js";
 import { append } from "../../core/text/collections.js";
 import { isRecord, type JsonObject, record } from "../../core/text/json.js";
 
-/** An input or output item of the Responses API; unchecked. */
 export type ResponsesItem = unknown;
 
-/** What a message keeps of the item that it was made of. */
+/** What a message keeps of its item: fields that chat messages lack, and reasoning items before it or, at the end of an answer, after it. */
 export interface ItemForm {
-  /** The item's fields that chat messages do not have. */
   readonly fields?: JsonObject;
-  /** Reasoning items in front of it. */
   readonly before?: readonly ResponsesItem[];
-  /** Reasoning items after it, of an answer that ends with them. */
   readonly after?: readonly ResponsesItem[];
-  /** It is the request's `instructions`, not an item. */
+  /** The message is the request's `instructions`. */
   readonly isInstructions?: boolean;
 }
 
-/** Field of a message that holds an item without a chat form, unmodified. */
+/** Holds an item without a chat form, unmodified. */
 export const OPAQUE = "responses_opaque_item";
-/** Field of a text part whose type is not the usual one of its role. */
+/** The type of a text part, if it is not its role's usual one. */
 export const PART_TYPE = "responses_part";
 
 const ROLES = new Set<unknown>(["system", "developer", "user", "assistant"]);
 const TEXT_TYPES = new Set(["input_text", "output_text", "text"]);
 
-/** What a body continues at the engine, which then has the history: a response, or a conversation of the engine's. Null: nothing. */
+/** The response or conversation that a body continues; the engine has its history. Null: none. */
 export function continuedBy(body: JsonObject): string | null {
   return nameIn(body["previous_response_id"]) ?? conversationOf(body);
 }
 
-/** The engine's conversation that a body adds to: a text, or an object with an id. Null: none. */
+/** Null: none. */
 export function conversationOf({ conversation }: JsonObject): string | null {
   return nameIn(isRecord(conversation) ? conversation["id"] : conversation);
 }
 
-/** The name of a response or a conversation; null where it is none. */
 export function nameIn(given: unknown): string | null {
   return typeof given === "string" && given.trim() !== "" && given.length <= MOST_NAME ? given : null;
 }
 
-/** Most characters of a response's or a conversation's name. */
 const MOST_NAME = 200;
 
 /**
- * The instructions and items of a body as chat messages, which `sections.ts` turns back into the same items. A message item is a message, a function call an
- * assistant's message with one call, a call's output a tool's message; reasoning belongs to what the assistant does next, or else did before.
- * Any other item is a message without content that holds the item. Null: `input` is neither a text nor a list of items.
+ * A message item becomes a message, a function call an assistant message with one call, and its output a tool message. Reasoning is attached to
+ * the assistant's next message, else to its last. A message without content holds any other item. Null: `input` is neither text nor a list.
  * Source: https://platform.openai.com/docs/api-reference/responses/create
  */
 export function history({ input, instructions }: JsonObject): readonly ChatMessage[] | null {
@@ -77,7 +67,7 @@ export function history({ input, instructions }: JsonObject): readonly ChatMessa
   return messages;
 }
 
-/** Puts reasoning items after the last message, where that is the assistant's; else they are messages of their own. */
+/** Attaches reasoning to the last message if it is the assistant's; else each item is its own message. */
 function putAfter(messages: ChatMessage[], reasoning: readonly ResponsesItem[]): void {
   const last = messages.at(-1);
   if (last === undefined || !isSaid(last)) append(messages, reasoning.map(opaque));
@@ -89,12 +79,10 @@ function isSaid(message: ChatMessage): boolean {
   return message.role === "assistant" && !isOpaque(message);
 }
 
-/** Whether a message holds an item without a chat form. */
 function isOpaque(message: ChatMessage): boolean {
   return OPAQUE in message;
 }
 
-/** Whether a message is a request's `instructions`. */
 export function isInstructions(message: ChatMessage): boolean {
   return formOf(message).isInstructions === true;
 }
@@ -152,7 +140,7 @@ export function textTypeOf(role: string): string {
   return role === "assistant" ? "output_text" : "input_text";
 }
 
-/** An item that chats do not have. Outputs of tools may end a prompt. */
+/** Outputs of tools may end a prompt. */
 function opaque(item: ResponsesItem): ChatMessage {
   const { type } = record(item);
   const isOfTool = typeof type === "string" && /_(?:output|response)$/.test(type);

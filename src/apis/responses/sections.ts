@@ -3,35 +3,29 @@ import { type JsonObject, listIn, record } from "../../core/text/json.js";
 import { forShortAnswer } from "../api/api.js";
 import { formOf, isInstructions, OPAQUE, PART_TYPE, type ResponsesItem, textTypeOf } from "./history.js";
 
-/** Least `max_output_tokens` that OpenAI's API takes. */
+/** OpenAI's least `max_output_tokens`. */
 const LEAST_OUTPUT = 16;
 
-/** The body with a composed prompt as its instructions and input. */
 export function withPrompt(body: JsonObject, prompt: readonly ChatMessage[]): JsonObject {
   const head = prompt.find(isInstructions)?.content;
   const instructions = typeof head === "string" ? { instructions: head } : {};
   return { ...body, ...instructions, input: inputOf(prompt, body["input"]) };
 }
 
-/**
- * The body of a request that continues what the engine has: of the prompt only its end is sent, the messages that the request added, with
- * their memories.
- *
- * @param added the body's own messages
- */
+/** Sends only the end of a prompt, because the engine has the rest: the `added` messages of this request, with their memories. */
 export function withEndOf(body: JsonObject, prompt: readonly ChatMessage[], added: readonly ChatMessage[]): JsonObject {
   const hasOwnMessage = added.at(-1)?.role === "tool" && prompt.at(-1)?.role === "user";
   const end = prompt.slice(-(added.length + (hasOwnMessage ? 1 : 0)));
   return { ...body, input: inputOf(end, body["input"]) };
 }
 
-/** A body for as few tokens as the API takes, which the engine does not keep. */
+/** The engine does not store the answer. */
 export function warmUp(body: JsonObject, prefix: readonly ChatMessage[]): JsonObject {
   const { background: _background, ...same } = forShortAnswer(body);
   return { ...withPrompt(same, prefix), store: false, max_output_tokens: LEAST_OUTPUT };
 }
 
-/** The `input` of messages: a text where the client's was a text and there is only one message. */
+/** Text, if the client's was text and there is only one message. */
 function inputOf(messages: readonly ChatMessage[], own: unknown): string | readonly ResponsesItem[] {
   const said = messages.filter((message) => !isInstructions(message));
   const [only] = said;

@@ -11,16 +11,12 @@ const UNMARKABLE: ReadonlySet<string> = new Set([
   ...["reasoning", "reasoning-file", "custom", "tool-approval-response"],
 ]);
 
-/** Empty text cannot carry a breakpoint either. */
 function canMark(part: ContentPart): boolean {
   if (part.type === "text") return typeof part["text"] === "string" && part["text"].trim() !== "";
   return !UNMARKABLE.has(part.type);
 }
 
-/**
- * A mark of five minutes, or of an hour where a mark after it has one: "Cache entries with longer TTL must appear before shorter TTLs". Null:
- * the caller's own marks are in no such order. Writing for an hour costs twice the input, for five minutes 1.25 times.
- */
+/** Null: the caller's marks break the rule "Cache entries with longer TTL must appear before shorter TTLs". */
 function markBetween(before: readonly unknown[], behind: readonly unknown[]) {
   if (!behind.some(isHour)) return { type: "ephemeral" };
   return before.every(isHour) ? { type: "ephemeral", ttl: "1h" } : null;
@@ -38,8 +34,7 @@ const STYLE: BreakpointStyle = {
 };
 
 /**
- * Anthropic's models: cached prefixes end at breakpoints on content parts. Gateways take them on the parts of chat completions as well;
- * `apis/messages/sections.ts` puts them where `/v1/messages` has them.
+ * Anthropic's models, also through gateways that take breakpoints in chat completions.
  * Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
  */
 export const anthropic: EngineAdapter = {

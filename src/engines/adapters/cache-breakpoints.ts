@@ -3,27 +3,23 @@ import type { JsonObject } from "../../core/text/json.js";
 import { type AdapterPrompt, type MarksElsewhere, NO_MARKS } from "./engine-adapter.js";
 import type { BreakpointLimits } from "./provider-limits.js";
 
-/** A provider's form of breakpoints (marks). */
+/** A provider's form of breakpoints (marks). `field` of a content part holds the mark. */
 export interface BreakpointStyle {
-  /** The field of a content part that holds the mark. */
   readonly field: string;
-  /** The mark for a place, by the caller's marks in front of it and after it; null: the provider allows none there. */
+  /** The mark between the caller's marks; null: the provider allows none there. */
   readonly markBetween: (before: readonly unknown[], behind: readonly unknown[]) => JsonObject | null;
   readonly limits: BreakpointLimits;
-  /** Whether this part of this message may carry one. */
   readonly canMark: (message: ChatMessage, part: ContentPart) => boolean;
 }
 
-/** A place for a mark: the end of a content part. */
 interface MarkPlace {
   readonly message: number;
   readonly part: number;
 }
 
 /**
- * The prompt's messages with marks where prefixes are to be cached: first the end of the earlier prompt's cached prefix, so that it is hit,
- * then the reusable ends, most useful first. The caller's own marks stay, count against the limit, and decide what ours may be. Messages
- * that begin with memories are always split after them, so that a message is the same in every prompt that contains it.
+ * Marks the end of the earlier prompt's cached prefix, so that it is hit, then reusable ends. The caller's marks stay and count against the limit.
+ * A message that begins with memories is always split after them, so that it is the same in every prompt.
  */
 export function withBreakpoints(given: AdapterPrompt, style: BreakpointStyle): readonly ChatMessage[] {
   const { field, limits } = style;
@@ -57,7 +53,7 @@ export function withBreakpoints(given: AdapterPrompt, style: BreakpointStyle): r
 
 /** The caller's marks in the order in which the provider reads the prompt: tools, messages, then the automatic one. */
 class CallersMarks {
-  /** Those of messages; of a message, `part` is the number of its parts, after its content. */
+  /** A mark on a message itself has the number of parts as its `part`: it comes after the content. */
   readonly #marks: readonly { readonly place: MarkPlace; readonly mark: unknown }[];
 
   constructor(
@@ -78,7 +74,6 @@ class CallersMarks {
     return this.#marks.length + this.elsewhere.tools.length + (this.elsewhere.automatic == null ? 0 : 1);
   }
 
-  /** Whether the caller marked this very place: by its part, by the message whose last part it is, or by the automatic mark. */
   isTaken({ message, part }: MarkPlace, ofMessage: unknown): boolean {
     const isMarked = (at: number) => this.#marks.some(({ place }) => place.message === message && place.part === at);
     if (isMarked(part)) return true;
@@ -88,7 +83,6 @@ class CallersMarks {
     return ofMessage != null || (this.elsewhere.automatic != null && isLast && !isMarked(length));
   }
 
-  /** The caller's marks in front of a place, and those after it. */
   around(place: MarkPlace): [before: readonly unknown[], behind: readonly unknown[]] {
     const isInFront = (of: MarkPlace) =>
       of.message < place.message || (of.message === place.message && of.part < place.part);
@@ -102,7 +96,7 @@ class CallersMarks {
   }
 }
 
-/** Places for marks, most useful first. */
+/** Most useful first. */
 function placesOf(
   prompt: AdapterPrompt,
   parts: readonly (readonly ContentPart[])[],
@@ -110,7 +104,6 @@ function placesOf(
 ): MarkPlace[] {
   const { messages, reusableMessages, reusableMemories, cachedMessage } = prompt;
 
-  /** The last part at or before the end of a message that can carry a mark. */
   const endOf = (from: number): MarkPlace[] => {
     for (let message = Math.min(from, messages.length - 1); message >= 0; message--) {
       const part = lastMarkable(messages[message] as ChatMessage, parts[message] ?? [], style);
@@ -146,7 +139,7 @@ function lastMarkable(message: ChatMessage, parts: readonly ContentPart[], { can
   return -1;
 }
 
-/** Content blocks between two places; tool calls count as blocks. */
+/** Tool calls count as blocks. */
 function blocksBetween(
   messages: readonly ChatMessage[],
   parts: readonly (readonly ContentPart[])[],
@@ -164,7 +157,6 @@ function blocksBetween(
   return Math.abs(indexOf(to) - indexOf(from));
 }
 
-/** A message's content as parts. Splitting never changes the text: the parts' texts in a row are the message's. */
 function contentParts({ content }: ChatMessage): readonly ContentPart[] {
   if (typeof content === "string") return content === "" ? [] : splitText({ type: "text", text: content });
   if (content === null || content === undefined) return [];
@@ -172,19 +164,16 @@ function contentParts({ content }: ChatMessage): readonly ContentPart[] {
   return first === undefined ? [] : [...splitText(first), ...others];
 }
 
-/** Whether a message's first part is, or will be, injected memories and nothing else. */
+/** Whether a message's first part is, or will become, injected memories only. */
 function beginsWithMemories({ content }: ChatMessage): boolean {
   const [first, second] = typeof content === "string" ? [content] : (content ?? []).map((part) => part["text"]);
   if (typeof first !== "string") return false;
   if (blockBounds(first).length > 0) return true;
-  // Split before: the rest of the section is in the part after it.
+  // Split already: the rest of the section is in the next part.
   return typeof second === "string" && blockBounds(first + second).at(-1) === first.length;
 }
 
-/**
- * Memories become a part of their own, because a mark stands at the end of a part, and what follows them (annotations, the question)
- * differs every turn. Depends on the part's text alone, so a message is split in the same place in every prompt.
- */
+/** A mark is at the end of a part, so memories get their own. Depends on the text alone: a message is split at the same place in every prompt. */
 function splitText(part: ContentPart): readonly ContentPart[] {
   const text = part["text"];
   if (part.type !== "text" || typeof text !== "string") return [part];
@@ -196,13 +185,10 @@ function splitText(part: ContentPart): readonly ContentPart[] {
   ];
 }
 
-/** What a model called a tool with, where any name may stand for anything. */
+/** The arguments of a tool call, in which any name may mean anything. */
 const ARGUMENTS = "input";
 
-/**
- * The caller's marks in a message after its content, wherever it keeps them: every API has places of its own, on calls, on system messages
- * after it, on the message itself, which is its last part's.
- */
+/** Each API has its own places for marks: on calls, on later system messages, on the message itself. */
 function marksBeside(message: ChatMessage, field: string): readonly unknown[] {
   const found: unknown[] = [];
   for (const [name, value] of Object.entries(message)) {
@@ -213,7 +199,7 @@ function marksBeside(message: ChatMessage, field: string): readonly unknown[] {
   return found;
 }
 
-/** Adds the marks in a value to a list, in order: what stands inside of something comes before its own. */
+/** Adds the marks in a value to a list, inner ones first. */
 function collect(value: unknown, field: string, found: unknown[]): unknown[] {
   if (typeof value !== "object" || value === null) return found;
   for (const [name, inner] of Object.entries(value)) {
@@ -224,12 +210,7 @@ function collect(value: unknown, field: string, found: unknown[]): unknown[] {
   return found;
 }
 
-/**
- * A prompt's messages without marks from earlier requests: on messages that were put back in front of what the caller sends now, who may
- * have moved its marks since. After the caller's own instructions, the first ones go, until there are as many as the caller sent.
- *
- * @param said what the caller sends now
- */
+/** Removes marks of earlier requests, because the caller may have moved its marks. As many stay as the caller sends now (`said`). */
 function withoutPastMarks(
   messages: readonly ChatMessage[],
   said: readonly ChatMessage[],
@@ -245,7 +226,6 @@ function withoutPastMarks(
   });
 }
 
-/** Marks in the messages, the caller's and ours. */
 export function countMarks(messages: readonly ChatMessage[], field: string): number {
   return messages.reduce((sum, message) => sum + collect(message, field, []).length, 0);
 }

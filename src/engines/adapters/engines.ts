@@ -7,7 +7,6 @@ import { openAi, openAiBreakpoints } from "./openai.js";
 import { sglang } from "./sglang.js";
 import { vllm } from "./vllm.js";
 
-/** Every engine family there is. */
 export const ENGINES: Readonly<Record<EngineName, EngineAdapter>> = {
   generic,
   mistral,

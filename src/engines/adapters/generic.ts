@@ -3,10 +3,7 @@ import { readMessagesUsage } from "../../apis/messages/answer.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { readLlamaCppUsage } from "./llama-cpp.js";
 
-/**
- * Any engine with OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They cache stable prefixes automatically;
- * some reject unknown body fields, so only a header is added.
- */
+/** DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. Some reject unknown body fields, so only a header is added. */
 export const generic: EngineAdapter = {
   name: "generic",
   emit: ({ requestId, messages }) => ({ messages, fields: {}, headers: requestIdHeader(requestId) }),
@@ -23,13 +20,9 @@ export const generic: EngineAdapter = {
   },
 };
 
-/** Reads one server's own usage format; null where the answer has another. */
 type DialectReader = (answer: unknown) => EngineUsage | null;
 
-/**
- * DeepSeek reports cache hits and misses beside OpenAI's fields.
- * Source: https://api-docs.deepseek.com/guides/kv_cache
- */
+/** Hits and misses are beside OpenAI's fields. Source: https://api-docs.deepseek.com/guides/kv_cache */
 const deepSeek: DialectReader = (answer) => {
   const usage = reported(answer, "usage");
   const hits = reportedCount(usage, "prompt_cache_hit_tokens");
@@ -44,10 +37,7 @@ const deepSeek: DialectReader = (answer) => {
   };
 };
 
-/**
- * Gemini's own API. `promptTokenCount` includes cached tokens; thoughts count as generated.
- * Source: https://ai.google.dev/api/generate-content#UsageMetadata
- */
+/** Prompt tokens include cached ones. Source: https://ai.google.dev/api/generate-content#UsageMetadata */
 const gemini: DialectReader = (answer) => {
   const usage = reported(answer, "usageMetadata");
   if (usage === undefined) return null;
@@ -61,10 +51,7 @@ const gemini: DialectReader = (answer) => {
   };
 };
 
-/**
- * Ollama's own API; older versions do not report cached tokens.
- * Source: https://docs.ollama.com/api/usage
- */
+/** Older versions do not report cached tokens. Source: https://docs.ollama.com/api/usage */
 const ollama: DialectReader = (answer) => {
   const promptTokens = reportedCount(answer, "prompt_eval_count");
   const completionTokens = reportedCount(answer, "eval_count");
@@ -80,7 +67,6 @@ const ollama: DialectReader = (answer) => {
 
 const DIALECTS: readonly DialectReader[] = [deepSeek, gemini, ollama];
 
-/** The first record, its nulls filled from the second. */
 function withKnown(first: EngineUsage, second: EngineUsage): EngineUsage {
   return {
     promptTokens: first.promptTokens ?? second.promptTokens,

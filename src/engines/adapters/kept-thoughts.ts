@@ -1,15 +1,12 @@
 /*
- * Chat templates of models that think. Some keep what an assistant thought only after the newest user's message: to them a user's message
- * after a tool's result is the next question, which takes the thoughts of the turn under way out of the prompt, and the cached prefix ends
- * at that turn's first step. Memories have to be in the result there.
+ * Some chat templates keep thoughts only after the newest user message. A user message after a tool result would drop the current turn's
+ * thoughts, and end the cached prefix at its first step. For them, memories go into the result.
  */
 
-/** What stands after a version: no further digit, and no unit of billions. */
+/** After a version: no further digit, and no unit of billions. */
 const NO_SIZE = "(?!\\d|[\\d.]*b\\b)";
 
 /**
- * Models whose published templates do so, anywhere in a name: `Qwen/Qwen3-8B`, `qwen3.5:9b`, `zai-org/GLM-4.6-FP8`,
- * `accounts/x/models/glm-4p5`, `MiniMax-M2`. DeepSeek since V3.2, also by its API's names.
  * Sources: `chat_template` of Qwen3, GLM-4.5, MiniMax-M2, MiMo-V2, Step-3.5, LFM2.5 and Nemotron 3 on Hugging Face; `encoding/` of DeepSeek-V3.2;
  * https://api-docs.deepseek.com/guides/thinking_mode
  */
@@ -27,26 +24,18 @@ const MODEL = new RegExp(
   "i",
 );
 
-/** Whether a model's name is that of one whose template keeps thoughts only after the newest user's message. */
 export function keepsThoughtsByName(model: unknown): boolean {
   return typeof model === "string" && MODEL.test(model.slice(0, 200));
 }
 
-/** A condition on a user's message, … */
 const IS_OF_USER = /(?<!!=\s*)["']user["']/;
-/** … a place in the list of messages, stored under a name, … */
 const SETS_PLACE = /^set\s+([\w.]+)\s*=(?!=).*(?:loop\.|index|\bidx\b|\bi\b)/s;
-/** … and thoughts. */
 const THOUGHTS = /think|reasoning/i;
 
-/**
- * Whether a Jinja chat template keeps thoughts only after the newest user's message: it stores the place of a user's message, and compares
- * others with it. False where it is not known. O(length).
- */
+/** Whether a template stores the index of a user message and compares other messages with it. False if unknown. O(length). */
 export function keepsThoughtsBehindUser(template: string): boolean {
   if (!THOUGHTS.test(template)) return false;
   const places = new Set<string>();
-  /** The open loops and conditions, the innermost last. */
   const open: string[] = [];
   for (const tag of tagsOf(template)) {
     if (isCompared(tag, places)) return true;
@@ -59,10 +48,8 @@ export function keepsThoughtsBehindUser(template: string): boolean {
   return false;
 }
 
-/** Most conditions around a place that are read. */
 const MOST_CONDITIONS = 16;
 
-/** What holds of a message where these are open: the innermost loop's condition, and those in it. */
 function conditionsIn(open: readonly string[]): string {
   const inner = open.slice(-MOST_CONDITIONS);
   const loop = inner.findLastIndex((tag) => tag.startsWith("for "));
@@ -75,7 +62,6 @@ function isCompared(tag: string, places: ReadonlySet<string>): boolean {
   return /[<>]/.test(code) && (code.match(/[\w.]+/g) ?? []).some((name) => places.has(name));
 }
 
-/** What stands in a template's tags, statements and expressions, trimmed; without comments. */
 function* tagsOf(template: string): Generator<string> {
   for (let at = template.indexOf("{"); at >= 0; at = template.indexOf("{", at)) {
     const close = { "%": "%}", "{": "}}", "#": "#}" }[template[at + 1] ?? ""];

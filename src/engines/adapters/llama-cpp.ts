@@ -8,10 +8,7 @@ import {
 } from "../../apis/api/usage.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 
-/**
- * Reads llama.cpp's `usage`, and `timings` for what it lacks: `cache_n` prompt tokens reused, `prompt_n` computed, `predicted_n` generated (server
- * README, "Timings and context usage").
- */
+/** `timings` has `cache_n` prompt tokens reused, `prompt_n` computed, `predicted_n` generated (server README, "Timings and context usage"). */
 export function readLlamaCppUsage(answer: unknown): EngineUsage {
   const usage = readOpenAiUsage(answer);
   const timings = reported(answer, "timings");
@@ -28,8 +25,7 @@ export function readLlamaCppUsage(answer: unknown): EngineUsage {
 }
 
 /**
- * llama.cpp's server. `cache_prompt` is the default only in newer versions. The slot is left to the server, which knows how many there are
- * and takes the one with the most similar prompt (`--slot-prompt-similarity`). It has no salt to keep tenants apart.
+ * Older versions need `cache_prompt`. The server picks the slot with the most similar prompt. It has no salt to keep tenants apart.
  * Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
  */
 export const llamaCpp: EngineAdapter = {

@@ -3,8 +3,7 @@ import { generic } from "./generic.js";
 import { cacheKey } from "./openai.js";
 
 /**
- * Mistral's API, and its models on any engine: a user message after a tool result is rejected by the API and by the chat templates, so
- * memories go into the result. The API caches prefixes of requests with one `prompt_cache_key`, and rejects unknown body fields.
+ * Mistral's API, and its models on any engine. Both reject a user message after a tool result; the API also rejects unknown body fields.
  * Sources: mistral-common, `protocol/instruct/validator.py`; https://docs.mistral.ai/studio-api/conversations/advanced/prompt-caching
  */
 export const mistral: EngineAdapter = {
@@ -17,7 +16,6 @@ export const mistral: EngineAdapter = {
 /** Matches anywhere in a name: `mistralai/Devstral-Small-2507`, `codestral-latest`. */
 const MODEL = /(?:^|[^a-z])(?:mistral|ministral|mixtral|devstral|codestral|magistral|pixtral|voxtral)/i;
 
-/** Whether a model's name is one of Mistral's. */
 export function isMistralModel(model: unknown): boolean {
   return typeof model === "string" && MODEL.test(model.slice(0, 200));
 }

@@ -6,8 +6,7 @@ import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { OPENAI_LIMITS } from "./provider-limits.js";
 
 /**
- * OpenAI's models before GPT-5.6: prefixes from 1,024 tokens are cached automatically. `prompt_cache_key` routes a scope's prompts to the
- * machine that caches them. Retention (`prompt_cache_retention`) is left to the caller.
+ * OpenAI's models before GPT-5.6, which cache prefixes from 1,024 tokens automatically. `prompt_cache_key` routes to the machine that has them.
  * Source: https://platform.openai.com/docs/guides/prompt-caching
  */
 export const openAi: EngineAdapter = {
@@ -22,7 +21,7 @@ export const openAi: EngineAdapter = {
 
 const MARK = "prompt_cache_breakpoint";
 
-/** Content parts that may carry a breakpoint by the API reference; those of assistant messages may not. */
+/** By the API reference; parts of assistant messages may not carry a breakpoint. */
 const MARKABLE = new Set(["image_url", "input_audio", "file"]);
 
 const style: BreakpointStyle = {
@@ -36,11 +35,8 @@ const style: BreakpointStyle = {
 };
 
 /**
- * OpenAI's models from GPT-5.6 on: hits end exactly at breakpoints, and cache writes are billed. With explicit breakpoints, and where none is
- * worth its price, the automatic one at the newest message is turned off: it would be written and billed each time, and never read where the
- * end changes.
- * Source: https://platform.openai.com/docs/guides/prompt-caching, `prompt_cache_options` and `prompt_cache_breakpoint` of the chat
- * completions reference.
+ * OpenAI's models from GPT-5.6 on: hits end exactly at breakpoints, and cache writes are billed. The automatic breakpoint at the newest message is
+ * off with explicit ones, and where none is worth its price: each write would be billed and never read.
  */
 export const openAiBreakpoints: EngineAdapter = {
   name: "openai-breakpoints",
@@ -59,12 +55,11 @@ export const openAiBreakpoints: EngineAdapter = {
   readUsage: readOpenAiUsage,
 };
 
-/** The key that routes a scope's prompts to one machine. */
 export function cacheKey(scopeKey: string | null): JsonObject {
   return scopeKey === null ? {} : { prompt_cache_key: scopeKey };
 }
 
-/** OpenAI uses `x-request-id` for its own ids and takes the client's in another header (API overview, "Debugging requests"). */
+/** OpenAI uses `x-request-id` for its own ids and reads the client's from another header (API overview, "Debugging requests"). */
 function openAiHeaders(requestId: RequestId): Readonly<Record<string, string>> {
   return { ...requestIdHeader(requestId), "x-client-request-id": requestId };
 }

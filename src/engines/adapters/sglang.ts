@@ -2,10 +2,8 @@ import { type EngineUsage, readOpenAiUsage, reported, reportedCount, usageRecord
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 
 /**
- * SGLang. `rid` is the request's id, `cache_salt` keeps tenants apart in the radix tree. Cached tokens are reported in `usage` with
- * `--enable-cache-report`, and always in the `meta_info` of its own `/generate`.
- * Sources: `ChatCompletionRequest` and `UsageInfo` in `python/sglang/srt/entrypoints/openai/protocol.py`,
- * https://docs.sglang.ai/basic_usage/native_api.html
+ * SGLang. `cache_salt` keeps tenants apart in the radix tree. Cached tokens need `--enable-cache-report`, except in `/generate`'s `meta_info`.
+ * Sources: `python/sglang/srt/entrypoints/openai/protocol.py`, https://docs.sglang.ai/basic_usage/native_api.html
  */
 export const sglang: EngineAdapter = {
   name: "sglang",

@@ -2,10 +2,8 @@ import { readOpenAiUsage } from "../../apis/api/usage.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 
 /**
- * vLLM's OpenAI-compatible server. `cache_salt` enters the hash of the first block, so tenants share no cached block; `request_id` is the
- * request's id in eviction events and logs. Cached tokens are reported with `--enable-prompt-tokens-details` only.
- * Sources: https://docs.vllm.ai/en/latest/design/prefix_caching/ (cache isolation), `ChatCompletionRequest` in
- * `vllm/entrypoints/openai/chat_completion/protocol.py`.
+ * vLLM. `cache_salt` enters the first block's hash and so keeps tenants apart. Cached tokens need `--enable-prompt-tokens-details`.
+ * Sources: https://docs.vllm.ai/en/latest/design/prefix_caching/, `vllm/entrypoints/openai/chat_completion/protocol.py`
  */
 export const vllm: EngineAdapter = {
   name: "vllm",

@@ -1,33 +1,28 @@
 import { parsedJson } from "../../core/text/json.js";
 import { type UpstreamAnswer, UpstreamError } from "./upstream.js";
 
-/** One server-sent event, unmodified. */
+/** One server-sent event. `bytes` include the blank line after it: all events' bytes together are the stream's. */
 export interface StreamEvent {
-  /** Its bytes with the blank line after it: all events' bytes together are the stream's. */
   readonly bytes: Uint8Array;
-  /** Its data, parsed as JSON; undefined where there is none, or it is not JSON. */
+  /** Parsed as JSON; undefined where there is none, or it is not JSON. */
   readonly data: unknown;
-  /** Whether it is OpenAI's last event, `[DONE]`. */
+  /** Whether it is OpenAI's `[DONE]`. */
   readonly isLast: boolean;
 }
 
-/** Bytes buffered of one event; a longer one is passed on unparsed. */
+/** A longer event is forwarded unparsed. */
 const MAX_EVENT_BYTES = 1024 * 1024;
 
 const LF = 0x0a;
 const CR = 0x0d;
 const BYTE_ORDER_MARK = "\ufeff";
 
-/**
- * Splits a stream of server-sent events, each emitted as soon as it is complete; no byte is added or dropped. A line ends with CR LF, LF or
- * CR, an event with an empty line. Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
- */
+/** Splits a stream of server-sent events without changing a byte. Source: https://html.spec.whatwg.org/multipage/server-sent-events.html */
 export async function* eventsOf(
   stream: AsyncIterable<Uint8Array>,
   maxBytes = MAX_EVENT_BYTES,
 ): AsyncGenerator<StreamEvent, void, undefined> {
   const ends = new EventEnds();
-  /** Pieces of the incomplete event. */
   let held: Uint8Array[] = [];
   let length = 0;
   let isFirst = true;
@@ -56,7 +51,7 @@ export async function* eventsOf(
       if (length > maxBytes) yield { ...take(), data: undefined, isLast: false };
     }
   } catch (error) {
-    // The client gets what came of an event that breaks off.
+    // The client gets what arrived of an incomplete event.
     if (held.length > 0) yield { ...take(), data: undefined, isLast: false };
     throw error;
   }
@@ -65,7 +60,6 @@ export async function* eventsOf(
 
 /** Finds the ends of events byte by byte, however the stream is chunked. */
 class EventEnds {
-  /** Whether the current line is empty so far. */
   #isEmpty = true;
   /** The previous line's end; CR LF counts as LF. */
   #lastEnd: "LF" | "CR" | null = null;
@@ -74,7 +68,7 @@ class EventEnds {
   /** That CR ended an event, and a LF may follow. */
   #isWaiting = false;
 
-  /** Whether an event ends after this byte, or before it; then the byte has to be passed again. */
+  /** Whether an event ends after or before this byte. After `before`, pass the byte again. */
   take(byte: number): "after" | "before" | null {
     const isAfterCr = this.#isAfterCr;
     const isWaiting = this.#isWaiting;
@@ -93,7 +87,7 @@ class EventEnds {
       return isBlank ? "after" : null;
     }
     this.#isAfterCr = true;
-    // Where lines end with CR alone, no LF is waited for: that would delay the event until the next one.
+    // Where lines end with CR alone, waiting for a LF would delay the event until the next one.
     const endsAtOnce = isBlank && this.#lastEnd === "CR";
     this.#isWaiting = isBlank && !endsAtOnce;
     this.#lastEnd = "CR";
@@ -101,7 +95,7 @@ class EventEnds {
   }
 }
 
-/** With `s`, as U+2028 and U+2029 end no line in an event stream. */
+/** `s`: U+2028 and U+2029 end no line in an event stream. */
 const DATA = /^data: ?(.*)$/s;
 
 function readEvent(bytes: Uint8Array, isFirst: boolean): StreamEvent {
@@ -111,10 +105,9 @@ function readEvent(bytes: Uint8Array, isFirst: boolean): StreamEvent {
   return { bytes, data: parsedJson(data), isLast: data === "[DONE]" };
 }
 
-/** Most bytes of an answer that is read whole; longer than any model's answer. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
-/** The text of an answer's whole body. Throws an {@link UpstreamError} for one of more bytes than `most`. */
+/** The text of a whole body. Throws an {@link UpstreamError} for more than `most` bytes. */
 export async function wholeOf(
   body: AsyncIterable<Uint8Array>,
   name: string,
@@ -122,12 +115,11 @@ export async function wholeOf(
 ): Promise<string> {
   const { whole, body: unread } = await bufferBody(body, most);
   if (whole !== null) return whole;
-  // Leaving the loop ends the body.
   for await (const _ of unread) break;
   throw new UpstreamError(name, { kind: "broken", cause: "its answer is too long" });
 }
 
-/** Buffers a body of up to `maxBytes`: gives its text, null where it is longer, and the body to be read again. */
+/** Buffers a body of up to `maxBytes`. Returns its text, null if it is longer, and the body to read again. */
 export async function bufferBody(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -143,7 +135,6 @@ export async function bufferBody(
   return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
 }
 
-/** A body from its start: the chunks read so far, then the rest. */
 export async function* rejoined(
   held: readonly Uint8Array[],
   rest: AsyncIterator<Uint8Array>,
@@ -156,7 +147,6 @@ export async function* rejoined(
   }
 }
 
-/** Whether an answer is streamed as server-sent events. */
 export function isEventStream({ headers }: Pick<UpstreamAnswer, "headers">): boolean {
   return /^text\/event-stream\b/i.test(headers.find(([name]) => name === "content-type")?.[1] ?? "");
 }

@@ -1,9 +1,7 @@
 import type { CacheReading } from "../../core/index.js";
 
-/** One line of a Prometheus exposition: name, labels, value. */
 const SAMPLE = /^([a-z_]+:[a-z_]+)(?:\{(.*)\})?\s+(\S+)/;
 const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
-/** Larger numbers of tokens are none. */
 const MOST_TOKENS = 1e15;
 const MOST_BLOCK_TOKENS = 65_536;
 
@@ -13,11 +11,8 @@ interface Sample {
 }
 
 /**
- * Reads what an engine's `GET /metrics` says of its prefix cache. Tolerant: what is missing, or is no number of tokens, is null.
- *
- * vLLM: `vllm:cache_config_info` (`kv_cache_size_tokens`, before that `num_gpu_blocks` × `block_size`), `vllm:prefix_cache_queries_total` and
- * `_hits_total`, in tokens. SGLang with `--enable-metrics`: `sglang:max_total_num_tokens`, `sglang:page_size`, `sglang:prompt_tokens_total` and
- * `sglang:cached_tokens_total`. Engines of one address (data parallel ranks) are summed. llama.cpp says nothing of how many tokens it keeps.
+ * Reads the prefix cache from `GET /metrics` of vLLM, or of SGLang with `--enable-metrics`, in tokens. Missing or implausible values are null. Data
+ * parallel ranks are summed. llama.cpp does not report its size.
  */
 export function readCacheMetrics(exposition: string): CacheReading {
   const samples = samplesIn(exposition);
@@ -77,14 +72,13 @@ function perRank(samples: readonly Sample[]): readonly number[] {
   return [...ranks.values()];
 }
 
-/** What was asked for less what was found cached; null where either is missing or cannot be. */
+/** Requested tokens minus cached ones; null if either is missing or impossible. */
 function computed(asked: readonly Sample[], found: readonly Sample[]): number | null {
   const [all, cached] = [asked, found].map((samples) => sum(samples.map(({ value }) => value)));
   if (all == null || cached == null || cached > all) return null;
   return all - cached;
 }
 
-/** Null where there are none, or any is no number of tokens. */
 function sum(numbers: readonly number[]): number | null {
   if (numbers.length === 0) return null;
   const total = numbers.every((one) => one >= 0) ? numbers.reduce((all, one) => all + one, 0) : Number.NaN;

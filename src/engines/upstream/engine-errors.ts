@@ -1,31 +1,24 @@
 import { isRecord, type JsonObject, parsedJson, record } from "../../core/text/json.js";
 
-/** An error as an engine reports it. */
+/** An error as an engine reports it: its message, its `code` and `type`, and the object that holds them. */
 export interface EngineError {
   readonly message: string;
-  /** Its `code` and `type`. */
   readonly names: readonly unknown[];
-  /** What the message stands among. */
   readonly fields: JsonObject;
 }
 
-/** Prefixes that gateways and servers add to an engine's message. */
 const PREFIXES = [
   /^litellm\.(?<kind>\w+): (?:litellm\.\w+: )*(?:\w+: )*(?:\w+Exception - )?/,
   /^(?:\w+\.)*(?:TemplateError|BadRequestError|InvalidRequestException|jinja2\.exceptions\.TemplateError): /,
   /^(?:Error in applying chat template[^:]{0,60}|Failed to apply (?:chat )?template|Jinja Exception|Value is not callable): /i,
 ];
 
-/**
- * The errors in an answer's body, in all known forms; a gateway's may contain the engine's.
- *
- * @param text the body; none where it is no JSON
- */
+/** The errors in an answer's body, in all known forms; a gateway's may contain the engine's. None if the body is not JSON. */
 export function errorsIn(text: string): Iterable<EngineError> {
   return nestedErrors(parsedJson(text), 0);
 }
 
-/** An engine's own message, without what stands in front of it; `kind`: the error's name in LiteLLM. */
+/** `kind` is the error's name in LiteLLM. */
 function withoutPrefixes(message: string): { readonly text: string; readonly kind: string | null } {
   let text = message.trimStart();
   let kind: string | null = null;
@@ -53,7 +46,6 @@ function* nestedErrors(fields: unknown, depth: number): Generator<EngineError> {
     yield { message: detail, names: [], fields };
     yield* nestedErrors(parsedJson(detail), depth + 1);
   } else yield* nestedErrors(detail, depth + 1);
-  // Cloudflare.
   yield* nestedErrors(fields["errors"], depth + 1);
   // OpenRouter; and Gemini, whose message is its own error as JSON.
   const { raw } = record(fields["metadata"]);
@@ -61,22 +53,19 @@ function* nestedErrors(fields: unknown, depth: number): Generator<EngineError> {
   if (typeof message === "string" && message.startsWith("{")) yield* nestedErrors(parsedJson(message), depth + 1);
 }
 
-/** Why an engine rejected a prompt, where a changed prompt may be accepted. */
+/** Why an engine rejected a prompt, if a changed prompt may be accepted. Null: not reported. */
 export type PromptRefusal =
-  /** It is longer than the engine's context. */
   | {
       readonly kind: "context_length";
-      /** Most tokens of a prompt, those reserved for the answer subtracted; null where not reported. */
+      /** Most tokens of a prompt, without those reserved for the answer. */
       readonly limitTokens: number | null;
-      /** Its tokens by the engine's count; null where not reported. */
       readonly promptTokens: number | null;
     }
-  /** The engine, or the model's chat template, rejects the order of its messages' roles. */
+  /** The engine, or the model's chat template, rejects the order of roles. */
   | { readonly kind: "role_order" };
 
-/** Statuses with which engines reject prompts. */
 const REFUSED = new Set([400, 413, 422]);
-/** The status of llama.cpp and others where a chat template raises. */
+/** The status of llama.cpp and others if a chat template raises. */
 const TEMPLATE_FAILED = 500;
 
 /** Values of `code` and `type` that suffice without a known message. */
@@ -87,8 +76,8 @@ const CONTEXT_LENGTH_CODES = new Set([
 const ROLE_ORDER_CODES = new Set(["invalid_request_message_order", "3230"]);
 
 /**
- * Engines' messages for a prompt that is too long. Anchored at the message's beginning, so that client text quoted in an error does not
- * match. Groups are tokens: `limit`, `prompt`, `answer` (reserved for it), `asked` (prompt and answer together).
+ * Anchored at the beginning, so that client text quoted in an error does not match. Groups are tokens: `answer` is reserved for the answer,
+ * `asked` is prompt and answer together.
  */
 const CONTEXT_LENGTH_WORDINGS: readonly RegExp[] = [
   // OpenAI, Azure, vLLM, DeepSeek, OpenRouter ("endpoint's"): https://platform.openai.com/docs/guides/error-codes
@@ -133,31 +122,22 @@ const CONTEXT_LENGTH_NUMBERS: readonly RegExp[] = [
   /(?:your request has|the prompt contains|your prompt contains(?: at least)?) (?<prompt>\d+) input tokens/i,
 ];
 
-/**
- * Messages of engines and chat templates for an order of roles that they reject.
- * Sources: mistral-common's `validator.py`; chat templates of Mistral, Devstral and Gemma on Hugging Face.
- */
+/** Sources: mistral-common's `validator.py`; chat templates of Mistral, Devstral and Gemma on Hugging Face. */
 const ROLE_ORDER_WORDINGS: readonly RegExp[] = [
   /^Unexpected role '?(?:RoleEnum\.|Roles\.)?user'? after role '?(?:RoleEnum\.|Roles\.)?tool'?/i,
   /^(?:After the optional system message, )?conversation roles must alternate /i,
   /^Expected last role (?:to be )?(?:one of: )?\[?User or Tool/i,
 ];
 
-/** Whether an answer with this status may be a rejected prompt. */
 export function mayRefusePrompt(status: number): boolean {
   return REFUSED.has(status) || status === TEMPLATE_FAILED;
 }
 
-/**
- * Why an engine rejected the prompt itself; null where it did not, or where neither the message nor the code is known.
- *
- * @param text the answer's body
- */
+/** Why an engine rejected the prompt itself; null if it did not, or if neither message nor code is known. */
 export function readPromptRefusal(status: number, text: string): PromptRefusal | null {
   if (!mayRefusePrompt(status)) return null;
   for (const error of errorsIn(text)) {
     const refusal = refusalIn(error);
-    // A status of 500 rejects a prompt only where a chat template raises.
     if (refusal !== null && (status !== TEMPLATE_FAILED || refusal.kind === "role_order")) return refusal;
   }
   return null;
@@ -186,7 +166,6 @@ function contextLength(
   return { kind: "context_length", limitTokens: left !== null && left > 0 ? left : null, promptTokens: prompt };
 }
 
-/** A token count from a message or a field; null where it is not a plausible one. */
 function count(value: unknown): number | null {
   const number = typeof value === "string" ? Number(value) : value;
   return typeof number === "number" && Number.isSafeInteger(number) && number > 0 && number < 1e9 ? number : null;

@@ -7,11 +7,10 @@ const answer = z.object({
   choices: z.tuple([z.object({ logprobs: z.object({ content: z.array(position) }) })]).rest(z.unknown()),
 });
 
-/** An answer's first token. */
 export interface FirstToken {
-  /** The likeliest first token, which depends on the prompt only; the sampled one where no alternatives are listed. */
+  /** The likeliest first token, which depends on the prompt only; the sampled one if no alternatives are listed. */
   readonly likeliest: string;
-  /** Log probabilities (natural) of the listed alternatives. */
+  /** Natural logarithms, of the listed alternatives. */
   readonly logProbabilities: readonly number[];
 }
 
@@ -28,15 +27,11 @@ export function readFirstToken(given: unknown): FirstToken | "none" | null {
   };
 }
 
-/**
- * Whether a token is a special token and not the beginning of an answer: reasoning models begin a thought or a channel with one. Its
- * probability is always near 1, and carries no information.
- */
+/** Whether a token is special: reasoning models begin a thought with one, at a probability near 1, which carries no information. */
 export function isMark(token: string): boolean {
   return /^\s*(?:<[|｜]?[\w|｜▁-]+[|｜]?>|\[\/?[A-Z_]+\])\s*$/.test(token) || token === "";
 }
 
-/** Fields of the client's request that a first-token request does not copy: length, form and storage of the answer. */
 const OWN_TO_ANSWER: ReadonlySet<string> = new Set([
   "max_completion_tokens",
   "max_tokens",
@@ -49,12 +44,7 @@ const OWN_TO_ANSWER: ReadonlySet<string> = new Set([
   "stream_options",
 ]);
 
-/**
- * The client's request, changed to generate one token with its likeliest alternatives. Fields that enter the prompt are kept (tools,
- * template arguments), so that the prompt is the client's.
- *
- * @param top tokens to list
- */
+/** The client's request for one token with its `top` likeliest alternatives. Fields that enter the prompt stay. */
 export function firstTokenBody(own: JsonObject, top: number): JsonObject {
   const kept = Object.fromEntries(Object.entries(own).filter(([name]) => !OWN_TO_ANSWER.has(name)));
   const most = own["max_completion_tokens"] == null ? "max_tokens" : "max_completion_tokens";
@@ -62,7 +52,6 @@ export function firstTokenBody(own: JsonObject, top: number): JsonObject {
   return { ...kept, [most]: 1, temperature: 1, top_p: 1, logprobs: true, top_logprobs: top };
 }
 
-/** Fields that constrain an answer to a grammar. */
 const GRAMMARS = [
   "ebnf",
   "grammar",
@@ -74,7 +63,7 @@ const GRAMMARS = [
   "structured_outputs",
 ];
 
-/** Whether a request constrains its answer's beginning, so that the first token's probability says nothing of the model's confidence. */
+/** Whether a request constrains its answer's beginning, so that the first token's probability says nothing about the model's confidence. */
 export function fixesStart(body: JsonObject): boolean {
   const format = body["response_format"];
   const isText = !isRecord(format) || format["type"] === "text";

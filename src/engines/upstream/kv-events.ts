@@ -1,7 +1,6 @@
 /*
- * What vLLM and SGLang publish of their prefix caches, over ZeroMQ.
- * In: the addresses of their publishers. Out: batches of events (`KvEvent`) in order, and word of those that were lost.
- * The packages `zeromq` and `msgpackr` are loaded by whoever follows events.
+ * Prefix cache events of vLLM and SGLang over ZeroMQ.
+ * Enters: publishers' addresses. Leaves: batches of `KvEvent` in order, and notice of lost ones.
  */
 
 import type { Unpackr } from "msgpackr";
@@ -10,59 +9,48 @@ import { z } from "zod";
 import type { KvEvent } from "../../core/index.js";
 import { type JsonObject, listIn, record } from "../../core/text/json.js";
 
-/** Where an engine publishes its events. */
+/** Where an engine publishes its events. `endpoint` is ZeroMQ's: `tcp://127.0.0.1:5557`. */
 export interface KvEventSource {
-  /** As ZeroMQ takes it: `tcp://127.0.0.1:5557`. */
   readonly endpoint: string;
-  /** Where batches that were missed are sent again; null: nowhere. */
+  /** Where missed batches are sent again; null: nowhere. */
   readonly replay: string | null;
 }
 
-/** Takes what a publisher says, in order. */
 export interface KvEventSink {
   take(events: readonly KvEvent[]): void;
-  /** Batches were missed: what is cached is not known any more. */
+  /** Batches were missed: what is cached is unknown. */
   lost(): void;
   /** The publisher restarted: nothing is cached. */
   began(): void;
 }
 
-/** After how long a publisher that answers no heartbeat is lost, as ZeroMQ takes it. */
 export type Heartbeat = Readonly<Pick<ZeroMq.Subscriber, "heartbeatInterval" | "heartbeatTimeout">>;
 
-/** The packages that events are read with. */
 export interface KvEventPackages {
   readonly zeromq: Pick<typeof ZeroMq, "Subscriber" | "Dealer">;
   readonly unpackr: Pick<Unpackr, "unpack">;
 }
 
-/** A larger message ends the connection, which is made again. */
+/** A larger message closes the connection, which is then reopened. */
 const MOST_BYTES = 256 * 1024 * 1024;
-/** A publisher that is silent is asked for a sign of life, in milliseconds: a machine that loses its power closes no connection. */
+/** In milliseconds. A machine that loses its power closes no connection. */
 const HEARTBEAT: Heartbeat = { heartbeatInterval: 10_000, heartbeatTimeout: 30_000 };
 const REPLAY_TIMEOUT_MS = 5_000;
-/** How long a replay may take in all: meanwhile nothing new is read. */
+/** Nothing new is read during a replay. */
 const MOST_REPLAY_MS = 60_000;
 const NUMBER_BYTES = 8;
 const WHERE_ENGINES_LISTEN =
   "vLLM listens where its endpoint is tcp://*:PORT; to one with a host it connects, and nobody hears it";
-/** Number of the message that ends a replay. */
 const END = 0xffff_ffff_ffff_ffffn;
 
-/** A message: a number, in order, and a batch of events. */
+/** `time`: seconds, by the publisher's clock. */
 interface Message {
   readonly number: bigint;
-  /** Seconds, by the publisher's clock. */
   readonly time: number;
   readonly events: readonly KvEvent[];
 }
 
-/**
- * Follows an engine's events until the signal aborts. Connects again by itself; what was missed is asked for again. Resolves when it has ended;
- * never rejects.
- *
- * @param onFault called with what is no event, the first time, and what goes wrong otherwise
- */
+/** Follows an engine's events until the signal aborts, and never rejects. Reconnects, and requests missed batches again. */
 export async function followKvEvents(
   { endpoint, replay }: KvEventSource,
   sink: KvEventSink,
@@ -75,7 +63,7 @@ export async function followKvEvents(
   const close = () => socket.close();
   signal.addEventListener("abort", close, { once: true });
   let next: bigint | null = null;
-  // What answers there next, if anything does, may be another engine, or the same one restarted, whatever its numbers are.
+  // The next publisher at this address may be another engine or a restarted one, whatever its numbers are.
   socket.events.on("disconnect", () => {
     next = null;
     sink.lost();
@@ -96,7 +84,6 @@ export async function followKvEvents(
     const time = Array.isArray(decoded) ? Number(decoded[0]) : Number.NaN;
     return events === null ? null : { number: Buffer.from(number).readBigUInt64BE(), time, events };
   };
-  /** Takes what was not taken before, and says where it does not follow what was. */
   const accept = ({ number, time, events }: Message) => {
     if (next !== null && number < next) return;
     if (next === null && number === 0n) sink.began();
@@ -121,7 +108,6 @@ export async function followKvEvents(
         const message = read(frames);
         if (message === null) throw new Error(`${endpoint} published something that is no batch of events`);
         const isBefore = next !== null && message.number < next;
-        // Sent again, or seen in a replay already.
         if (isBefore && message.time <= newest) continue;
         // Numbers begin again with the engine.
         if (isBefore) next = null;
@@ -143,7 +129,6 @@ export async function followKvEvents(
   }
 }
 
-/** The messages from a number on that a publisher still has. */
 async function* replayed(
   zeromq: KvEventPackages["zeromq"],
   address: string,
@@ -169,13 +154,11 @@ async function* replayed(
   }
 }
 
-/** Hashes or tokens of one event that are read, at most. */
 const MOST_ITEMS = 4_000_000;
 const MOST_BLOCK_TOKENS = 65_536;
-/** Where blocks are that name no place. */
 const DEFAULT_MEDIUM = "GPU";
 
-/** Fields of events that come as arrays, after the name: vLLM before 0.12, SGLang, relays. */
+/** Fields of events that are arrays, after the name: vLLM before 0.12, SGLang, relays. */
 const POSITIONS: Readonly<Record<string, readonly string[]>> = {
   BlockStored: [
     "block_hashes",
@@ -193,12 +176,8 @@ const POSITIONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Reads a batch as its publisher encoded it: `[time, events, …]`, each event a map or an array whose last fields may be left out. Hashes are
- * numbers of 64 bits or bytes. Of models with several groups of caches the first one counts, as prefixes are found by it. Events that are not
- * understood are left out.
- *
- * @param decoded by MessagePack, integers of 64 bits as bigint
- * @returns null where it is no batch
+ * Reads `[time, events, …]`; an event is a map or an array whose last fields may be missing. Hashes are 64-bit numbers or bytes. Only the first of
+ * several cache groups counts, because prefixes are found by it. Unknown events are left out.
  */
 function readKvEvents(decoded: unknown): readonly KvEvent[] | null {
   if (!Array.isArray(decoded) || !Array.isArray(decoded[1])) return null;
@@ -239,14 +218,13 @@ function readEvent(event: JsonObject): KvEvent | null {
   };
 }
 
-/** What keeps a block apart, in one form: its extra keys; where there are none, its adapter. */
+/** Why blocks with equal tokens are not shared: the block's extra keys, else its adapter. */
 export function apartBy(extra: unknown, lora: string | null = null): string | null {
   if (Array.isArray(extra) && extra.length > 0)
     return JSON.stringify(extra, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value));
   return lora === null ? null : JSON.stringify([lora]);
 }
 
-/** Null where it is no list, or anything in it is not understood. */
 function listOf<T>(given: unknown, read: (value: unknown) => T | null): readonly T[] | null {
   if (!Array.isArray(given) || given.length > MOST_ITEMS) return null;
   const values: T[] = [];
@@ -268,11 +246,10 @@ function tokenOf(value: unknown): number | null {
   return typeof number === "number" && Number.isSafeInteger(number) && number >= 0 ? number : null;
 }
 
-/** A dedicated name for "wherever the engine is": publishers bind to every address. */
+/** Publishers bind to every address; this stands for the engine's host. */
 const ANY_HOST = /^tcp:\/\/(?:\*|0\.0\.0\.0|\[::\])(?=:\d+$)/;
 const endpoint = z.string().regex(/^(?:tcp:\/\/(?:\*|[\w.-]+|\[[\da-fA-F:]+\]):\d{1,5}|ipc:\/\/\S+)$/);
 
-/** An answer of vLLM's `GET /kv_event_sources`: by data parallel rank. */
 const listed = z.record(
   z.string(),
   z.object({
@@ -283,12 +260,7 @@ const listed = z.record(
   }),
 );
 
-/**
- * Reads where an engine says that it publishes its events.
- *
- * @param host the engine's own, in place of "all addresses"
- * @returns none where it is no such answer
- */
+/** Reads where an engine publishes its events, with its `host` in place of "all addresses". Empty for any other answer. */
 export function readKvEventSources(json: unknown, host: string): readonly KvEventSource[] {
   const read = listed.safeParse(json);
   if (!read.success) return [];
@@ -301,7 +273,7 @@ export function readKvEventSources(json: unknown, host: string): readonly KvEven
     }));
 }
 
-/** A list of publishers as a setting gives it: `tcp://host:5557`, or with where lost events are sent again, `tcp://host:5557?replay=5558`. */
+/** A setting's value: `tcp://host:5557`, or with a replay port, `tcp://host:5557?replay=5558`; several with commas. */
 export const kvEventSources = z.string().transform((text, context): readonly KvEventSource[] =>
   text.split(",").map((each) => {
     const [, address = "", , port] = /^\s*([^?\s]+)(\?replay=(\d{1,5}))?\s*$/.exec(each) ?? [];

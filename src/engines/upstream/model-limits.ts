@@ -1,32 +1,25 @@
 import { z } from "zod";
 
-/** Tokens that one model takes, as its engine lists them. */
+/** Most tokens that one model accepts, as its engine lists them; null where not listed. */
 export interface ModelLimit {
-  /** Most tokens of a prompt with its answer; null where not listed. */
+  /** Of a prompt with its answer. */
   readonly contextTokens: number | null;
-  /** Most tokens of a prompt alone; null where not listed. */
+  /** Of a prompt alone. */
   readonly promptTokens: number | null;
 }
 
-/** Models of one list whose limits are kept. */
 const MOST_MODELS = 1_000;
-/** Characters of a model's name that are compared. */
 const NAME_CHARACTERS = 200;
 
-/** A field of another type counts as absent. */
 const tokens = z.int().min(1).max(1_000_000_000).nullish().catch(null);
 /**
- * vLLM and SGLang: `max_model_len`, of which a LoRA adapter (`parent`) has none in vLLM. llama.cpp: `meta.n_ctx`, one
- * slot's context, and in older versions `meta.n_ctx_train` only, which the context may be below. OpenRouter, Together and Fireworks:
- * `context_length`. Groq: `context_window`. Mistral: `max_context_length`. LM Studio: `loaded_context_length`. Anthropic and gateways:
- * `max_input_tokens`.
+ * In vLLM a LoRA adapter (`parent`) has no `max_model_len`. llama.cpp: `meta.n_ctx` is one slot's context; older versions only have
+ * `meta.n_ctx_train`, which may be larger.
  */
 const name = z.string().nullish().catch(null);
 const model = z.object({
   id: z.string(),
-  // vLLM and SGLang: what is served under the id.
   root: name,
-  // llama.cpp: `llamacpp`.
   owned_by: name,
   parent: z.string().nullish().catch(null),
   max_model_len: tokens,
@@ -43,7 +36,6 @@ const listed = z.array(model.nullable().catch(null));
 /** Together's list is a bare array. */
 const modelsList = z.union([z.object({ data: listed }).transform(({ data }) => data), listed]);
 
-/** The models in one list: their limits, and what they are. */
 export class ModelLimits {
   readonly #listed: ReadonlyMap<string, ListedModel>;
   /** The only listed model: such engines serve it under any name, as llama.cpp does. */
@@ -54,25 +46,23 @@ export class ModelLimits {
     this.#only = models.length === 1 ? models[0] : undefined;
   }
 
-  /** Reads the JSON of `GET /v1/models`. Null where it is no list of models; entries of another form are left out. */
+  /** Reads the JSON of `GET /v1/models`. Null if it is no list of models; entries of another form are left out. */
   static read(json: unknown): ModelLimits | null {
     const list = modelsList.safeParse(json);
     return list.success ? new ModelLimits(list.data.filter((each) => each !== null)) : null;
   }
 
-  /** Whether the list is that of a llama.cpp server with one model. */
   get isLlamaCpp(): boolean {
     return this.#only?.owned_by === "llamacpp";
   }
 
-  /** Further names of what is served under this one: its file, its path, the model that an adapter is for. */
+  /** Further names of the same model: its file, its path, an adapter's base model. */
   namesOf(name: string): readonly string[] {
     const listed = this.#named(name);
     const base = this.#baseOf(listed);
     return [listed?.id, listed?.root, listed?.parent, base?.root].filter((each) => each != null);
   }
 
-  /** The limit of the model of this name; null where the list has none. */
   of(name: string): ModelLimit | null {
     const listed = this.#named(name);
     const base = this.#baseOf(listed);
@@ -99,15 +89,10 @@ function nameOf(id: string): string {
   return id.slice(0, NAME_CHARACTERS);
 }
 
-/** Tokens that are left for an answer whose request does not say how long it may be: most engines then fill their context. */
+/** For an answer of unlimited length, with which most engines fill their context. */
 const ANSWER_TOKENS = 1_024;
 
-/**
- * Most tokens of a prompt, by the engine's count, that leave room for its answer. Half of the context at least: engines cut an answer short,
- * and those that refuse one that is too long do so by name.
- *
- * @param asked tokens that the request allows its answer; null where it does not say
- */
+/** Tokens of a prompt that leave room for its answer (`asked`; null: unlimited), but at least half of the context: engines truncate answers. */
 export function promptTokensWithin({ contextTokens, promptTokens }: ModelLimit, asked: number | null): number {
   const answer = asked ?? Math.min(ANSWER_TOKENS, Math.floor((contextTokens ?? 0) / 4));
   const beside = contextTokens === null ? null : Math.max(contextTokens - answer, Math.ceil(contextTokens / 2));

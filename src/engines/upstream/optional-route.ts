@@ -2,30 +2,21 @@ import { LruMap } from "../../core/text/collections.js";
 import { wholeOf } from "./answer-body.js";
 import { OWN_NAME, type Upstream } from "./upstream.js";
 
-/** Statuses with which servers say that they have no route. */
 const ABSENT: ReadonlySet<number> = new Set([404, 405, 501]);
-/** Milliseconds until a route that was absent is tried again: the engine may be replaced. */
+/** The engine may be replaced. */
 const ABSENT_FOR_MS = 10 * 60 * 1_000;
-/** Models for which it is known at a time that the route is absent. */
 const MOST_MODELS = 1_000;
 
-/** A route that an engine may lack, beside its API: for each model, since a gateway has an engine for each. */
+/** A route that an engine may lack. Remembered by model, because a gateway has an engine for each. */
 export class OptionalRoute {
   readonly #absentUntil = new LruMap<string, number>(MOST_MODELS);
 
-  /** @param now milliseconds since the epoch */
   constructor(
     private readonly upstream: Upstream,
     private readonly now: () => number,
   ) {}
 
-  /**
-   * What the engine says there; null where it has no such route, or answers otherwise than with 200. Rejects as {@link Upstream.send}, and where
-   * there are more than `most` bytes.
-   *
-   * @param body posted; null: nothing is
-   * @param model the model that the body names; empty for none
-   */
+  /** The body of a 200; null for any other status. Rejects as {@link Upstream.send}, and for more than `most` bytes. */
   async read(
     path: string,
     signal: AbortSignal,

@@ -1,9 +1,6 @@
 /*
- * upstream/: the connection to an engine, and what its answers say, whatever the engine's family.
- * In: a call of OpenAI's API (path, headers, JSON body) with an abort signal; for the readers, an answer's bytes.
- * Out: the answer, unmodified and byte by byte (`Upstream`), or an `UpstreamError`; its server-sent events; its first token's log
- * probabilities; why an engine refused a prompt (`PromptRefusal`), and whether it has a route at all (`OptionalRoute`).
- * Knows no engine family and no memories: what is sent is made in `adapters/`.
+ * upstream/: the connection to an engine and readers of its answers, for every engine family. `adapters/` makes what is sent.
+ * Enters: a call (path, headers, body) with an abort signal. Leaves: the answer byte for byte, or an `UpstreamError`.
  */
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
@@ -11,7 +8,6 @@ import { request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
 
-/** Why an engine gave no answer, or an incomplete one. */
 export type UpstreamFailure =
   | { readonly kind: "unreachable"; readonly cause: string }
   | { readonly kind: "timeout"; readonly afterMs: number }
@@ -19,13 +15,9 @@ export type UpstreamFailure =
   | { readonly kind: "stalled"; readonly afterMs: number }
   /** The connection ended before the answer did, or the answer is not HTTP. */
   | { readonly kind: "broken"; readonly cause: string }
-  /** The caller's own signal aborted. */
   | { readonly kind: "aborted" };
 
-/**
- * A call to an engine failed before or during the answer. The message names the engine and is safe to show: no prompt, no key, no path of a
- * file.
- */
+/** A call failed before or during the answer. The message names the engine and is safe to show: no prompt, no key, no file path. */
 export class UpstreamError extends Error {
   override readonly name = "UpstreamError";
   constructor(
@@ -51,20 +43,18 @@ function describeFailure(upstream: string, failure: UpstreamFailure): string {
   }
 }
 
-/** One call to an OpenAI-compatible API. */
 export interface UpstreamCall {
   readonly method: "GET" | "POST" | "DELETE";
-  /** Relative to the API's base URL: `chat/completions`; with a slash in front, beside the API: `/metrics` of `http://127.0.0.1:8000/v1`. */
+  /** Relative to the base URL: `chat/completions`. With a leading slash, beside the API: `/metrics` of `http://127.0.0.1:8000/v1`. */
   readonly path: string;
-  /** The client's query string, `?` included, or empty. */
+  /** The client's, with `?`, or empty. */
   readonly query: string;
   /** The client's; hop-by-hop headers and memprefix's are dropped. */
   readonly headers: Iterable<HeaderPair>;
-  /** JSON, or bytes of the type that the headers say; null for none. */
   readonly body: string | Uint8Array | null;
-  /** Whether it has effects and so is never sent twice; then it has a connection of its own, which cannot be stale. Default: no. */
+  /** Whether it has effects: it is then sent only once, on a connection of its own, which cannot be stale. Default: no. */
   readonly isOnce?: boolean;
-  /** Whether memprefix makes it for itself, with no client that waits for it. Default: no. */
+  /** Whether no client waits for it. Default: no. */
   readonly isBackground?: boolean;
 }
 
@@ -74,22 +64,18 @@ export interface UpstreamAnswer {
   readonly headers: readonly HeaderPair[];
   /** Can be read once. Ending it early closes the connection. Throws {@link UpstreamError}. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** Closes the connection, also while the body is being read, which then fails. Absent: there is none. */
+  /** Closes the connection; a read in progress fails. Absent: there is none. */
   readonly close?: () => void;
 }
 
-/** An engine with an OpenAI-compatible API. */
 export interface Upstream {
   /** Its address, without credentials. */
   readonly name: string;
-  /**
-   * Sends a call; resolves with the first byte of the answer. Rejects only with {@link UpstreamError}; a status of 400 and above is an
-   * answer. `signal` closes the connection, also while the body is read.
-   */
+  /** Resolves with the first byte of any answer; rejects only with {@link UpstreamError}. `signal` also stops reading the body. */
   send(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer>;
 }
 
-/** Calls back after some milliseconds, unless what it gives is called before. */
+/** Calls back after some milliseconds; the function returned cancels that. */
 export type After = (ms: number, run: () => void) => () => void;
 
 const processAfter: After = (ms, run) => {
@@ -98,23 +84,22 @@ const processAfter: After = (ms, run) => {
 };
 
 export interface UpstreamOptions {
-  /** Base URL, as OpenAI's clients take it: `http://127.0.0.1:8000/v1`. */
+  /** Base URL, as for OpenAI's clients: `http://127.0.0.1:8000/v1`. */
   readonly url: string;
-  /** Sent in place of the client's key: as a bearer token, to Anthropic's API as `x-api-key`. */
+  /** Replaces the client's key. */
   readonly apiKey?: string | undefined;
-  /** Time-out of the first byte, in milliseconds. */
+  /** Of the first byte. */
   readonly timeoutMs: number;
-  /** Time-out of each further read, in milliseconds. Default: `timeoutMs`. */
+  /** Of each further read. Default: `timeoutMs`. */
   readonly idleMs?: number | undefined;
-  /** What waits for the time-outs. Default: the process's timers. */
   readonly after?: After | undefined;
 }
 
 const RESET_CONTENT = 205;
 
-/** Milliseconds after which an engine that breaks a kept connection had the request, and may have worked on it. */
+/** An engine that breaks a kept connection later than this had the request, and may have worked on it. */
 const STALE_WITHIN_MS = 1_000;
-/** How a kept connection fails that its engine had closed; the second one where a long body was being written. */
+/** Failures of a kept connection that the engine had closed; EPIPE while a long body is written. */
 const CLOSED = new Set(["ECONNRESET", "EPIPE"]);
 
 /** Opens no connection: the first call does, and it is kept alive. */
@@ -165,8 +150,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
       const cause = causeOf(error);
       const isUnanswered = failure === null && response === null;
       const wasClosed = attempt.reusedSocket && CLOSED.has(cause) && performance.now() - sentAt < STALE_WITHIN_MS;
-      // The engine closed a kept-alive connection meanwhile. A completion has no side effects, so it can be retried. All that are kept may
-      // be closed, so it gets a new one.
+      // The engine had closed a kept connection. A completion has no side effects, so it is retried on a new one: all kept ones may be closed.
       if (isUnanswered && wasClosed) return attemptTo(call, signal, true);
       const wasReached = response !== null || error instanceof NoAnswerError || cause.startsWith("HPE_");
       throw new UpstreamError(name, failure ?? { kind: wasReached ? "broken" : "unreachable", cause });
@@ -185,9 +169,8 @@ function openRequest(
   // Without a prototype: a header may be called `constructor` or `__proto__`.
   const sent: Record<string, string | string[]> = Object.create(null);
   for (const [name, value] of passedOn(headers)) sent[name] = [...[sent[name] ?? []].flat(), value];
-  // The body is passed on unmodified and also parsed, so it must not be compressed.
+  // The body is forwarded and also parsed, so it must not be compressed.
   sent["accept-encoding"] = "identity";
-  // Node sends the address's only where there is no such header.
   if (typeof target.auth === "string") delete sent["authorization"];
   if (apiKey !== undefined) {
     delete sent["x-api-key"];
@@ -208,14 +191,12 @@ function isAnthropic({ hostname }: RequestOptions): boolean {
   return hostname === "api.anthropic.com";
 }
 
-/** The engine's bytes are no HTTP answer to the request. */
 class NoAnswerError extends Error {
   constructor(readonly code: string) {
     super(code);
   }
 }
 
-/** Settles however the connection ends: an answer, another protocol, an error, or a close. */
 function responseTo(request: ClientRequest, { body }: UpstreamCall): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once("response", (response) => {
@@ -224,14 +205,13 @@ function responseTo(request: ClientRequest, { body }: UpstreamCall): Promise<Inc
       request.destroy();
       return reject(new NoAnswerError("SWITCHED_PROTOCOLS"));
     });
-    // An unrequested upgrade: Node hands the socket over, so it has to be closed here.
+    // An unrequested upgrade: Node hands over the socket, so it has to be closed here.
     request.once("upgrade", (_response, socket) => {
       socket.destroy();
       reject(new NoAnswerError("SWITCHED_PROTOCOLS"));
     });
     // Not `once`: a later error is the body's, and must not be unhandled.
     request.on("error", reject);
-    // After all others.
     request.once("close", () => reject(new NoAnswerError("CLOSED")));
     request.end(body ?? undefined);
   });
@@ -243,19 +223,15 @@ function causeOf(error: unknown): string {
   return error instanceof Error ? error.name : "unknown";
 }
 
-/** What an answer's body needs of its call. */
 interface AnswerBodyParts {
-  /** Starts a read's time-out; gives what ends it. Time between reads does not count: a slow reader is not the engine's fault. */
+  /** Starts a read's timeout; returns its cancellation. Time between reads does not count: a slow reader is not the engine's fault. */
   readonly whenIdle: () => () => void;
-  /** The error to throw in place of the connection's. */
   readonly errorFor: (error: unknown) => Error;
-  /** Called once, at the end of the body, however it ended. */
   readonly release: () => void;
-  /** Closes the connection. */
   readonly destroy: () => void;
 }
 
-/** An answer's bytes, streamed. Not a generator, because ending it before the first read has to close the connection too. */
+/** Not a generator, because ending it before the first read has to close the connection too. */
 class AnswerBody implements AsyncIterableIterator<Uint8Array> {
   #first: IteratorResult<Uint8Array> | null;
   #isOver = false;
@@ -305,10 +281,9 @@ class AnswerBody implements AsyncIterableIterator<Uint8Array> {
   }
 }
 
-/** A header; names in lower case, a name may occur more than once. */
+/** Names are in lower case; a name may occur more than once. */
 export type HeaderPair = readonly [name: string, value: string];
 
-/** Node's flat list of headers as pairs. */
 export function headerPairs(raw: readonly string[]): HeaderPair[] {
   return Array.from({ length: raw.length / 2 }, (_, at) => [(raw[2 * at] ?? "").toLowerCase(), raw[2 * at + 1] ?? ""]);
 }
@@ -328,10 +303,9 @@ const OF_THE_CONNECTION = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** memprefix's own headers: not sent to the engine, and dropped from its answers. */
+/** Not sent to the engine, and dropped from its answers. */
 const OWN_PREFIX = "x-memprefix-";
 
-/** The end-to-end headers, unmodified. */
 export function passedOn(headers: Iterable<HeaderPair>): HeaderPair[] {
   const pairs = [...headers].map(([name, value]): HeaderPair => [name.toLowerCase(), value]);
   const named = pairs
@@ -341,7 +315,6 @@ export function passedOn(headers: Iterable<HeaderPair>): HeaderPair[] {
   return pairs.filter(([name]) => !dropped.has(name) && !name.startsWith(OWN_PREFIX));
 }
 
-/** Headers in which clients and gateways put a key. */
 export const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   "authorization",
   "x-api-key",
@@ -354,24 +327,22 @@ export const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   "cookie",
 ]);
 
-/** A client's headers that hold its credentials. */
 export function credentialsIn(headers: readonly HeaderPair[]): HeaderPair[] {
   return headers.filter(([name]) => CREDENTIAL_HEADERS.has(name.toLowerCase()));
 }
 
-/** Headers that identify one request: a provider would answer a second one with the same id from the first. */
+/** Headers that identify one request: a provider would repeat its first answer for a second request with the same id. */
 const NAMING_A_REQUEST: ReadonlySet<string> = new Set(["x-request-id", "idempotency-key"]);
 
-/** A client's headers for another request made on its behalf. */
 export function forAnotherRequest(headers: readonly HeaderPair[]): HeaderPair[] {
   return headers.filter(([name]) => !NAMING_A_REQUEST.has(name.toLowerCase()));
 }
 
-/** A client's headers, and those of memprefix's that the client did not set itself. */
+/** A client's headers, and memprefix's that the client did not set itself. */
 export function withAdded(own: readonly HeaderPair[], added: Readonly<Record<string, string>>): HeaderPair[] {
   const named = new Set(own.map(([name]) => name.toLowerCase()));
   return [...own, ...Object.entries(added).filter(([name]) => !named.has(name.toLowerCase()))];
 }
 
-/** For the logs of whoever runs the engine: no client of theirs makes this call. */
+/** Names memprefix in the engine's logs. */
 export const OWN_NAME: HeaderPair = ["user-agent", "memprefix"];
