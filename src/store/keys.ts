@@ -93,7 +93,7 @@ export class StoredApiKeys {
     if (this.#shared.size >= MOST_SHARED) this.#shared.clear();
     const rows = this.database.read<R>(text, values);
     this.#shared.set(name, { askedAt, rows });
-    // A server that is back is asked again at once.
+    // After a failure, the next call reads again.
     rows.catch(() => this.#shared.delete(name));
     return rows;
   }

@@ -21,7 +21,7 @@ export function agentIn(column: string): AgentId | null {
   return column === "" ? null : (column as AgentId);
 }
 
-/** A turn's row. */
+/** A turn's row, with the rest of the turn as JSON. */
 export interface TurnColumns extends NamedTurn {
   readonly turn: string;
 }

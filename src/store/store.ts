@@ -313,5 +313,6 @@ export interface Store {
 
   /** Rejects where the database does not answer. */
   ping(): Promise<void>;
+  /** Stores pending writes, and closes. */
   close(): Promise<void>;
 }

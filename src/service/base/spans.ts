@@ -135,6 +135,7 @@ export class InferenceSpan {
       if (answer.status >= 300) this.fail(String(answer.status));
       return answer;
     } catch (error) {
+      // The name only: a message may quote the question.
       this.fail(error instanceof Error ? error.name : "unknown");
       throw error;
     }

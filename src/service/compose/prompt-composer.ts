@@ -93,6 +93,7 @@ export interface ComposerParts {
   readonly routing: PromptRouting;
   readonly observer: Required<MemprefixObserver>;
   readonly losses: EngineLosses;
+  /** For memories that their source no longer has. Call it from the user's queue. */
   readonly forgetGone: (userId: UserId, memoryIds: readonly MemoryId[]) => Promise<void>;
 }
 

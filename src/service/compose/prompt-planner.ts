@@ -98,6 +98,7 @@ export interface KnownTexts {
   readonly recent: readonly (readonly Digest[])[];
 }
 
+/** A sequence of blocks that should be cached, as far as one of the given requests can use it. */
 export interface KnownSequence {
   readonly texts: readonly Digest[];
   /** The scope's request counter at the last use. */

@@ -97,6 +97,7 @@ async function withdrawIn(
   working.requests.ended([id]);
 }
 
+/** An engine's report, without absent fields. */
 export function observationOf(reported: Partial<Record<keyof EngineReport, number | null | undefined>>): EngineReport {
   const { promptTokens, cachedTokens, ttftMs } = reported;
   return {

@@ -49,7 +49,7 @@ export class UserQueues {
 
 /** The queues of one tenant's users: a user's jobs run one at a time, across agents. */
 export class TenantQueues {
-  /** @param queues of all tenants, like `scopes` @param closing aborts when running jobs must end */
+  /** `queues` and `scopes` are shared by all tenants. @param closing aborts when running jobs must end */
   constructor(
     readonly tenant: string,
     private readonly queues: UserQueues,

@@ -161,7 +161,7 @@ export class Connections {
     }
   }
 
-  /** Names an error's fault. If a connection was lost, or the server is read-only (now a standby?), closes all connections made before. */
+  /** Names an error's fault. If a connection was lost, or the server may be a standby now (read-only), closes all earlier connections. */
   named(error: unknown): unknown {
     const fault = namedFault(error, faultOfPostgres(error));
     if (fault instanceof StoreUnavailableError && ["read-only", "unreachable"].includes(fault.fault))
