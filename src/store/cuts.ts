@@ -15,12 +15,11 @@ import type { ScopeVersion, User } from "./store.js";
 import { unusedMessages } from "./turns.js";
 import { scopeRows } from "./users.js";
 
-/** Bounds are the service's to enforce. */
+/** The service enforces bounds. */
 const NO_BOUNDS = { maxIndexNodes: Number.POSITIVE_INFINITY, maxLoadedConversations: 1 };
-/** Turns that are read before other work runs: some milliseconds. */
+/** Turns read before other work runs: some milliseconds. */
 const AT_ONCE = 500;
 
-/** A scope as it is stored, in memory. */
 export interface LoadedState {
   readonly agentId: AgentId | null;
   readonly version: ScopeVersion;
@@ -38,7 +37,7 @@ export async function loadScopes(read: ReadRows, user: User): Promise<LoadedStat
   return loaded;
 }
 
-/** Nothing is counted in it. */
+/** A state whose blocks have no token counts. */
 export function stateOf(stored: StoredScope): ScopeState {
   return new ScopeState(stored, () => 0, NO_BOUNDS);
 }
@@ -56,7 +55,7 @@ export async function* turnsOf(read: ReadRows, scopeId: number): AsyncGenerator<
   }
 }
 
-/** Where histories end: of a conversation the first turn that goes, of a single prompt its turn. */
+/** Where histories end: by conversation, the first turn to remove; by single prompt, its turn. */
 export type Cuts = Map<ConversationId | TurnId, TurnId>;
 
 /** Ends a conversation before a turn, or removes a single prompt's. */
@@ -66,18 +65,16 @@ export function cut(cuts: Cuts, conversation: ConversationId | null, turn: TurnI
   if (before === undefined || turn < before) cuts.set(key, turn);
 }
 
-/** Whether a turn stays. */
 export function isLeft(cuts: Cuts, { id, conversationId }: Turn): boolean {
   return id < (cuts.get(conversationId ?? id) ?? Number.POSITIVE_INFINITY);
 }
 
-/** A condition on turns `t` that go, with its values from `$2` on. */
+/** A condition on turns `t` to remove, with its values from `$2` on. */
 export function goneTurns(key: ConversationId | TurnId, first: TurnId): { where: string; values: readonly SqlValue[] } {
   if (typeof key === "number") return { where: "t.id = $2", values: [key] };
   return { where: "t.conversation_id = $2 and t.id >= $3", values: [key, first] };
 }
 
-/** Removes the turns that go, with their requests and messages. */
 export function removeTurns(scopeId: number, cuts: Cuts): Statement[] {
   const removed = [...cuts].flatMap(([key, first]): Statement[] => {
     if (typeof key === "number") return [deletionOf("requests", scopeId, key), deletionOf("turns", scopeId, key)];

@@ -15,12 +15,12 @@ export async function expire(database: Database, user: User, before: number): Pr
     if (statements.length > 0) await transaction.commit([...statements, unusedUser(user)]);
     return expired.reduce((sum, one) => sum + one.count, 0);
   });
-  // Out of the log, too; the file's free space is not searched.
+  // Also erases the log; the file's free space is not searched.
   if (count > 0) await database.erase([]);
   return count;
 }
 
-/** Counts and removes turns: what was not used in a scope since a time, and memories that nothing left refers to. */
+/** Counts and removes turns and memories that were not used since a time. */
 async function expireIn(read: ReadRows, { version, state }: LoadedState, before: number) {
   const { scopeId } = version;
   const old = [scopeId, before];
@@ -43,7 +43,7 @@ async function expireIn(read: ReadRows, { version, state }: LoadedState, before:
       for (const label of [...labelsIn(turn.injection), ...turn.requested]) named.add(label);
     }
   }
-  // A conversation may have lost all of its turns, and is not to forget why.
+  // A conversation may have lost all its turns, and must remember why.
   if (left === 0 && used.length === 0) return { count: removed.size, statements: removeScopes([scopeId]) };
   const live = "select turn_id as turn, leaf from requests where scope_id = $1 and evicted = 0";
   for (const { turn, leaf } of await read<{ turn: TurnId; leaf: NodeId }>(live, [scopeId]))

@@ -24,7 +24,7 @@ export async function forget(
   memoryId: MemoryId,
   { texts, isInSource, at }: Parameters<Store["forget"]>[2],
 ): Promise<ForgottenMemory> {
-  // An unknown user's memory is never sent, either.
+  // An unknown user's memory must never be sent either.
   await begin(database, { ...user, agentId: null }, at);
   const { receipt, words } = await database.hold(user, async (transaction) => {
     const { read } = transaction;
@@ -41,7 +41,6 @@ export async function forget(
   return { ...receipt, files: await database.erase(words) };
 }
 
-/** A scope without the memory. */
 interface GoneInScope extends LoadedState {
   readonly labels: ReadonlySet<Label>;
   /** Texts that no other memory of the scope has. */
@@ -58,13 +57,13 @@ function forgetIn(loaded: LoadedState, memoryId: MemoryId): GoneInScope {
   return { ...loaded, labels, words: texts.filter(({ label }) => labels.has(label)).map(({ words }) => words) };
 }
 
-/** Where one scope's histories end, and what ends them. */
+/** Where one scope's histories end, and why. */
 interface ForgottenInScope extends GoneInScope {
   readonly cuts: Cuts;
   readonly statements: readonly Statement[];
 }
 
-/** Finds the first turn of each conversation that held one of the labels, or says one of the texts, and what cuts the history there. */
+/** Finds the first turn of each conversation that had one of the labels or contains one of the texts, and what cuts the history there. */
 async function cutsIn(
   read: ReadRows,
   gone: GoneInScope,
@@ -108,7 +107,7 @@ interface SayingRow {
   readonly turn: TurnId;
 }
 
-/** Messages and instructions that have one of some texts in them. */
+/** Messages and instructions that contain one of the texts. */
 async function messagesThatSay(read: ReadRows, scopeId: number, words: readonly string[]): Promise<SayingRow[]> {
   const text = `select key, conversation_id as conversation, turn_id as turn from messages
     where scope_id = $1 and replace(message, $2, '') <> message`;
@@ -117,7 +116,7 @@ async function messagesThatSay(read: ReadRows, scopeId: number, words: readonly 
   return found.flat();
 }
 
-/** A turn that stays, without labels that are gone among those of its retrieved blocks. */
+/** A remaining turn, without the forgotten labels among its retrieved blocks. */
 function withoutRequested(scopeId: number, turn: Turn, keys: readonly string[], gone: ReadonlySet<Label>): Statement {
   const left = { ...turn, requested: turn.requested.filter((label) => !gone.has(label)) };
   const text = "update turns set turn = $3 where scope_id = $1 and id = $2";
@@ -131,7 +130,7 @@ interface RemovedTurn {
   readonly isPrompt: number;
 }
 
-/** What goes, read before it does. */
+/** Reads what will be removed. */
 async function receiptOf(read: ReadRows, found: readonly ForgottenInScope[]): Promise<Omit<ForgottenMemory, "files">> {
   const removed: RemovedTurn[] = [];
   for (const { version, cuts } of found)
@@ -154,7 +153,7 @@ async function receiptOf(read: ReadRows, found: readonly ForgottenInScope[]): Pr
   };
 }
 
-/** Keeps in the user's row that a memory is never sent again, and whether its source has to delete it. */
+/** Records in the user's row that a memory is never sent again, and whether its source must delete it. */
 async function userStatement(read: ReadRows, user: User, memoryId: MemoryId, isInSource: boolean): Promise<Statement> {
   const { forgotten = [], pending = null } = (await userRow(read, user)) ?? {};
   const { everything = false, memoryIds = [] } = pending ?? {};

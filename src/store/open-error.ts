@@ -2,7 +2,7 @@
 export class DatabaseOpenError extends Error {
   override readonly name = "DatabaseOpenError";
   constructor(
-    /** Its file, or the host and database of its server. */
+    /** Its file, or the server's host and database. */
     readonly place: string,
     readonly reason: string,
     options?: ErrorOptions,
@@ -12,10 +12,9 @@ export class DatabaseOpenError extends Error {
 }
 
 /**
- * Throws where a newer version wrote a schema, and where no known migration leads on from it: one from before the first release.
+ * Throws if a newer version wrote the schema, or one from before the first release.
  *
- * @param applied when the applied migrations were made, oldest first
- * @param known the same for those that this version has
+ * @param applied times of the applied migrations, oldest first; `known` are this version's
  * @param instead what can be opened in its place
  */
 export function refuseOtherSchema(applied: readonly unknown[], known: readonly number[], instead: string): void {

@@ -20,12 +20,10 @@ import type { PromptKey, PromptTable, PromptView, StoredFigures } from "./prompt
 import { agentIn, storable } from "./rows.js";
 import type { ComposeRecord } from "./store.js";
 
-/** Most models that sums are given of; others are one. */
+/** Most models with their own sums; the others are summed as one. */
 const MOST_MODELS = 50;
-/** Longest name of a model, in characters. */
 const MAX_MODEL = 200;
 
-/** A row, as both databases give it. */
 type PromptRow = ReturnType<typeof columnsOf> & { readonly id: number };
 
 function columnsOf(scopeId: number, { composition, request, at }: ComposeRecord, prompt: NewPrompt, scope: Scope) {
@@ -71,7 +69,6 @@ function figureColumns({ model, usage, apart, savedMoney, missedMoney }: PromptF
   } satisfies Readonly<Record<string, SqlValue>>;
 }
 
-/** Inserts the row of a compose whose prompt is counted. */
 export function promptInsert(scopeId: number, record: ComposeRecord, scope: Scope): Statement[] {
   if (record.prompt === null) return [];
   const row = columnsOf(scopeId, record, record.prompt, scope);
@@ -80,7 +77,7 @@ export function promptInsert(scopeId: number, record: ComposeRecord, scope: Scop
   return [{ text, values: Object.values(row) }];
 }
 
-/** Updates the figures of a turn's prompt, where it has a row. */
+/** Updates the figures of a turn's prompt, if it has a row. */
 export function promptUpdate(scopeId: number, turnId: TurnId, figures: PromptFigures): Statement {
   const columns = figureColumns(figures);
   const set = Object.keys(columns).map((name, at) => `${name} = $${at + 3}`);
@@ -88,10 +85,10 @@ export function promptUpdate(scopeId: number, turnId: TurnId, figures: PromptFig
   return { text, values: [scopeId, turnId, ...Object.values(columns)] };
 }
 
-/** An engine's (`$1`) newest sample; 0 without any. */
+/** An engine's (`$1`) newest sample; 0: none. */
 const LAST_SAMPLE = "select coalesce(max(l.sample), 0) from prompts l where l.law = $1";
 
-/** A client's word for its model is not checked otherwise. */
+/** Clients name models, so names are limited here. */
 function storedModel(name: string): string {
   return name.length > MAX_MODEL ? OTHER_MODELS : storable(name);
 }
@@ -101,7 +98,6 @@ const COUNTED = "coalesce(p.reported_prompt_tokens, p.prompt_tokens)";
 const IS_REPORTED = "p.reported_cached_tokens is not null";
 const sumWhere = (condition: string, value: string) => `sum(case when ${condition} then ${value} else 0 end)`;
 
-/** What each sum is, over prompts `p`. */
 const SUMS: Readonly<Record<keyof PromptSums, string>> = {
   prompts: "count(*)",
   promptTokens: "sum(p.prompt_tokens)",
@@ -129,24 +125,22 @@ const SUMS: Readonly<Record<keyof PromptSums, string>> = {
   missedMoney: "sum(coalesce(p.missed_money, 0))",
 };
 
-/** The sums as columns of a query, as numbers in both databases. */
 const SUM_COLUMNS = Object.entries(SUMS)
   .map(([name, sum]) => `cast(${sum} as double precision) as "${name}"`)
   .join();
 
-/** Whether a row is of a key (`$1` to `$4`): of its request's newest turn. */
+/** Whether a row belongs to a key (`$1` to `$4`): it is of its request's newest turn. */
 const IS_KEYED = `(scope_id, turn_id) = (select r.scope_id, max(r.turn_id)
   from scopes s join requests r on r.id = $4 and r.scope_id = s.id
   where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3 group by r.scope_id)`;
 
-/** The table `prompts` of a database. */
 export function promptsIn(database: Pick<Database, "read" | "readAside" | "write">): PromptTable {
   const { read, readAside } = database;
   return {
     async summary(view) {
       const span = spanOf(view.window, view.now);
       const where = windowOf(view, span);
-      // Names of models are clients' to choose.
+      // Clients choose the names of models.
       const shown = `select p.model from prompts p where ${where.text} group by p.model
         order by sum(p.prompt_tokens) desc, p.model limit ${MOST_MODELS}`;
       const text = `select p.at - p.at % ${span.stepMs} as at, case when p.model in (${shown}) then p.model else '${OTHER_MODELS}' end as model,
@@ -188,7 +182,7 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
 
     async markRestarted(keys) {
       const text = `update prompts set miss_cause = 'restarted' where ${IS_KEYED} and miss_cause = 'unknown'`;
-      // One at a time: a transaction that locks rows of several users could wait for one that locks them in another order.
+      // One at a time: a transaction with several users' rows could deadlock with another one.
       for (const key of keys) await database.write([{ text, values: valuesOf(key) }]);
     },
 
@@ -211,7 +205,7 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
       return read<FirstTokenTime>(text, [engine, count, count - most]);
     },
 
-    // A second time changes nothing. Two processes may give one number to two samples.
+    // Repeating it changes nothing. Two processes may give two samples the same number.
     keepFirstTokenTime(engine, scopeId, turn, { uncachedTokens, cachedTokens, ms }) {
       const text = `update prompts set law = $1, sample = 1 + (${LAST_SAMPLE}), sample_uncached = $4, sample_cached = $5, sample_ms = $6
         where scope_id = $2 and turn_id = $3 and law is null`;
@@ -224,7 +218,7 @@ function valuesOf({ tenant, userId, agentId, requestId }: PromptKey): readonly S
   return [tenant, userId, agentId ?? "", requestId];
 }
 
-/** A query's conditions, joined, and their values. @param conditions each with `?` for its value; one whose value is absent is left out */
+/** Joins a query's conditions, each with `?` for its value; leaves out those whose value is absent. */
 function whereOf(conditions: Readonly<Record<string, SqlValue | undefined>>) {
   const given = Object.entries(conditions).filter((one): one is [string, SqlValue] => one[1] !== undefined);
   const text = given.map(([condition], at) => condition.replace("?", `$${at + 1}`)).join(" and ");
@@ -235,7 +229,6 @@ function windowOf({ tenant, model }: PromptView, { from, to }: WindowSpan) {
   return whereOf({ "p.tenant = ?": tenant, "p.model = ?": model, "p.at >= ?": from, "p.at < ?": to });
 }
 
-/** The prompt of a row. */
 function storedFigures(row: PromptRow): StoredFigures {
   const { reported_prompt_tokens: promptTokens, reported_cached_tokens: cachedTokens, epoch_prompts: prompts } = row;
   return {

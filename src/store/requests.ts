@@ -19,19 +19,17 @@ type LiveRow = Omit<LiveRequest, "scope"> & { readonly userId: UserId; readonly 
 
 const COLUMNS = `r.id, r.turn_id as "turnId", r.at, r.digest, r.leaf, r.answer, r.report, r.evicted`;
 
-/** How many of a scope's last requests are searched for reports and open requests. */
+/** Last requests of a scope that are searched for reports and open requests. */
 const LOOKED_AT = 32;
-/** Most prompts that are looked at for the one before one. */
+/** Most prompts that are searched for the one before. */
 const MOST_LOOKED_AT = 200;
 
-/** Stores a compose's request. */
 export function requestStatement(scopeId: number, { composition, request, at }: ComposeRecord): Statement {
   const text = `insert into requests (scope_id, id, turn_id, at, digest, leaf, answer) values ($1, $2, $3, $4, $5, $6, $7)`;
   const { turn, leaf } = composition;
   return sql(text, scopeId, request.id, turn.id, at, request.body, leaf, encodeAnswer(request.answer));
 }
 
-/** Stores what an engine reported. */
 export function reportStatement(scopeId: number, turn: TurnId, report: EngineReport): Statement {
   const text = "update requests set report = $3 where scope_id = $1 and turn_id = $2";
   return sql(text, scopeId, turn, JSON.stringify(report));
@@ -41,7 +39,7 @@ export function evictionStatement(scopeId: number, id: RequestId): Statement {
   return sql("update requests set evicted = 1 where id = $2 and scope_id = $1", scopeId, id);
 }
 
-/** The part of the store that reads requests, and keeps their responses. */
+/** The store's reads of requests, and their responses. */
 export function requestsIn(
   database: Database,
 ): Pick<

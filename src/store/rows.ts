@@ -11,17 +11,17 @@ import { parsedJson } from "../core/text/json.js";
 import { objectsOf, type Table, tableOf } from "../core/text/tables.js";
 import { type StoredAnswer, StoreUnavailableError } from "./store.js";
 
-/** A text as both databases can store it outside of JSON. */
+/** A text that both databases can store outside of JSON. */
 export function storable(text: string): string {
   return text.replaceAll("\0", "\u{fffd}").toWellFormed();
 }
 
-/** The agent that a column names; empty: none. */
+/** Empty: none. */
 export function agentIn(column: string): AgentId | null {
   return column === "" ? null : (column as AgentId);
 }
 
-/** A turn's row, as far as it stands in columns of its own. */
+/** A turn's row, with the rest of the turn as JSON. */
 export interface TurnColumns extends NamedTurn {
   readonly turn: string;
 }
@@ -48,7 +48,7 @@ export function decodeAnswer(text: string): StoredAnswer {
   });
 }
 
-/** What a column's JSON stands for. */
+/** Decodes a column's JSON. */
 export function decoded<Json, T>(what: string, text: string, decode: (json: Json) => T): T {
   const json = parsedJson(text);
   try {

@@ -26,10 +26,9 @@ import {
 } from "./store.js";
 import { NO_HEAD, turnStatements } from "./turns.js";
 
-/** Commits between two snapshots: what a user who comes back has folded. */
+/** Commits between two snapshots: all of them are applied when a user returns. */
 const CHANGES_UP_TO = 64;
 
-/** The values that find a scope by its name. */
 function scopeName({ tenant, userId, agentId }: Scope): readonly string[] {
   return [tenant, userId, agentId ?? ""];
 }
@@ -42,13 +41,12 @@ interface StateRow {
   readonly scopeId: number | null;
   readonly version: number;
   readonly snapshotVersion: number;
-  /** In the first row, where the known state is older than it. */
+  /** Only in the first row, and if the known state is older. */
   readonly snapshot: string | null;
-  /** Null: none since the snapshot, or the known state. */
+  /** Null: no changes since the snapshot, or the known state. */
   readonly changes: string | null;
 }
 
-/** What is stored of a scope, and of its user. */
 type StoredState = Pick<HeldScope, "version" | "userNumber" | "newer">;
 
 const STATE = `select u.id as "userNumber", u.forgotten, s.id as "scopeId", s.version, s.snapshot_version as "snapshotVersion",
@@ -58,10 +56,10 @@ const STATE = `select u.id as "userNumber", u.forgotten, s.id as "scopeId", s.ve
   left join changes c on c.scope_id = s.id and c.version > $4 and c.version > s.snapshot_version
   where u.tenant = $1 and u.user_id = $2 and u.agent_id = '' order by c.version`;
 
-/** Whether a row of `scopes` (`s`) has a state: no other one is stored, or it ended. */
+/** Whether a row of `scopes` (`s`) has a state; it has none if nothing was stored yet, or the state was removed. */
 export const HAS_STATE = "(s.version > s.snapshot_version or s.snapshot is not null)";
 
-/** Reads a scope, or what came since a known state of it, in one query. */
+/** Reads a scope, or only what came after a known state, in one query. */
 export async function readScope(read: ReadRows, scope: Scope, known: KnownScope | null): Promise<StoredState> {
   const rows = await read<StateRow>(STATE, [...scopeName(scope), known?.version.version ?? -1]);
   const [first] = rows;
@@ -70,7 +68,7 @@ export async function readScope(read: ReadRows, scope: Scope, known: KnownScope 
   if (first === undefined || first.scopeId === null)
     return { version: null, userNumber, newer: withForgotten(EMPTY_SCOPE, forgotten) };
   const { scopeId, version, snapshotVersion, snapshot } = first;
-  // A server may have lost the last commits, as a standby that took over.
+  // A server may have lost the last commits, such as a standby that took over.
   if (known !== null && (known.version.scopeId !== scopeId || version < known.version.version))
     return readScope(read, scope, null);
   const stored = { version: { scopeId, version, snapshotVersion }, userNumber };
@@ -87,20 +85,18 @@ export async function readScope(read: ReadRows, scope: Scope, known: KnownScope 
   return { ...stored, newer: withForgotten(folding.stored(), forgotten) };
 }
 
-/** Memories that a user's row says are forgotten. */
+/** The forgotten memories of a user's row. */
 function forgottenIn(forgotten: string | null): readonly MemoryId[] {
   return forgotten === null ? [] : decodedJson<readonly MemoryId[]>("forgotten memories", forgotten);
 }
 
-/** What a user's row says. */
 interface UserRow {
   readonly id: number;
   readonly forgotten: readonly MemoryId[];
-  /** What the memory source has yet to delete; null: nothing. */
+  /** What the memory source must still delete; null: nothing. */
   readonly pending: PendingSourceDeletions | null;
 }
 
-/** The row of a user; null where there is none. */
 export async function userRow(read: ReadRows, { tenant, userId }: User): Promise<UserRow | null> {
   const text = "select id, forgotten, pending from scopes where tenant = $1 and user_id = $2 and agent_id = ''";
   const [row] = await read<{ id: number; forgotten: string | null; pending: string | null }>(text, [tenant, userId]);
@@ -109,12 +105,12 @@ export async function userRow(read: ReadRows, { tenant, userId }: User): Promise
   return { id: row.id, forgotten: forgottenIn(row.forgotten), pending };
 }
 
-/** A memory is forgotten with every agent, so that is not each scope's own to say. */
+/** A memory is forgotten with every agent, so the user's row has it. */
 function withForgotten(state: StoredScope, forgotten: readonly MemoryId[]): StoredScope {
   return { ...state, register: { ...state.register, forgotten } };
 }
 
-/** Makes rows of a scope and its user, where there are none. */
+/** Creates missing rows of a scope and its user. */
 export async function begin(database: Database, scope: Scope, at: number): Promise<number> {
   const find = async () => {
     const { userId, tenant } = scope;
@@ -132,7 +128,6 @@ export async function begin(database: Database, scope: Scope, at: number): Promi
   return (await find()) ?? 0;
 }
 
-/** The part of the store that finds and holds scopes. */
 export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber" | "find" | "counts" | "hold"> {
   const { read } = database;
   return {
@@ -157,7 +152,7 @@ export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber"
 
     hold: (scope, known, work) =>
       database.hold(scope, async (transaction) => {
-        // No other process writes: the scope in memory is the stored one.
+        // No other process writes, so the scope in memory is the stored one.
         const isCurrent = known !== null && !database.isShared;
         const state = isCurrent
           ? { version: known.version, userNumber: known.userNumber, newer: null }
@@ -167,7 +162,7 @@ export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber"
   };
 }
 
-/** Statements that store a changed scope, as its changes or as a snapshot in place of many, and its version after them. */
+/** Stores a changed scope, as its changes or as a snapshot in place of many; and its new version. */
 function scopeStatements(version: ScopeVersion, { changes, whole }: ScopeDelta) {
   const { scopeId } = version;
   const next = version.version + 1;
@@ -184,7 +179,7 @@ function scopeStatements(version: ScopeVersion, { changes, whole }: ScopeDelta) 
   return snapshotStatements(version, whole());
 }
 
-/** The same with a snapshot, whatever came before. */
+/** The same, always with a snapshot. */
 export function snapshotStatements({ scopeId, version }: ScopeVersion, state: StoredScope) {
   const next = version + 1;
   const update = "update scopes set version = $2, snapshot_version = $2, snapshot = $3 where id = $1";
@@ -197,7 +192,6 @@ export function snapshotStatements({ scopeId, version }: ScopeVersion, state: St
   };
 }
 
-/** A scope in a transaction of its user's. */
 function heldScope(transaction: UserTransaction, scope: Scope, state: StoredState): HeldScope {
   const { version: before } = state;
 
@@ -240,7 +234,7 @@ function heldScope(transaction: UserTransaction, scope: Scope, state: StoredStat
   };
 }
 
-/** Removes a turn that no other one continues, and a conversation that has no other one. */
+/** Removes a turn that no other one continues, and its conversation if that has no other turn. */
 function turnRemoval(scopeId: number, turn: number): Statement[] {
   const own = "select t.conversation_id from turns t where t.scope_id = $1 and t.id = $2";
   const others = "select 1 from turns t where t.scope_id = $1 and t.conversation_id = conversations.id and t.id <> $2";
@@ -248,7 +242,6 @@ function turnRemoval(scopeId: number, turn: number): Statement[] {
   return [sql(conversation, scopeId, turn), deletionOf("messages", scopeId, turn), deletionOf("turns", scopeId, turn)];
 }
 
-/** Removes what one turn has of a table. */
 export function deletionOf(
   table: "messages" | "prompts" | "requests" | "turns",
   scopeId: number,

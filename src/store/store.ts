@@ -1,6 +1,6 @@
 /*
- * store: what is kept of users, in tables that a reader can query (docs/internals/store.md). This file is the contract; `service/` imports
- * nothing else of the room. Its two forms, SQLite and PostgreSQL, are a `Database` each; everything above that is the same code.
+ * store: what is stored of users, in tables that a reader can query (docs/internals/store.md). `service/` imports only this contract from the
+ * room. Its two forms, SQLite and PostgreSQL, are a `Database` each; everything above that is shared code.
  */
 
 import type {
@@ -29,29 +29,25 @@ import type {
 } from "../core/index.js";
 import type { PromptTable } from "./prompt-figures.js";
 
-/** A user of a tenant: what one lock, one queue and one deletion are of. */
+/** The unit of a lock, a queue and a deletion. */
 export type User = Pick<Scope, "tenant" | "userId">;
 
-/** A scope's row as some state in memory knows it. */
+/** A scope's row as a state in memory knows it. */
 export interface ScopeVersion {
-  /** Of the row in `scopes`; never given twice. */
+  /** The row in `scopes`; never reused. */
   readonly scopeId: number;
-  /** Grows with every commit. */
   readonly version: number;
-  /** The version that the stored snapshot is of; the changes after it stand in `changes`. */
+  /** The version of the stored snapshot; later changes are in `changes`. */
   readonly snapshotVersion: number;
 }
 
-/** A scope in memory, as {@link Store.hold} compares it with what is stored. */
 export interface KnownScope {
   readonly version: ScopeVersion;
-  /** See {@link HeldScope.userNumber}. */
   readonly userNumber: number;
-  /** Its state, where another process has committed since; null: it is not the one that was committed. */
+  /** Its state, to apply other processes' commits to; null: it is not the committed one. */
   readonly stored: (() => StoredScope) | null;
 }
 
-/** What a commit changed in a scope, and the scope as it is now. */
 export interface ScopeDelta {
   readonly changes: ScopeChanges;
   /** The whole state, `changes` included, for a snapshot. Called at most once, before the commit returns its promise. */
@@ -65,44 +61,39 @@ export interface StoredAnswer {
   readonly warnings: readonly Warning[];
   /** What the engine's report will be compared with. */
   readonly grounds: ReportGrounds;
-  /** The worker that the prompt was routed to; absent: none. */
   readonly worker?: string | undefined;
 }
 
 /** One compose, stored in one transaction. */
 export interface ComposeRecord {
-  /** What was composed, as far as it is stored; its messages are built again from its turns. */
+  /** The stored part; its messages are rebuilt from its turns. */
   readonly composition: Pick<Composition, "turn" | "given" | "restated" | "head" | "sections" | "leaf">;
-  /** The text of its newest section, as it was sent; null: it has none. For readers of the table. */
+  /** Text of its newest section, for readers of the table; null: none. */
   readonly section: string | null;
   readonly delta: ScopeDelta;
   readonly request: { readonly id: RequestId; readonly body: Digest; readonly answer: StoredAnswer };
-  /** Its figures; null: they are not counted. */
   readonly prompt: NewPrompt | null;
-  /** Milliseconds since the epoch. */
   readonly at: number;
 }
 
-/** An engine's report, as it is stored. */
 export interface ReportRecord {
   readonly id: RequestId;
   readonly turn: TurnId;
-  /** Everything that it reported so far. */
+  /** Everything reported so far. */
   readonly observed: EngineReport;
-  /** Its prompt's figures from now on; null: they stay. */
+  /** Its prompt's new figures; null: unchanged. */
   readonly prompt: PromptFigures | null;
 }
 
 /**
- * A scope that no other call changes until {@link Store.hold} resolves. Commits once at most; a commit that rejects has changed nothing, one
- * that resolves is durable and visible to every later call of any process, and gives the scope's new version.
+ * A scope that no other call changes until {@link Store.hold} resolves. Commits at most once, and gives the scope's new version. A commit that
+ * rejects has changed nothing; one that resolves is durable and visible to every later call in any process.
  */
 export interface HeldScope {
-  /** Null: the scope is not stored. */
   readonly version: ScopeVersion | null;
-  /** The row of the scope's user: another number after the user was deleted. 0: there is none. */
+  /** The row of the scope's user; it changes with a deletion. 0: none. */
   readonly userNumber: number;
-  /** The state as it is stored; null: as the known one. */
+  /** The stored state; null: the known one is current. */
   readonly newer: StoredScope | null;
   commitCompose(record: ComposeRecord): Promise<ScopeVersion>;
   commitReport(delta: ScopeDelta, report: ReportRecord): Promise<ScopeVersion>;
@@ -113,31 +104,27 @@ export interface HeldScope {
   commitChanges(delta: ScopeDelta): Promise<ScopeVersion>;
 }
 
-/** A conversation as it is stored. */
 export interface LoadedConversation {
   /** Its last thousand turns and those of its newest epoch, oldest first. */
   readonly turns: readonly Turn[];
-  /** Whether it lost its end since its newest prompt, because a memory was forgotten. */
+  /** Whether its end was removed since its newest prompt, because a memory was forgotten. */
   readonly isCut: boolean;
 }
 
-/** What was said in a conversation's newest epoch, without what memprefix injected. */
+/** The messages of a conversation's newest epoch, without what memprefix injected. */
 export interface StoredHistory {
-  /** The instructions of its newest prompt. */
   readonly head: readonly ChatMessage[];
-  /** The messages of its turns, first to last. */
   readonly messages: readonly ChatMessage[];
   /** How many of them the newest turn added. */
   readonly newest: number;
-  /** The prompts that were sent of those turns, oldest first. */
+  /** The prompts of those turns, oldest first. */
   readonly prompts: readonly PromptTokens[];
-  /** Whether its memories stand in a message of their own in front of the others. */
+  /** Whether its memories are in their own message before the others. */
   readonly hasOwnHead: boolean;
   /** Digest of the meaning of the message before the first, which memprefix left out; null: none. */
   readonly behind: Digest | null;
 }
 
-/** A request that was answered before. */
 export interface AnsweredRequest {
   readonly body: Digest;
   readonly answer: StoredAnswer;
@@ -146,23 +133,21 @@ export interface AnsweredRequest {
   readonly turns: readonly { readonly turn: Turn; readonly given: readonly ChatMessage[] }[];
 }
 
-/** What handling an engine's report reads of a request. */
+/** A request, as far as an engine's report needs it. */
 export interface ServedRequest {
   readonly leaf: NodeId;
   readonly turn: TurnId;
-  /** When it was composed, in milliseconds since the epoch. */
   readonly at: number;
   readonly plan: Plan;
   readonly grounds: ReportGrounds;
   readonly evicted: boolean;
-  /** Everything the engine reported so far; null: nothing. */
+  /** Everything reported so far; null: nothing. */
   readonly observed: EngineReport | null;
 }
 
-/** A prompt, and the earlier one that it continued. */
 export interface ContinuedPrompt {
   readonly prompt: StoredPrompt;
-  /** Its parent where that was sent; else the newest before it of its conversation, or of no conversation. Null: none. */
+  /** Its parent if that was sent, else the newest prompt before it in its conversation, or without one. Null: none. */
   readonly continued: StoredPrompt | null;
 }
 
@@ -174,54 +159,48 @@ export interface LiveRequest {
   readonly turn: TurnId;
 }
 
-/** A page of a walk through users: those on it that were looked for. The cursor is a row's number, or a user's name. */
+/** A page of a walk through users. The cursor is a row's number, or a user's name. */
 export interface UsersFound<Cursor extends number | string = number> {
   readonly users: readonly User[];
-  /** The next call's `after`; null at the end. */
   readonly next: Cursor | null;
 }
 
-/** Sizes of one scope. */
 export interface ScopeCounts {
   readonly conversations: number;
   readonly turns: number;
   readonly requests: number;
 }
 
-/** What forgetting a memory removed. */
 export interface ForgottenMemory {
   /** Labels whose text is gone, of all agents. */
   readonly labels: readonly Label[];
-  /** Conversations whose stored history ends before the first turn that was given it, or that says it. */
+  /** Conversations whose stored history ends before the first turn that had the memory or quotes it. */
   readonly conversations: readonly { readonly agentId: Scope["agentId"]; readonly conversationId: ConversationId }[];
-  /** How many stored prompts were removed with it. */
   readonly prompts: number;
   /** When the newest of them was composed, in milliseconds since the epoch; null: none was. */
   readonly newestAt: number | null;
-  /** Ids of the engine's responses that were given it: the engine still has them. */
+  /** Ids of the engine's responses to prompts with the memory: the engine still has them. */
   readonly responses: readonly string[];
-  /** Whether its text is out of the files: `pending` while something reads them, and then it is done later. */
+  /** Whether its text is out of the files. `pending`: something reads them, and it is done later. */
   readonly files: "erased" | "pending";
 }
 
-/** Deleted here, and not yet known to be deleted from the memory source. */
+/** Deleted here, but perhaps not yet in the memory source. */
 export interface PendingSourceDeletions {
-  /** Whether that is all memories of a deleted user. */
+  /** Whether a deleted user's memories are all pending. */
   readonly everything: boolean;
   readonly memoryIds: readonly MemoryId[];
 }
 
-/** An exported row: column names, and values with JSON parsed. */
+/** Column names, and values with JSON parsed. */
 export type ExportedRow = Readonly<Record<string, unknown>>;
 
-/** Everything stored of a user. */
 export interface ExportedUser {
-  /** Null: no agent. Every table that belongs to scopes, by name. */
+  /** Every table that belongs to scopes, by name. `agentId` null: no agent. */
   readonly scopes: readonly {
     readonly agentId: string | null;
     readonly tables: Readonly<Record<string, readonly ExportedRow[]>>;
   }[];
-  /** Ids of forgotten memories. */
   readonly forgottenMemories: readonly string[];
 }
 
@@ -255,83 +234,71 @@ export function namedFault(error: unknown, fault: StoreFault | null): unknown {
 }
 
 /**
- * Where users are stored. Both forms pass `test/store/store.suite.ts`. Within one process, calls about one user come one after the other
- * (the service's queues); `hold` keeps other processes out. Reads see every commit that resolved before. Rejects with
+ * Where users are stored. Both forms pass `test/store/store.suite.ts`. Within one process, the service's queues order the calls about one user;
+ * `hold` excludes other processes. Reads see every commit that resolved before. Nothing found is null. Rejects with
  * {@link StoreUnavailableError} for faults of disks, locks and connections.
  */
 export interface Store {
-  /**
-   * Makes sure that a scope and its user have rows. Gives the number of the user's row: it is another one once the user was deleted.
-   */
+  /** Creates missing rows of a scope and its user. Gives the number of the user's row, which changes with a deletion. */
   begin(scope: Scope, at: number): Promise<number>;
-  /** The number of a user's row; 0: there is none. */
+  /** The number of a user's row; 0: none. */
   userNumber(user: User): Promise<number>;
-  /** The scope's number; null where it is not stored. */
+  /** The number of a stored scope. */
   find(scope: Scope): Promise<number | null>;
   /** Runs `work` while no other process changes anything of the scope's user. */
   hold<T>(scope: Scope, known: KnownScope | null, work: (held: HeldScope) => Promise<T>): Promise<T>;
 
   loadConversation(scopeId: number, id: ConversationId): Promise<LoadedConversation>;
-  /** What was said in a conversation up to its newest turn; null where it has none. */
+  /** A conversation's messages up to its newest turn. */
   findHistory(scopeId: number, id: ConversationId): Promise<StoredHistory | null>;
-  /** A request answered before; null where there is none. */
   findRequest(scopeId: number, id: RequestId): Promise<AnsweredRequest | null>;
-  /** A request with its report; null where there is none. */
   findServed(scopeId: number, id: RequestId): Promise<ServedRequest | null>;
-  /** The request that led to an engine's response, or to the newest of an engine's conversation; null where none is kept of this scope. */
+  /** The request that led to an engine's response, or to the newest one of an engine's conversation. */
   findResponse(scopeId: number, id: string): Promise<RequestId | null>;
-  /** Keeps which request led to a response, and in which of the engine's conversations, where that request is stored. */
+  /** Stores which request led to a response, and in which of the engine's conversations; only if the request is stored. */
   keepResponse(scopeId: number, requestId: RequestId, id: string, engineConversation: string | null): Promise<void>;
-  /** Requests of a tenant's users with one of these ids that were not evicted. */
+  /** Requests of a tenant with one of these ids that were not evicted. */
   findLiveRequests(tenant: string, ids: readonly RequestId[]): Promise<readonly LiveRequest[]>;
   /** How many live requests composed after a turn end at this node; counted up to `most`. */
   countServedSince(scopeId: number, leaf: NodeId, turn: TurnId, most: number): Promise<number>;
-  /** The worker that a turn's prompt was routed to; null for none. */
   findWorker(scopeId: number, turn: TurnId): Promise<string | null>;
-  /** The last of the 32 requests before a turn whose engine reported cached tokens; null for none. */
+  /** The newest of the 32 requests before a turn whose engine reported cached tokens. */
   findReportedBefore(scopeId: number, turn: TurnId): Promise<ServedRequest | null>;
   /**
-   * When the oldest open request (neither reported nor evicted) composed after `since` was composed, in milliseconds since the epoch; null
-   * for none. With more than 32 requests since then it may be `since`.
+   * When the oldest open request (neither reported nor evicted) after `since` was composed, in milliseconds since the epoch. With more than 32
+   * requests since then it may be `since`.
    */
   underWaySince(scopeId: number, since: number): Promise<number | null>;
-  /** A request's prompt and the one that it continued; null where there is no such request. */
+  /** A request's prompt and the one that it continued. */
   findContinued(scopeId: number, id: RequestId): Promise<ContinuedPrompt | null>;
-  /** Those of some digests that are of sections that were ever sent in this scope, and are still stored. */
+  /** Those of the digests whose sections were sent in this scope, and are still stored. */
   knownSections(scopeId: number, sections: readonly Digest[]): Promise<readonly Digest[]>;
   counts(scopeId: number): Promise<ScopeCounts>;
   /** Requests of a scope that were not evicted, newest first. */
   liveRequests(scopeId: number, limit: number): Promise<readonly { requestId: RequestId; leaf: NodeId }[]>;
 
   /**
-   * Forgets a memory of a user for good, with every agent, in one transaction: its text leaves the snapshots, each conversation ends before
-   * the first turn whose section, carried head or line held it, or the first message that says it word for word; its id is never sent again.
+   * Forgets a user's memory for good, with every agent, in one transaction: its text leaves the snapshots; each conversation ends before the
+   * first turn whose section, carried head or line had it, or the first message that quotes it; its id is never sent again.
    *
-   * @param texts texts of it that no scope need know
-   * @param isInSource whether the memory source has to delete it too; pending until {@link Store.deletedFromSource}
-   * @param at milliseconds since the epoch
+   * @param texts further texts of it, which no scope may know
+   * @param isInSource whether the memory source must delete it too; pending until {@link Store.deletedFromSource}
    */
   forget(
     user: User,
     memoryId: MemoryId,
     of: { readonly texts: readonly string[]; readonly isInSource: boolean; readonly at: number },
   ): Promise<ForgottenMemory>;
-  /** Removes what a user's scopes did not use since a time, and memories that nothing left refers to. Gives how many turns. */
+  /** Removes what a user's scopes did not use since a time, and memories that nothing refers to any more. Gives how many turns. */
   expire(user: User, before: number): Promise<number>;
-  /**
-   * Deletes everything of a user, with every agent. Gives how many scopes there were.
-   *
-   * @param isInSource whether the memory source has to delete the user too; pending until {@link Store.deletedFromSource}
-   */
+  /** Deletes everything of a user, with every agent. Gives how many scopes there were. `isInSource`: as for {@link Store.forget}. */
   deleteUser(user: User, isInSource: boolean, at: number): Promise<number>;
-  /** Everything stored for a user. */
   exportUser(user: User): Promise<ExportedUser>;
-  /** What the memory source has yet to delete of a user; null for nothing. */
+  /** What the memory source must still delete of a user. */
   pendingInSource(user: User): Promise<PendingSourceDeletions | null>;
-  /** The memory source has deleted a memory, or (null) everything that the user had. */
+  /** The memory source has deleted a memory, or (null) everything of the user. */
   deletedFromSource(user: User, memoryId: MemoryId | null): Promise<void>;
 
-  /** Figures of prompts. */
   readonly prompts: PromptTable;
 
   /** Every scope stored for a user: one per agent, and the one without. */
@@ -342,11 +309,10 @@ export interface Store {
   usersWithMemory(tenant: string, memoryId: MemoryId, after: string): Promise<UsersFound<string>>;
   /** Users of all tenants with turns from before a time (milliseconds since the epoch). */
   usersWithOldTurns(before: number, after: number): Promise<UsersFound>;
-  /** Users of whom the memory source has yet to delete something. */
   usersPendingInSource(after: number): Promise<UsersFound>;
 
   /** Rejects where the database does not answer. */
   ping(): Promise<void>;
-  /** Stores what was handed over, and closes. */
+  /** Stores pending writes, and closes. */
   close(): Promise<void>;
 }

@@ -12,15 +12,15 @@ import { type Database, type SqlValue, type Statement, sql } from "./database.js
 import { decodedJson, decodeTurn, encodeTurn, storable, type TurnColumns } from "./rows.js";
 import type { ComposeRecord, Store } from "./store.js";
 
-/** The conversation of a message that belongs to none. */
+/** For a message of no conversation. */
 const NO_CONVERSATION = "";
 
 const COLUMNS = `t.id, t.conversation_id as "conversationId", t.head, t.turn`;
 
-/** The last turns of a conversation that are loaded, and those of its newest epoch: a client may return to a branch that it left. */
+/** Loaded turns of a conversation, besides its newest epoch: a client may return to a branch that it left. */
 const MOST_TURNS = 1_000;
 
-/** What the key of a prompt's instructions in `messages` begins with; many turns may share them. */
+/** Prefix of the key of instructions in `messages`; many turns may share them. */
 export const HEAD = "head ";
 /** A condition: the row of `messages` has no instructions. */
 export const NO_HEAD = `key not like '${HEAD}%'`;
@@ -40,7 +40,6 @@ const KEEP_TURN = `insert into turns (scope_id, id, conversation_id, at, head, s
 const KEEP_CONVERSATION = `insert into conversations (scope_id, id, used_at) values ($1, $2, $3)
   on conflict (scope_id, id) do update set used_at = excluded.used_at, forgotten_at = null`;
 
-/** What stores a compose's turns, with their messages and conversation. */
 export function turnStatements(scopeId: number, { composition, section, at }: ComposeRecord): Statement[] {
   const { turn, given, restated, head, sections } = composition;
   const statements: Statement[] = [];
@@ -60,7 +59,7 @@ export function turnStatements(scopeId: number, { composition, section, at }: Co
   return statements;
 }
 
-/** Reads turns of one scope, each once. To be dropped with the question that it answers. */
+/** Reads turns of one scope, each once. Use one per query. */
 export class TurnReading {
   readonly #turns = new Map<TurnId, KeyedTurn>();
 
@@ -69,18 +68,16 @@ export class TurnReading {
     private readonly scopeId: number,
   ) {}
 
-  /** A turn by its id; null where there is none. */
   async turn(id: TurnId): Promise<Turn | null> {
     if (!this.#turns.has(id)) await this.#read("t.id = $2", [id]);
     return this.#turns.get(id)?.turn ?? null;
   }
 
-  /** The newest turns of a conversation, newest first. */
   newest(id: ConversationId, most: number): Promise<Turn[]> {
     return this.#read("t.conversation_id = $2", [id], `order by t.id desc limit ${most}`);
   }
 
-  /** A turn and those that it continues, first to last; null where one of them is gone. */
+  /** A turn and those that it continues, first to last; null if one of them is gone. */
   async pathTo(newest: Turn): Promise<readonly Turn[] | null> {
     const { conversationId, epoch, id } = newest;
     if (conversationId !== null && epoch < id)
@@ -95,7 +92,7 @@ export class TurnReading {
     return path.reverse();
   }
 
-  /** The turns of a path with the messages that each added; null where a message is gone. */
+  /** The turns of a path with the messages that each added; null if a message is gone. */
   async said(path: readonly Turn[]): Promise<readonly SpokenTurn[] | null> {
     const keys = path.map(({ id }) => this.#turns.get(id)?.keys ?? []);
     const conversation = path.at(-1)?.conversationId ?? NO_CONVERSATION;
@@ -104,7 +101,6 @@ export class TurnReading {
     return said.some(({ given }) => given.includes(undefined)) ? null : (said as SpokenTurn[]);
   }
 
-  /** The instructions of a prompt. */
   async head({ head }: Turn): Promise<readonly ChatMessage[]> {
     const key = HEAD + head;
     return ((await this.#messages(NO_CONVERSATION, [key])).get(key) as readonly ChatMessage[] | undefined) ?? [];
@@ -120,7 +116,7 @@ export class TurnReading {
     });
   }
 
-  /** Parsed; those that are gone are left out. */
+  /** Parsed; missing ones are left out. */
   async #messages(conversation: string, keys: readonly string[]): Promise<ReadonlyMap<string, unknown>> {
     if (keys.length === 0) return new Map();
     const text = `select key, message from messages where scope_id = $1 and conversation_id = $2 and key ${this.database.isAmong("$3")}`;
@@ -130,7 +126,6 @@ export class TurnReading {
   }
 }
 
-/** The part of the store that reads conversations. */
 export function turnsIn(database: Database): Pick<Store, "loadConversation" | "findHistory" | "knownSections"> {
   const { read } = database;
   return {
@@ -149,7 +144,7 @@ export function turnsIn(database: Database): Pick<Store, "loadConversation" | "f
       return { turns: all.filter((turn) => turn.id >= epoch).reverse(), isCut };
     },
 
-    /** Follows the newest turn's parents, so a branch that was left is not in it. */
+    /** Follows the newest turn's parents, so it leaves out abandoned branches. */
     async findHistory(scopeId, id) {
       const reading = new TurnReading(database, scopeId);
       const [newest] = await reading.newest(id, 1);
@@ -157,7 +152,7 @@ export function turnsIn(database: Database): Pick<Store, "loadConversation" | "f
       const path = await reading.pathTo(newest);
       const [turns, head] = await Promise.all([path && reading.said(path), reading.head(newest)]);
       if (turns === null) return null;
-      // A turn that was only said again was not sent.
+      // A turn that was only restated was not sent.
       const sent = turns.filter(({ turn }) => turn.promptTokens > 0);
       return {
         head,
@@ -171,7 +166,7 @@ export function turnsIn(database: Database): Pick<Store, "loadConversation" | "f
 
     async knownSections(scopeId, sections) {
       if (sections.length === 0) return [];
-      // All lists, once: an index would cost every turn more than this costs the few clients that send sections back.
+      // All lists at once: an index would cost every turn more than this costs the few clients that send sections back.
       const text = "select sections from turns where scope_id = $1 and sections is not null";
       const rows = await read<{ sections: string }>(text, [scopeId]);
       const known = new Set(rows.flatMap((row) => decodedJson<readonly Digest[]>("sections", row.sections)));

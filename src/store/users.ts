@@ -6,10 +6,10 @@ import type { ExportedRow, ExportedUser, PendingSourceDeletions, Store, User, Us
 
 /** Users on a page of a walk: some milliseconds. */
 const PAGE = 100;
-/** What belongs to a scope, and is deleted with it. */
+/** Tables whose rows are deleted with a scope. */
 const OF_SCOPES = ["changes", "conversations", "turns", "messages", "requests", "prompts"] as const;
 
-/** The rows of a user's scopes, the user's own among them. */
+/** The rows of a user's scopes, the user's own row included. */
 export async function scopeRows(read: ReadRows, { tenant, userId }: User) {
   const text = `select s.id, s.agent_id as agent, case when ${HAS_STATE} then 1 else 0 end as "hasState" from scopes s
     where s.tenant = $1 and s.user_id = $2 order by s.agent_id`;
@@ -20,7 +20,7 @@ export async function scopeRows(read: ReadRows, { tenant, userId }: User) {
   });
 }
 
-/** Removes scopes with all that belongs to them; the user's row stays, for {@link unusedUser} to remove. */
+/** Removes scopes with all that belongs to them. The user's row stays, for {@link unusedUser} to remove. */
 export function removeScopes(scopeIds: readonly number[]): Statement[] {
   const ended = "update scopes set version = version + 1, snapshot_version = version + 1, snapshot = null";
   return scopeIds.flatMap((id) => [
@@ -30,7 +30,7 @@ export function removeScopes(scopeIds: readonly number[]): Statement[] {
   ]);
 }
 
-/** Removes a user's row that has no state, says nothing and is no other scope's. */
+/** Removes a user's row without state, content and other scopes. */
 export function unusedUser({ tenant, userId }: User): Statement {
   const others = "exists (select 1 from scopes o where o.tenant = $1 and o.user_id = $2 and o.agent_id <> '')";
   const text = `delete from scopes where tenant = $1 and user_id = $2 and agent_id = '' and snapshot is null
@@ -58,7 +58,7 @@ async function deleteUser(database: Database, user: User, isInSource: boolean, a
   return count;
 }
 
-/** Texts of a scope, by which files are searched for what is left of it. */
+/** Texts of a scope, for which files are searched after a deletion. */
 async function textsOf(read: ReadRows, id: number, scope: Scope): Promise<string[]> {
   const { newer } = await readScope(read, scope, null);
   const said = await read<{ message: string }>("select message from messages where scope_id = $1 limit 100", [id]);
@@ -89,7 +89,6 @@ async function exportUser(read: ReadRows, user: User): Promise<ExportedUser> {
   return { scopes, forgottenMemories: [...forgotten].sort() };
 }
 
-/** What is exported of the other tables. */
 const EXPORTED = {
   conversations: "id, used_at, forgotten_at",
   turns: "id, conversation_id, at, section, response_id, engine_conversation",
@@ -99,7 +98,7 @@ const EXPORTED = {
     uncached_tokens, carried_tokens, miss_cause, miss_tokens, reported_prompt_tokens, reported_cached_tokens, first_token_ms`,
 } as const;
 
-/** Columns of JSON, and what reads them. */
+/** How JSON columns are read. */
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   message: (text) => decodedJson("a message", text),
   report: (text) => decodedJson("a report", text),
@@ -122,7 +121,7 @@ function snakeCased(row: object): ExportedRow {
   return Object.fromEntries(named);
 }
 
-/** A deleted user's row goes with the last of it. */
+/** Removes a deleted user's row with the last pending memory. */
 async function deletedFromSource(database: Database, user: User, memoryId: MemoryId | null): Promise<void> {
   const { tenant, userId } = user;
   await database.hold(user, async (transaction) => {
@@ -148,7 +147,7 @@ async function walk(read: ReadRows, after: number, where: string, ...values: rea
   return { users, next: ids.length < PAGE ? null : last };
 }
 
-/** The same through one tenant's users alone, by their names. */
+/** The same through one tenant's users, by name. */
 async function walkTenant(
   read: ReadRows,
   tenant: string,
@@ -167,18 +166,17 @@ async function walkTenant(
   return { users: users.map(({ userId }) => ({ tenant, userId })), next: names.length < PAGE ? null : last };
 }
 
-/** Whether a user has a scope `s` by which a condition holds. */
+/** Whether a user has a scope `s` that meets a condition. */
 function hasScope(condition: string): string {
   return `exists (select 1 from scopes s where s.tenant = u.tenant and s.user_id = u.user_id and (${condition}))`;
 }
 
 const OLD_CONVERSATION = "exists (select 1 from conversations c where c.scope_id = s.id and c.used_at < $3)";
 const OLD_SINGLE = "exists (select 1 from turns t where t.scope_id = s.id and t.conversation_id is null and t.at < $3)";
-/** Whether the JSON of a snapshot or of changes has the parameter in it. */
+/** Whether the JSON of a snapshot or of changes contains the parameter. */
 const HAS_MEMORY = `replace(s.snapshot, $4, '') <> s.snapshot or exists (select 1 from changes c
   where c.scope_id = s.id and replace(c.changes, $4, '') <> c.changes)`;
 
-/** The part of the store about whole users. */
 export function usersIn(
   database: Database,
 ): Pick<

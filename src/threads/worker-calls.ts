@@ -1,7 +1,4 @@
-/*
- * threads/: calls of worker threads.
- * In: what a thread is asked. Out: its answers, each to who asked, or the error for a thread that ended.
- */
+/* threads: calls of worker threads. Enters: calls. Leaves: the thread's answer to each, or an error if the thread ended. */
 
 import { getPriority, setPriority } from "node:os";
 import { type TransferListItem, Worker, type WorkerOptions } from "node:worker_threads";
@@ -11,20 +8,14 @@ interface Waiting<Answer> {
   readonly reject: (error: Error) => void;
 }
 
-/**
- * Calls of a worker thread, which answers each with its number. It starts with the first call, and does not keep the process alive while
- * nothing is asked. Where it ends, what is under way rejects, and the next call starts another.
- */
+/** Calls a worker thread. It starts with the first call, again after it ended, and keeps the process alive only while a call waits. */
 export class WorkerCalls<Call extends { readonly id: number }, Answer extends { readonly id: number }> {
   #worker: Worker | null = null;
   #calls = 0;
   #isEnding = false;
   readonly #waiting = new Map<number, Waiting<Answer>>();
 
-  /**
-   * @param code the thread's JavaScript file
-   * @param ended the error for what is under way where the thread ends; `cause`: what it threw, if anything
-   */
+  /** @param ended makes the error of running calls when the thread ends; `cause`: what it threw, if anything */
   constructor(
     private readonly code: URL,
     private readonly options: WorkerOptions,
@@ -56,7 +47,7 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
-  /** Sends the thread's last call, after every earlier one, and waits until it has ended. */
+  /** Sends the last call, after every earlier one, and waits until the thread has ended. */
   async end(asked: WithoutId<Call>): Promise<void> {
     const worker = this.#worker;
     if (worker === null) return;
@@ -66,7 +57,7 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
     await ended;
   }
 
-  /** Stops the thread; calls that it has not answered reject. */
+  /** Stops the thread. Calls without an answer reject. */
   async terminate(): Promise<void> {
     if (this.#worker === null) return;
     this.#isEnding = true;
@@ -83,27 +74,23 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
   #take(id: number): Waiting<Answer> | undefined {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
-    // Whoever waits for the thread's end is answered by nothing else: without it the process would end in the middle.
+    // While the thread's end is awaited, only the thread keeps the process alive.
     if (this.#waiting.size === 0 && !this.#isEnding) this.#worker?.unref();
     return waiting;
   }
 }
 
-/** What a thread is asked, without its number. */
 export type WithoutId<Call> = Call extends unknown ? Omit<Call, "id"> : never;
 
-/** Where both want a core, a background thread gets a tenth of what a compose's gets (sched(7)). */
+/** If both want a core, a background thread gets a tenth of a compose's share (sched(7)). */
 const NICE = 10;
 
-/**
- * Gives the calling thread a lower priority than those that composes wait for. On Linux a nice value is a thread's own (setpriority(2)); elsewhere it is the
- * whole process's, so there nothing changes.
- */
+/** Lowers the calling thread's priority. Only on Linux is a nice value a thread's own (setpriority(2)); elsewhere this does nothing. */
 export function stayInBackground(): void {
   if (process.platform !== "linux") return;
   try {
     setPriority(0, Math.max(getPriority(0), NICE));
   } catch {
-    // A sandbox may forbid it; the work is the same.
+    // A sandbox may forbid it; the result is the same.
   }
 }

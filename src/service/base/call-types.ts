@@ -18,50 +18,43 @@ export interface FieldIssue {
   readonly message: string;
 }
 
-/**
- * The common part of the message types of OpenAI's client, Anthropic's, the AI SDK and others, and of the Responses API's items; validated
- * at run time.
- */
+/** The common part of every API's message types; validated at run time. */
 export type MessageLike =
   | { readonly role: string; readonly content?: unknown }
   | { readonly type: string }
   | { readonly id: string };
 
-/** A part of instructions, as Anthropic's API has them. */
 export interface InstructionPart {
   readonly type: "text";
   readonly text: string;
 }
 
-/** Instructions of an answer whose messages are Anthropic's. */
+/** Instructions of an answer in Anthropic's format. */
 export type Instructions = string | { type: "text"; text: string }[];
 
-/** The result of an eviction. */
 export interface Eviction {
   readonly evicted: readonly RequestId[];
   /** Never composed, or evicted before. */
   readonly unknown: readonly RequestId[];
 }
 
-/** Predicted and reported cache hits, in tokens; null where the engine did not say. */
+/** Predicted and reported cache hits, in tokens; null if the engine did not report. */
 export interface Feedback {
   readonly requestId: RequestId;
   /** In the engine's tokens, where it reported how many the prompt has; else by memprefix's counter. */
   readonly expectedCachedTokens: number;
   /** Of the prompt alone: without a chat's tools. */
   readonly observedCachedTokens: number | null;
-  /** Observed less expected. */
+  /** Observed minus expected. */
   readonly difference: number | null;
-  /** What this report changed in the user's context index. */
   readonly corrected: Correction;
 }
 
-/** A scope's context index, described for people. */
 export interface IndexDescription {
   readonly userId: UserId;
   readonly agentId: AgentId | null;
   readonly counts: ScopeCounts & { readonly blocks: number; readonly nodes: number };
-  /** Parents before children; at most the limit asked for. */
+  /** Parents before children, up to the requested limit. */
   readonly nodes: readonly (IndexEntry & {
     /** Whether the engine's cache should still hold it, by the configured TTL. */
     readonly isExpected: boolean;
@@ -72,7 +65,7 @@ export interface IndexDescription {
 /** The receipt of a forgotten memory. */
 export interface Forgetting extends Omit<ForgottenMemory, "newestAt"> {
   readonly memoryId: MemoryId;
-  /** Whether an engine may still have prompts with it cached, and until when, in milliseconds since the epoch; null: not known. */
+  /** Whether an engine may still cache prompts with it, and until when, in milliseconds since the epoch; null: unknown. */
   readonly engineCache: { readonly mayHold: boolean; readonly until: number | null };
   /** Whether the memory was deleted in the source too; null where another system owns it. */
   readonly deletedFromSource: boolean | null;
@@ -80,13 +73,11 @@ export interface Forgetting extends Omit<ForgottenMemory, "newestAt"> {
 
 /** What to add to the request to the engine. */
 export interface EngineHints {
-  /** Fields of the engine's request body. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Headers; the request id makes the engine's eviction events name this request. */
+  /** The request id among them makes the engine's eviction events name this request. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A composed prompt as callers receive it. */
 export interface ComposeAnswer {
   readonly requestId: RequestId;
   /** With the engine's cache marks, if it has any; in the format of the request's messages. */
@@ -95,7 +86,6 @@ export interface ComposeAnswer {
   readonly system?: Instructions;
   /** Every distinct memory of the request: this turn's in prompt order, then those of earlier turns. */
   readonly blocks: readonly PlacedMemory[];
-  /** This turn's annotation lines, as printed in the prompt. */
   readonly annotations: readonly string[];
   readonly plan: Plan;
   readonly engine: EngineHints;
@@ -104,7 +94,7 @@ export interface ComposeAnswer {
   readonly warnings: readonly Warning[];
 }
 
-/** What a prompt for a `query` is made of: instructions, where there are any, and the question. */
+/** A message of a prompt that is composed for a `query`. */
 export type QueryMessage = {
   role: "system" | "user";
   content: string | { type: "text"; text: string }[];

@@ -1,4 +1,3 @@
-/** A signal that aborts with any of several, or by a call. */
 export interface LinkedSignal {
   readonly signal: AbortSignal;
   /** Aborts this one alone. */
@@ -8,8 +7,8 @@ export interface LinkedSignal {
 }
 
 /**
- * Like `AbortSignal.any`, but can be released: in Node 20, `any` leaks a reference per call for as long as the longest-lived given signal,
- * and costs many times as much.
+ * Like `AbortSignal.any`, but can be released: in Node 20, `any` leaks a reference per call as long as the longest-lived signal, and is far
+ * slower.
  */
 export function linkedSignal(...signals: readonly AbortSignal[]): LinkedSignal {
   const own = new AbortController();

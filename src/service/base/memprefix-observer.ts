@@ -13,35 +13,33 @@ import { type Upstream, UpstreamError, type UpstreamFailure } from "../../engine
 import type { MemorySourceFailure } from "../../memory/memory-source.js";
 import type { Feedback } from "./call-types.js";
 
-/** What memprefix needs of others, and goes on without. */
+/** External parts that memprefix can work without. */
 export const PARTS = ["memory_search", "memory_writes", "engine", "store"] as const;
 export type PartName = (typeof PARTS)[number];
 
-/** A part that failed when it was last asked. */
+/** A part that failed at its last use. */
 export interface DegradedPart {
   readonly part: PartName;
-  /** Why, for everybody to see: no text of others, no address. */
+  /** Public: no external text, no address. */
   readonly reason: string;
-  /** Since when it fails for this reason, in milliseconds since the epoch. */
+  /** Milliseconds since the epoch. */
   readonly since: number;
 }
 
-/** A part's failure, as the log has it. */
 export interface PartFailure {
   readonly part: PartName;
-  /** With what the other side said, without secrets and texts of memories. */
+  /** For the log: with the other side's message, without secrets and memory texts. */
   readonly cause: string;
-  /** Whether the part works, and refused this request alone. */
+  /** Whether only this request was refused, so the part itself works. */
   readonly isOfRequest: boolean;
 }
 
-/** Observes failing parts. */
 export interface PartObserver {
   failed(failure: PartFailure): void;
   recovered(part: PartName): void;
 }
 
-/** What differs from one failure to the next of the same cause: ids, times, measures. Statuses, of three digits, are causes. */
+/** Ids, times and measures, which differ between failures of one cause. A status, of three digits, belongs to the cause. */
 const VARYING = new RegExp(
   [
     String.raw`\b[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}\b`,
@@ -53,23 +51,22 @@ const VARYING = new RegExp(
   "g",
 );
 
-/** A cause as far as it is the same in the next failure. */
+/** A cause without its varying parts. */
 function kindOf(cause: string): string {
   return cause.replace(VARYING, "#");
 }
 
-/** Most refusals of single requests that are remembered as reported. */
+/** Most causes of refused requests that are remembered as reported. */
 const MOST_REFUSALS = 200;
 
 /**
- * Which of the parts fail, of all tenants. Reported to observers once, again when the cause changes, and when the part works again; a refusal of
- * single requests is reported once for each cause, and does not count as a failing part.
+ * The failing parts, for all tenants. A failure is reported once per cause, and again on recovery. A refusal of single requests is reported
+ * once per cause and does not count as a failing part.
  */
 export class DegradedParts {
   readonly #failing = new Map<PartName, DegradedPart & { readonly kind: string }>();
   readonly #refused = new LruMap<string, true>(MOST_REFUSALS);
 
-  /** @param now milliseconds since the epoch */
   constructor(
     private readonly observer: PartObserver,
     private readonly now: () => number,
@@ -89,7 +86,6 @@ export class DegradedParts {
     this.observer.failed({ part, cause, isOfRequest: false });
   }
 
-  /** The part works, and refused a request. */
   refused(part: PartName, cause: string): void {
     const refusal = `${part} ${kindOf(cause)}`;
     if (this.#refused.get(refusal)) return;
@@ -102,82 +98,70 @@ export class DegradedParts {
   }
 }
 
-/** One search of the memory source. */
 export interface MemorySearch {
   readonly outcome: "ok" | MemorySourceFailure["kind"];
-  /** Milliseconds. */
   readonly ms: number;
 }
 
-/** One call of the engine; a status below 400 is `ok`. */
+/** One call to the engine; a status below 400 is `ok`. */
 export interface EngineCall {
   readonly outcome: "ok" | "client_error" | "server_error" | UpstreamFailure["kind"];
   /** Milliseconds to the answer's first byte, or to the failure. */
   readonly ms: number;
 }
 
-/** Why the engine failed. */
 export interface EngineFault {
-  /** For everybody to see. */
+  /** Public; `cause` is for the log. */
   readonly reason: string;
   readonly cause: string;
 }
 
-/** A composed prompt, as far as it is counted. Without text. */
+/** A composed prompt, as statistics count it: without text. */
 export interface ObservedCompose {
   readonly scope: Scope;
   readonly requestId: RequestId;
   readonly conversationId: ConversationId | null;
-  /** Milliseconds since the epoch. */
   readonly at: number;
   readonly engine: EngineName;
-  /** As its client names it; null: not known. */
+  /** As the client names it; null: unknown. */
   readonly model: string | null;
   readonly plan: Plan;
-  /** Tokens that the engine counts besides the prompt. */
+  /** Tokens that the engine counts in addition to the prompt. */
   readonly besideTokens: number;
   readonly warnings: readonly Warning[];
-  /** Of memories that were not retrieved. */
+  /** Tokens of memories that were carried over, not retrieved. */
   readonly carriedTokens: number;
 }
 
-/** What an engine reported of a prompt. */
 export interface ObservedReport {
   readonly scope: Scope;
   readonly feedback: Feedback;
-  /** With what earlier reports said of it. */
+  /** Merged with earlier reports. */
   readonly report: EngineReport;
-  /** Tokens that the engine counts besides the prompt. */
   readonly besideTokens: number;
-  /** Whether it is the request's first report of a time to the first token. */
+  /** Whether this is the request's first reported time to first token. */
   readonly isFirstTime: boolean;
-  /** As its client names it; null: not known. */
   readonly model: string | null;
 }
 
 /** Observes what a service does, for all tenants. */
 export interface MemprefixObserver {
-  /** A prompt was composed and stored; not called for repeated answers. */
+  /** Called once a prompt is stored; not for repeated answers. */
   composed?(answer: ObservedCompose): void;
-  /** An engine's report was applied. */
   reported?(report: ObservedReport): void;
-  /** An engine named requests as evicted. */
   evicted?(scope: Scope, ids: readonly RequestId[]): void;
-  /** A prompt counts as never composed. */
+  /** The engine refused the prompt: it counts as never composed. */
   withdrawn?(scope: Scope, id: RequestId): void;
-  /** Memories were searched for. */
   searched?(search: MemorySearch): void;
-  /** A part that memprefix needs failed, for another cause than before. */
+  /** Called once per cause. */
   failed?(failure: PartFailure): void;
-  /** A part that failed works again. */
   recovered?(part: PartName): void;
 }
 
-/** Several observers as one. */
 export class Observers implements Required<MemprefixObserver> {
   readonly #all = new Set<MemprefixObserver>();
 
-  /** The function returned removes it. */
+  /** @returns removes the observer */
   add(observer: MemprefixObserver): () => void {
     this.#all.add(observer);
     return () => this.#all.delete(observer);
@@ -198,19 +182,17 @@ export class Observers implements Required<MemprefixObserver> {
   }
 }
 
-/** Statuses with which an engine refuses a key, or whoever pays for it. */
+/** Statuses with which an engine rejects a key, or the account that pays for it. */
 const KEY_REFUSED: ReadonlySet<number> = new Set([401, 402]);
 
-/** Observes the engine's calls. */
 interface UpstreamObserver {
   called(call: EngineCall): void;
-  /** Called once an answer was read to its end, or with why it could not be; not where its client ended it. */
+  /** Called when an answer was read to its end, or failed; not when the client ended it. */
   ended(failure: EngineFault | null): void;
-  /** Milliseconds from any point in time. */
   readonly clock: () => number;
 }
 
-/** An engine whose calls are observed, warm-ups included: time to the answer's first byte, and how they end. Background calls are not. */
+/** An upstream with observed calls, warm-ups included: time to first byte, and how they end. Not for background calls. */
 export function observedUpstream(
   { upstream, hasOwnKey = false }: { readonly upstream: Upstream; readonly hasOwnKey?: boolean },
   { called, ended, clock }: UpstreamObserver,
@@ -248,12 +230,12 @@ export function observedUpstream(
 }
 
 const TOLD_WITHIN = "the upstream engine told of an error within an answer";
-/** Pieces at an answer's end that are read for an error, which comes last: it, the usage, `[DONE]`. */
+/** Last chunks of an answer that are read for an error: the error, the usage, `[DONE]`. */
 const MOST_PIECES = 4;
-/** Most bytes of them: an error is short. */
+/** An error is short: longer chunks hold none. */
 const MOST_BYTES = 64 * 1_024;
 
-/** Why an answer that began well failed in the end, by its last pieces; null: it did not, or by the request's fault. */
+/** Why an answer that began with a good status failed, by its last chunks; null: it did not fail, or the request caused it. */
 function failureWithin(pieces: readonly Uint8Array[]): string | null {
   if (pieces.reduce((sum, { length }) => sum + length, 0) > MOST_BYTES) return null;
   const end = Buffer.concat(pieces).toString();
@@ -274,10 +256,9 @@ function failureWithin(pieces: readonly Uint8Array[]): string | null {
   return isOfRequest || type === "invalid_request_error" ? null : TOLD_WITHIN;
 }
 
-/** An answer's bytes, unmodified. Not a generator, because ending it before the first read has to end the answer, too. */
+/** An answer's bytes, unmodified. Not a generator: ending it before the first read must end the answer too. */
 class ObservedBody implements AsyncIterableIterator<Uint8Array> {
   readonly #bytes: AsyncIterator<Uint8Array>;
-  /** Its last pieces. */
   readonly #last: Uint8Array[] = [];
 
   constructor(

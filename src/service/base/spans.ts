@@ -16,27 +16,26 @@ import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream.js";
 
 /*
- * OpenTelemetry spans, with the tracer that the process registered; no-ops where there is none. Attributes are durations, numbers and
- * memprefix's own names: never a user, a question or a memory's text.
+ * OpenTelemetry spans, by the tracer that the process registered; no-ops without one. Attributes are durations, numbers and memprefix's own
+ * names: never a user, a question or a memory's text.
  */
 
-/** Runs the work for a request within its caller's trace, which its headers name (`traceparent`). */
+/** Continues the caller's trace, which its headers name (`traceparent`). */
 export function inCallersTrace<T>(headers: Readonly<Record<string, unknown>>, work: () => T): T {
   return context.with(propagation.extract(context.active(), headers), work);
 }
 
-/** Runs work in a span of its own. An error's name becomes the span's status. */
+/** An error's name becomes the span's status. */
 export function inSpan<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
   return traced(name, SpanKind.INTERNAL, attributes, work);
 }
 
-/** The same for a call of another service: a span of kind client. */
 export function inClientSpan<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
   return traced(name, SpanKind.CLIENT, attributes, work);
 }
 
 function traced<T>(name: string, kind: SpanKind, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
-  // Looked up per span: an application may register its tracer after it made a service.
+  // Looked up per span: an application may register its tracer after it created a service.
   return trace.getTracer("memprefix").startActiveSpan(name, { kind, attributes }, async (span) => {
     try {
       return await work(span);
@@ -51,11 +50,11 @@ function traced<T>(name: string, kind: SpanKind, attributes: Attributes, work: (
 }
 
 /*
- * The engine's calls as OpenTelemetry's conventions for generative AI have them, for tracers and meters that the process registered.
- * Source: `@opentelemetry/semantic-conventions` 1.45, `gen_ai.*`; texts of prompts and answers are left out, which the conventions allow.
+ * Calls to the engine by OpenTelemetry's conventions for generative AI (`@opentelemetry/semantic-conventions` 1.45, `gen_ai.*`), without the
+ * texts of prompts and answers, which are optional there.
  */
 
-/** Values of `gen_ai.provider.name`: the conventions' own where they have one. */
+/** Values of `gen_ai.provider.name`: the conventions' own where one exists. */
 const PROVIDERS: Readonly<Record<EngineName, string>> = {
   generic: "openai",
   mistral: "mistral_ai",
@@ -66,34 +65,30 @@ const PROVIDERS: Readonly<Record<EngineName, string>> = {
   "openai-breakpoints": "openai",
   anthropic: "anthropic",
 };
-/** Names that clients give are bounded. */
 const MOST_CHARACTERS = 200;
 
-/** One call of the engine, as its client made it. */
 export interface InferenceCall {
   readonly engine: EngineName;
-  /** The engine's address. */
   readonly server: string;
   readonly model: unknown;
   readonly conversationId: string | null;
   readonly isStreamed: boolean;
-  /** The call's headers: those of its client's trace are replaced by its own. */
+  /** Headers of the client's own trace are replaced by the call's. */
   readonly headers: readonly HeaderPair[];
 }
 
-/** What an answer said. */
 interface AnsweredInference {
-  /** The answer, or the event of it that has its usage: its `id` and `model` are read. */
+  /** The answer, or its event with the usage: `id` and `model` are read. */
   readonly answer: unknown;
   readonly usage: EngineUsage | null;
-  /** Milliseconds to the first token; null where it was not streamed. */
+  /** Milliseconds to the first token; null if it was not streamed. */
   readonly firstTokenMs: number | null;
 }
 
-/** Of an answer whose body is passed on unread. */
+/** For an answer whose body is passed on unread. */
 export const UNREAD: AnsweredInference = { answer: null, usage: null, firstTokenMs: null };
 
-/** A span of one call, which ends when its answer was read, with the metrics of it. Ended once; what comes later is ignored. */
+/** The span and metrics of one call. Ends once, when the answer was read; later ends are ignored. */
 export class InferenceSpan {
   readonly #span: Span;
   readonly #common: Attributes;
@@ -124,7 +119,7 @@ export class InferenceSpan {
     this.#context = trace.setSpan(context.active(), this.#span);
   }
 
-  /** The call's headers, with which the engine's own spans continue this one. */
+  /** The call's headers, by which the engine's own spans continue this one. */
   get headers(): readonly HeaderPair[] {
     const carrier: Record<string, string> = {};
     propagation.inject(this.#context, carrier);
@@ -146,11 +141,10 @@ export class InferenceSpan {
     }
   }
 
-  /** The answer was read, as far as it came. */
   end({ answer, usage, firstTokenMs }: AnsweredInference): void {
     if (this.#isOver) return;
     const { promptTokens = null, completionTokens = null, cachedTokens = null, writtenTokens = null } = usage ?? {};
-    // Anthropic's stream has them in `message`, that of the Responses API in `response`.
+    // Anthropic's streams have them in `message`, those of the Responses API in `response`.
     const said = record(answer);
     const { id, model: answering } = { ...said, ...record(said["message"]), ...record(said["response"]) };
     const model = named(answering);
@@ -200,7 +194,7 @@ interface Instruments {
 
 let made: Instruments | null = null;
 
-/** The conventions' histograms, with the buckets that they recommend. An application may register its meter after it made a service. */
+/** The conventions' histograms with the recommended buckets. Looked up late: an application may register its meter after it created a service. */
 function instruments(): Instruments {
   const meter = metrics.getMeter("memprefix");
   if (made?.meter === meter) return made;

@@ -3,53 +3,49 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 /** The owner of state: callers read and change their tenant's only. */
 export interface Tenant {
   readonly name: string;
-  /** Secret that the tenant's cache salts are derived from. Not its name, which could be guessed from a salt. */
+  /** Secret that the tenant's cache salts are derived from. A name could be guessed from a salt. */
   readonly cacheSecret: string;
 }
 
-/** The tenant of an installation without API keys. Its salts are no secret. */
+/** The tenant of an installation without API keys. Its salts are not secret. */
 export const DEFAULT_TENANT: Tenant = { name: "default", cacheSecret: "default" };
 
 /*
- * An API key is `mst_<id>_<secret>`: the id finds it, the secret proves it. The secret is 256 random bits, so one round of SHA-256 keeps
- * it: slow hashes are for secrets that can be guessed.
+ * An API key is `mst_<id>_<secret>`: the id finds it, the secret proves it. One round of SHA-256 is enough for a secret of 256 random bits;
+ * slow hashes are for secrets that can be guessed.
  */
 
 const ID_BYTES = 6;
 const SECRET_BYTES = 32;
 const FORM = /^mst_([0-9a-f]{12})_([A-Za-z0-9_-]{43})$/;
 
-/** A key as it is stored. */
 export interface KeptApiKey {
   readonly tenant: string;
   /** SHA-256 of the secret, base64url. */
   readonly secretDigest: string;
-  /** Milliseconds since the epoch; null while the key is valid. */
   readonly revokedAt: number | null;
   readonly cacheSecret: string;
 }
 
-/** Stored keys. In one process a change is seen at once. */
 export interface ApiKeys {
-  /** The key that the service was started with; absent for none. */
+  /** The key that the service was started with. */
   readonly configured?: ConfiguredApiKey | undefined;
-  /** Null for an unknown id. */
   find(id: string): Promise<KeptApiKey | null>;
-  /** Whether any key was ever made. */
+  /** Whether any key was ever created. */
   any(): Promise<boolean>;
 }
 
-/** A key of any form that is configured rather than kept: it holds for as long as the process that was given it. */
+/** A key of any form that is configured, not stored. Valid until the process ends. */
 export interface ConfiguredApiKey {
   /** SHA-256 of the whole key. */
   readonly digest: Buffer;
   readonly tenant: Tenant;
 }
 
-/** What a configured key is called where others have their ids; none of those is this. */
+/** A configured key's id; no stored key has it. */
 export const CONFIGURED_KEY_ID = "configured";
 
-/** These keys, and one that is configured. Its tenant gets in even while the others cannot be read. */
+/** Adds a configured key. Its tenant has access even while the stored keys cannot be read. */
 export function withConfiguredKey(keys: ApiKeys, key: string, tenant: Tenant): ApiKeys {
   return { configured: { digest: digest(key), tenant }, find: (id) => keys.find(id), any: async () => true };
 }
@@ -61,27 +57,23 @@ export interface NewApiKey {
   readonly secretDigest: string;
 }
 
-/** Makes a key. */
 export function newApiKey(): NewApiKey {
   const id = randomBytes(ID_BYTES).toString("hex");
   const secret = newSecret();
   return { id, key: `mst_${id}_${secret}`, secretDigest: digest(secret).toString("base64url") };
 }
 
-/** 256 random bits, base64url. */
 export function newSecret(): string {
   return randomBytes(SECRET_BYTES).toString("base64url");
 }
 
-/** A key's prefix, anywhere in a text. */
 const IN_A_TEXT = /mst_[0-9a-f]{12}_/;
 
-/** Whether a text contains anything of a key's form, valid or not. */
+/** Whether a text contains anything in a key's form, valid or not. */
 export function holdsApiKey(text: string): boolean {
   return IN_A_TEXT.test(text);
 }
 
-/** A caller with a valid key. */
 export interface AuthenticatedKey {
   readonly keyId: string;
   readonly tenant: Tenant;

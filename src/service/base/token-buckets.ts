@@ -6,7 +6,6 @@ export interface Rate {
   readonly burst: number;
 }
 
-/** The outcome of one attempt. */
 export interface Taken {
   readonly isAllowed: boolean;
   /** Attempts that would be allowed now. */

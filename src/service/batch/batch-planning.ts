@@ -23,24 +23,21 @@ import type { KnownSequence, KnownTexts } from "../compose/prompt-planner.js";
 import type { PromptRouting } from "../compose/prompt-routing.js";
 import type { WaitingLookup } from "../compose/retrieval.js";
 
-/** A scope within a batch: its tenant is the caller's. */
 export type BatchScope = Pick<ComposeRequest, "userId" | "agentId">;
 
 function scopeName({ userId, agentId }: BatchScope): string {
   return JSON.stringify([userId, agentId]);
 }
 
-/** The blocks of a batch, numbered for the planner. Scopes share no number, so they share no prefix. */
+/** The blocks of a batch, numbered for the planner. Scopes share no numbers, so they share no prefix. */
 export class BatchBlocks {
   readonly #texts = new Map<string, { readonly digest: Digest; readonly tokens: number }>();
   readonly #numbers = new Map<string, Label>();
-  /** By number. */
   readonly #digests: Digest[] = [];
   readonly #tokens: number[] = [];
 
   constructor(private readonly countTokens: TokenCounter) {}
 
-  /** The block of a memory's text. */
   take(scope: string, text: string): RetrievedBlock {
     const canonical = canonicalText(text);
     const { digest, tokens } = keptIn(this.#texts, canonical, () => ({
@@ -54,14 +51,13 @@ export class BatchBlocks {
     return { label, tokens };
   }
 
-  /** A scope's block that was taken before. Throws for others. */
+  /** Throws for a block that was not taken before. */
   get(scope: string, text: Digest): RetrievedBlock {
     const label = this.#numbers.get(nameOf(scope, text));
     if (label === undefined) throw new Error("batch blocks: a block that was never taken");
     return { label, tokens: this.#tokens[label] ?? 0 };
   }
 
-  /** The number of a scope's block; undefined where the batch does not have it. */
   find(scope: string, text: Digest): Label | undefined {
     return this.#numbers.get(nameOf(scope, text));
   }
@@ -75,25 +71,22 @@ function nameOf(scope: string, text: Digest): string {
   return `${text} ${scope}`;
 }
 
-/** A request of a batch with its memories. */
 export interface FoundRequest {
-  /** Its position in the batch. */
   readonly index: number;
   readonly request: ComposeRequest;
   readonly lookup: WaitingLookup;
-  /** Higher ones are executed first. */
+  /** Higher first. */
   readonly priority: number;
-  /** Within one priority, earlier ones first; null: after all that have one. */
+  /** Within one priority, earlier first; null: last. */
   readonly deadline: number | null;
 }
 
-/** Requests prepared before the event loop is yielded. */
+/** Requests prepared, and requests read in one scope's index, before the event loop is yielded. */
 const READY_AT_ONCE = 32;
 
-/** Requests for which a scope's index is searched before the event loop is yielded. */
 const READ_AT_ONCE = 128;
 
-/** A request in execution order, with the order of its blocks, by the digests of their texts. */
+/** A request in execution order. `order`: its blocks, by the digests of their texts. */
 interface PlannedFound {
   readonly found: FoundRequest;
   readonly order: readonly Digest[];
@@ -102,9 +95,8 @@ interface PlannedFound {
 }
 
 /**
- * Plans a window of requests of any users: gives them in execution order. Scopes share nothing: a request's key is its user, its agent and
- * the prefix before its blocks. What should be cached is read now, so it includes the windows before. A request whose key no other has
- * needs no plan: it is composed as if it came by itself.
+ * Plans a window of requests of any users: gives them in execution order. Requests can share a prefix only within one key: user, agent and the
+ * text before the blocks. The cached prefixes are read now, so earlier windows count. A request alone in its key needs no plan.
  */
 export async function planFound(
   requests: readonly FoundRequest[],
@@ -153,8 +145,8 @@ export async function planFound(
 }
 
 /**
- * ContextPilot's online batches: Alg. 5 over the search paths of each scope's live cluster tree. The policy `context-pilot` orders each
- * request's blocks by that tree when its turn comes (Alg. 2), and takes the request into it.
+ * ContextPilot's online batches: Alg. 5 over the search paths of each scope's live cluster tree. The policy `context-pilot` later orders each
+ * request's blocks by that tree (Alg. 2), and adds the request to it.
  */
 async function planLive(
   requests: readonly FoundRequest[],
@@ -164,7 +156,6 @@ async function planLive(
 ): Promise<PlannedFound[]> {
   const orders = batch.map((request) => request.blocks.map(({ label }) => blocks.textOf(label)));
   const paths: (readonly number[])[] = batch.map(() => []);
-  /** The first steps of all scopes' trees, numbered. */
   const steps = new Map<string, number>();
   for (const [scope, ofScope] of groupBy(requests.keys(), (at) => scopeName((requests[at] as FoundRequest).request))) {
     const { request } = requests[ofScope[0] ?? 0] as FoundRequest;
@@ -205,16 +196,14 @@ function plannable({ request, lookup, priority, deadline }: FoundRequest, blocks
   };
 }
 
-/** A request in execution order. */
 export interface RoutableRequest {
   readonly found: { readonly request: BatchScope };
-  /** Its blocks, by the digests of their texts. */
   readonly order: readonly Digest[];
 }
 
 /**
- * Routes the requests of one batch to workers, window by window: each to the worker that processed most of its blocks, in this batch or
- * before, balanced by the tokens that each got recently and those of the window (see `routeToWorkers` for the bound).
+ * Routes a batch's requests window by window: each to the worker that processed most of its blocks, balanced by recent tokens (the bound is in
+ * `routeToWorkers`).
  */
 export class BatchRouting {
   /** @param names at least one, each different */
@@ -223,7 +212,6 @@ export class BatchRouting {
     private readonly routing: PromptRouting,
   ) {}
 
-  /** The worker of each request. */
   async route(requests: readonly RoutableRequest[], blocks: BatchBlocks): Promise<readonly string[]> {
     const scopes = new Map(requests.map(({ found }) => [scopeName(found.request), found.request]));
     const loads = this.routing.loadsOf(this.names);
@@ -248,7 +236,7 @@ export class BatchRouting {
     return routeToWorkers(routable, this.names, histories).workers;
   }
 
-  /** Records the composed requests' workers, for later batches. */
+  /** Records the composed requests' workers for later batches. */
   async remember(composed: readonly (RoutableRequest & { readonly worker: string })[]): Promise<void> {
     const given = new Map<string, { scope: BatchScope; worker: string; texts: Set<Digest> }>();
     for (const { found, order, worker } of composed) {

@@ -1,7 +1,7 @@
 /*
  * batch: many requests at once.
- * Enters: requests of any users, as one list or as a stream. Leaves: events in the plan's execution order: answers, failures, progress;
- * with a worker each where workers are named. Plans one window of requests at a time, and composes each request through the composer.
+ * Enters: requests of any users, as a list or a stream. Leaves: events in execution order: answers (with a worker, if any are named), failures,
+ * progress. Plans one window at a time, and composes each request through the composer.
  */
 
 import { setImmediate } from "node:timers/promises";
@@ -13,11 +13,9 @@ import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { PromptRouting } from "../compose/prompt-routing.js";
 import { BatchBlocks, BatchRouting, type FoundRequest, planFound, type RoutableRequest } from "./batch-planning.js";
 
-/** Most requests of one batch. */
 export const MAX_BATCH = 10_000;
-/** Requests planned together in a stream; only one window is in memory. */
+/** Requests planned together in a stream. Only one window is in memory. */
 export const DEFAULT_WINDOW = 1_000;
-/** Concurrent memory searches of a batch. */
 const SEARCHES_AT_ONCE = 8;
 /** Requests read before the event loop is yielded. */
 const READ_AT_ONCE = 32;
@@ -32,14 +30,13 @@ export type BatchInput =
     }
   | { readonly index: number; readonly error: unknown };
 
-/** The progress of a batch, event by event. */
 export type BatchEvent =
   | {
       readonly kind: "answer";
       readonly index: number;
       /** Execution order, from 0: send the prompts to the engine in this order. */
       readonly rank: number;
-      /** The worker whose cache is expected to hold most of the prompt; null where none were named. */
+      /** The worker expected to have cached most of the prompt; null if no workers are named. */
       readonly worker: string | null;
       readonly answer: ComposeAnswer;
     }
@@ -48,38 +45,33 @@ export type BatchEvent =
   | ({ readonly kind: "end" } & BatchProgress);
 
 export interface BatchProgress {
-  /** Requests read. */
   readonly read: number;
-  /** Requests whose memories were looked up. */
   readonly found: number;
   readonly composed: number;
   readonly failed: number;
 }
 
-/** What batches are planned and composed with: a user's requests one at a time, and every answer is stored. */
 export interface BatchComposer {
   readonly composer: Pick<PromptComposer, "compose" | "known" | "clusterPaths" | "lookUp">;
   readonly routing: PromptRouting;
-  /** Names of the workers where a batch names none; empty: no routing. */
+  /** Default workers; empty: no routing. */
   readonly workers: readonly string[];
   readonly countTokens: TokenCounter;
   readonly planning: PlanBatch;
 }
 
 export interface ComposeBatchOptions {
-  /** Requests planned together. */
   readonly window: number;
-  /** Names of workers to route to, each different; null: the configured ones. */
+  /** Names of workers, each different; null: the configured ones. */
   readonly workers?: readonly string[] | null;
-  /** Default: {@link DEFAULT_BATCH_PLANNER}. */
   readonly planner?: ServicePlanner | undefined;
-  /** Stops the batch: answers given stay, nothing more is composed. */
+  /** Stops the batch: nothing more is composed. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Composes a batch (docs/internals/algorithms.md, "Batch planning"), window by window: looks up the memories of all its requests, plans them by
- * what should be cached then, and composes one prompt at a time in the plan's order. A request that fails is an event; the others continue. The last event is `end`.
+ * Composes a batch (docs/internals/algorithms.md, "Batch planning") window by window: looks up memories, plans by what should be cached then, and
+ * composes one prompt at a time. A failed request is an event; the others continue. The last event is `end`.
  */
 export async function* composeBatch(
   batches: BatchComposer,
@@ -122,13 +114,13 @@ export async function* composeBatch(
     const routed = (await routing?.route(plan, blocks)) ?? [];
     const processed: (RoutableRequest & { readonly worker: string })[] = [];
     for (const [at, { found: input, order, shared }] of plan.entries()) {
-      // Other requests run between any two.
+      // Lets other requests run.
       await setImmediate();
       signal.throwIfAborted();
       const { index, lookup } = input;
       try {
         const request = { ...input.request, workers, worker: routed[at] ?? null };
-        // The blocks that the plan places first are used where the request names no policy.
+        // The plan's first blocks apply if the request names no policy.
         const ahead = { lookup, front: order.slice(0, shared) };
         const answer = await composer.compose({ request, signal, found: ahead });
         const { worker = null } = answer;
@@ -164,7 +156,7 @@ async function* windowsOf<T>(
   let window: T[] = [];
   for await (const item of items) {
     window.push(item);
-    // Reading blocks too: let other requests run.
+    // Reading blocks the event loop: let other requests run.
     if (window.length % READ_AT_ONCE === 0) await setImmediate();
     if (window.length < size) continue;
     yield window;

@@ -19,45 +19,43 @@ import type { ChosenDepth, DraftAt, DraftedPrompt } from "../compose/prompt-plan
 import { bodyOf, type ChatParts, type ClientRequest } from "./chat-request.js";
 import { modelName } from "./engine-limits.js";
 
-/** `top_logprobs` at most: OpenAI's limit, and vLLM's default. */
+/** Largest `top_logprobs`: OpenAI's limit, and vLLM's default. */
 const MOST_LISTED = 20;
 /** `top_logprobs` of engines with a lower limit. */
 const FEW_LISTED = 5;
-/** Milliseconds without probes after an engine gave no log probabilities for a model. */
+/** Milliseconds without probes after an engine returned no log probabilities for a model. */
 const RETRY_AFTER_MS = 10 * 60_000;
 /** Consecutive failed probes that count as no support. */
 const STRIKES = 3;
-/** Models remembered: clients choose the names, so the least recently used is forgotten. */
+/** Models remembered. Clients choose the names, so the least recently used is dropped. */
 const MAX_MODELS = 256;
 
 interface Known {
   readonly top: number;
   readonly strikes: number;
-  /** Milliseconds of the clock; null: supported, as far as is known. */
+  /** A monotonic time; null: supported, as far as known. */
   readonly offUntil: number | null;
 }
 
 const UNKNOWN: Known = { top: MOST_LISTED, strikes: 0, offUntil: null };
 
-/** For which models an engine gives log probabilities, as far as one tenant's requests have shown. */
+/** The models for which an engine returns log probabilities, as one tenant's requests have shown. */
 export class LogprobSupport {
   readonly #models = new LruMap<string, Known>(MAX_MODELS);
 
-  /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
 
-  /** `top_logprobs` to ask for; null: do not probe for now. */
+  /** `top_logprobs` to request; null: do not probe for now. */
   topFor(model: string): number | null {
     const { top, offUntil } = this.#of(model);
     return offUntil !== null && this.clock() < offUntil ? null : top;
   }
 
-  /** A probe's answer had log probabilities. */
   gave(model: string): void {
     this.#models.set(model, { ...this.#of(model), strikes: 0, offUntil: null });
   }
 
-  /** The engine refused them. False: perhaps for their number; ask for fewer. */
+  /** The engine refused them. False: perhaps too many; request fewer. */
   refused(model: string): boolean {
     const known = this.#of(model);
     if (known.top > FEW_LISTED) {
@@ -68,7 +66,6 @@ export class LogprobSupport {
     return true;
   }
 
-  /** No probes for a while. */
   off(model: string): void {
     this.#models.set(model, { ...UNKNOWN, offUntil: this.clock() + RETRY_AFTER_MS });
   }
@@ -87,41 +84,37 @@ export class LogprobSupport {
   }
 }
 
-/** A client's request, with what is known of its engine as its tenant has seen it. */
 type TenantsRequest = ClientRequest & { readonly support: LogprobSupport };
 
-/** Bytes of a probe's answer that are read. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 /** Statuses with which engines refuse a field of a request; OpenAI's API uses 403 for some models. */
 const REFUSED = new Set([400, 403, 422, 501]);
 /** Statuses unrelated to log probabilities: the prompt itself will get them too. */
 const UNRELATED = new Set([401, 402, 403, 404, 429]);
 
-/** The outcome of a probe. */
 type Said =
   | { readonly kind: "entropy"; readonly probe: DepthProbe; readonly nats: number }
-  /** The engine may take the same with fewer log probabilities. */
   | { readonly kind: "too_many" }
-  /** `why`: the reason for which no more probes are sent for a while; null where they are. */
+  /** `why`: the reason to stop probing for a while; null: continue. */
   | { readonly kind: "unclear"; readonly probe: DepthProbe; readonly why: string | null }
   | { readonly kind: "unavailable"; readonly why: string | null }
   | { readonly kind: "failed"; readonly why: string | null };
 
 /**
- * Chooses how many memories a prompt gets (docs/internals/algorithms.md, "Adaptive depth"). A probe sends a prompt with the most relevant memories for one token; where
- * that token's entropy is high, a probe with more memories follows, appended to the ones before, so that it hits their prefix. After any
- * failure the client gets the prompt with all memories.
+ * Chooses how many memories a prompt gets (docs/internals/algorithms.md, "Adaptive depth"). A probe requests one token after the most relevant
+ * memories; if that token's entropy is high, the next probe appends more memories, and so hits the prefix of the one before. After any failure
+ * the client gets the prompt with all memories.
  */
 export class AdaptiveDepth {
-  /** A tenant's own: a client may have had a hand in what its engine refused. It goes with the tenant. */
+  /** Per tenant, because its clients may have caused a refusal. Dropped with the tenant. */
   readonly #supports = new WeakMap<object, LogprobSupport>();
 
   constructor(private readonly parts: Pick<ChatParts, "upstream" | "readUsage" | "clock">) {}
 
   /**
-   * Chooses a prompt's depth. Does not reject if the engine fails.
+   * Does not reject if the engine fails.
    *
-   * @param tenant whose request it is: the same object for all of one tenant's
+   * @param tenant the same object for all of one tenant's requests
    * @param signal aborts when the caller no longer waits for the prompt
    */
   async choose(
@@ -154,12 +147,11 @@ export class AdaptiveDepth {
         if (request.support.topFor(model) === null) return all("unavailable", { probes, after });
         const depth: Depth = { blocks, after, choice: { outcome: "unsure", probes } };
         const probe = async () => {
-          // Each time: what it says may have been deleted meanwhile.
+          // Drafted each time: a memory may have been deleted meanwhile.
           const draft = await draftAt(depth);
           return { draft, said: await this.#try(request, draft, blocks, either.signal, signal) };
         };
         let { draft, said } = await probe();
-        // Once, with fewer log probabilities.
         if (said.kind === "too_many") ({ draft, said } = await probe());
         if (said.kind === "too_many") return all("unavailable", { probes, after });
         if (said.kind !== "entropy") {
@@ -186,7 +178,7 @@ export class AdaptiveDepth {
     return keptIn(this.#supports, tenant, () => new LogprobSupport(this.parts.clock));
   }
 
-  /** Sends a prompt for its answer's first token. Never rejects. */
+  /** Requests the first token of a prompt's answer. Never rejects. */
   async #try(
     request: TenantsRequest,
     draft: DraftedPrompt,

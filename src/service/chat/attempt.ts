@@ -16,23 +16,19 @@ import type { ChatPrompt } from "./compose-with-timeout.js";
 import { modelName } from "./engine-limits.js";
 import { Exchange, type StreamUsage } from "./exchange.js";
 
-/** A client's request, and what is needed to send prompts for it. */
 export interface AttemptParts {
   readonly parts: ChatParts;
   readonly usage: StreamUsage;
-  /** The caller's tenant. */
   readonly memprefix: ChatComposer;
   readonly request: ChatRequest;
-  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** One prompt of a request on its way to the engine: a composed one, or the client's own messages. */
+/** One prompt on its way to the engine: composed, or the client's own messages. */
 export class Attempt {
-  /** When it was last sent, in the clock's milliseconds. */
   #started: number;
   #span: InferenceSpan | null = null;
-  /** What the engine's events say that it has cached of it; null where there are none. */
+  /** The prompt's cached tokens by the engine's events; null without events. */
   #exact: Promise<ExactExpectation | null> | null = null;
 
   constructor(
@@ -42,7 +38,7 @@ export class Attempt {
     this.#started = on.parts.clock();
   }
 
-  /** Sends the prompt. Rejects with {@link UpstreamError}; then no hit is expected from it. */
+  /** Rejects with {@link UpstreamError}; then no hit is expected from the prompt. */
   async send(): Promise<SentPrompt> {
     const { parts, memprefix, request, usage, signal } = this.on;
     const { composed, notComposed } = this.prompt;
@@ -62,7 +58,6 @@ export class Attempt {
     }
   }
 
-  /** The answer on its way to the client, and to what learns from it. */
   async passOn({ answer, isUsageAdded }: SentPrompt): Promise<ProxiedAnswer> {
     const { parts, memprefix, request } = this.on;
     const unread = { ...answer, ...this.prompt, expectedTokens: await this.#expectedTokens(), usage: null };
@@ -84,7 +79,7 @@ export class Attempt {
     }
   }
 
-  /** The engine refused the prompt: it is withdrawn, and counts as never composed. False where that failed. */
+  /** The engine refused the prompt, so it counts as never composed. False if withdrawing it failed. */
   async withdraw(refusal: string): Promise<boolean> {
     const { parts, memprefix, request } = this.on;
     const { composed } = this.prompt;
@@ -99,13 +94,12 @@ export class Attempt {
     }
   }
 
-  /** The engine did not compute the prompt, so no hit is expected from it. */
   neverServed(): void {
     const { composed } = this.prompt;
     if (composed !== null) neverServed(this.on, composed);
   }
 
-  /** Calls the engine, in a span of its own: a second time where the first was refused for what memprefix added. */
+  /** Calls the engine in its own span; again if it refused what memprefix added. */
   async #call(sent: JsonObject): Promise<UpstreamAnswer> {
     const { parts, request, signal } = this.on;
     const { api, body: own, query, written } = request;
@@ -125,7 +119,7 @@ export class Attempt {
     });
   }
 
-  /** What events say of a prompt that is about to be sent; the next one of its conversation is planned with it. */
+  /** What events say of a prompt that is about to be sent; the conversation's next prompt is planned with it. */
   #exactly(body: JsonObject): Promise<ExactExpectation | null> | null {
     const { parts, memprefix, request } = this.on;
     const { composed } = this.prompt;
@@ -136,21 +130,18 @@ export class Attempt {
       if (exact !== null) memprefix.composer.tokenized(userId, agentId, composed.requestId, exact);
       return exact;
     });
-    // Nothing may wait for it.
+    // Nothing waits for it.
     return taken.catch((error: unknown) => {
       parts.onFault(error);
       return null;
     });
   }
 
-  /**
-   * How many tokens of the prompt should be cached, in the engine's own; null where that is not known. Waits for nothing: an engine that makes
-   * tokens of a prompt more slowly than it answers is not heard here.
-   */
+  /** Expected cached tokens, in the engine's tokens; null: unknown. Does not wait for an engine that tokenizes more slowly than it answers. */
   async #expectedTokens(): Promise<number | null> {
     const { memprefix, request } = this.on;
     const { composed } = this.prompt;
-    // What the engine has of a history that it is to continue is not known.
+    // The engine's cache of a history that it continues itself is unknown.
     if (composed === null || request.added !== undefined) return null;
     const known =
       this.#exact && (await Promise.race([this.#exact, new Promise<null>((now) => setImmediate(now, null))]));
@@ -168,22 +159,18 @@ export class Attempt {
   }
 }
 
-/** An engine's answer to a prompt. */
 export interface SentPrompt {
   readonly answer: UpstreamAnswer;
-  /** Whether memprefix asked for the usage, where the client did not. */
+  /** Whether memprefix requested the usage, and the client did not. */
   readonly isUsageAdded: boolean;
 }
 
-/** An engine did not compute a prompt, so no hit is expected from it. */
+/** The engine did not compute a prompt, so no hit is expected from it. */
 export function neverServed({ memprefix, request, parts }: AttemptParts, { requestId }: ComposeAnswer): void {
   memprefix.reports.neverServed(request.userId, request.agentId, requestId).catch(parts.onFault);
 }
 
-/**
- * Whether a body has effects at the engine, and so is never sent twice: what adds to a conversation of the engine's, or runs with nobody
- * connected.
- */
+/** Whether a body has effects at the engine, and so is sent only once: it adds to a stored conversation, or runs without a connection. */
 function isOnce({ conversation, background }: JsonObject): boolean {
   return conversation != null || background === true;
 }

@@ -15,44 +15,36 @@ import type { MemoryAdditions } from "../records/memory-additions.js";
 import type { StoredResponses } from "../records/stored-responses.js";
 import type { NotComposedReason, NotWantedReason } from "./compose-with-timeout.js";
 
-/** The proxy's engine, and how it is used. */
 export interface ChatEngine {
   readonly upstream: Upstream;
-  /** Whether its key is the operator's: where it refuses that, no client can help it. Default: no. */
+  /** Whether its key is the operator's: then no client can fix a refused key. Default: no. */
   readonly hasOwnKey?: boolean;
   readonly readUsage: EngineAdapter["readUsage"];
-  /** Default: `generic`. */
   readonly family?: EngineName;
-  /** Default of {@link ChatRequest.writeBack}: whether exchanges are added as memories. */
   readonly writeBack: boolean;
   /** Whether the engine computes a prompt's prefix while memories are searched for. Default: no. */
   readonly warmUp?: boolean;
-  /** Default of {@link ChatRequest.adaptiveDepth}. Absent or null: a prompt gets all memories. */
+  /** Absent or null: a prompt gets all memories. */
   readonly adaptiveDepth?: DepthSettings | null;
-  /** Whether the engine's list of models is read for its limit on prompts. Default: no. */
+  /** Whether the limit on prompts is read from the engine's list of models. Default: no. */
   readonly readsLimit?: boolean;
-  /** Default: {@link DEFAULT_IDENTITY_SOURCES}. */
   readonly identity?: IdentitySources;
-  /** What chooses among the engine's replicas by a key of the session. Default: nothing that needs one. */
   readonly router?: SessionRouter | null;
-  /** What the engine has cached of a prompt, where its events say so. Default: it is not known. */
+  /** Cached tokens by the engine's KV events. Absent: unknown. */
   readonly expectations?: Pick<KvExpectations, "of"> | undefined;
-  /** Milliseconds that composing may take, queueing included, before a chat goes to its engine unmodified. Default 5,000. */
+  /** Milliseconds to compose, queueing included, before a chat goes to its engine unmodified. Default 5,000. */
   readonly composeTimeoutMs?: number;
 }
 
 export interface ChatParts extends ChatEngine {
-  /** Called with internal faults. The client gets its answer all the same. */
+  /** Called with internal faults; the client gets an answer anyway. */
   readonly onFault: (error: unknown) => void;
-  /** Called with the reason for which a chat goes to its engine unmodified. */
   readonly onNotComposed?: (reason: NotComposedReason) => void;
-  /** Called once for each path that the engine does not have. */
   readonly onAbsentRoute?: (path: string) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
 
-/** What a chat needs of its tenant's service. */
 export interface ChatComposer {
   readonly countTokens: TokenCounter;
   readonly composer: Pick<PromptComposer, "compose" | "engineTokens" | "plainFields" | "sessionKey" | "tokenized">;
@@ -61,94 +53,81 @@ export interface ChatComposer {
   readonly responses: Pick<StoredResponses, "find" | "keep">;
 }
 
-/** Stands for the user of a request that is not composed and names none: no user has an empty name. */
+/** The user of a request that names none and is not composed: no user has an empty name. */
 export const NOBODY = "" as UserId;
 
-/** A client's request, as far as what is sent to its engine depends on it. */
 export interface ClientRequest {
-  /** The API that it came through, and goes out through. */
+  /** The API of the request, in both directions. */
   readonly api: Api;
-  /** The client's body, without memprefix's field. */
+  /** Without memprefix's field. */
   readonly body: JsonObject;
-  /** The JSON of a body that was made of the client's: what both share has the client's bytes. */
+  /** Serializes a body derived from the client's, keeping the bytes of the shared part. */
   readonly written: (body: JsonObject) => string;
-  /** `?` included, or empty. */
+  /** With its `?`, or empty. */
   readonly query: string;
   readonly headers: readonly HeaderPair[];
-  /** What it adds to the history that the engine has, where it continues that; absent: it has the whole history. */
+  /** The new messages of a request that continues the engine's own history; absent: the request has the whole history. */
   readonly added?: readonly ChatMessage[];
 }
 
-/**
- * The body for the engine.
- *
- * @param prompt null: the client's own messages
- */
+/** The body for the engine. @param prompt null: the client's own messages */
 export function bodyOf({ api, body, added }: ClientRequest, prompt: readonly ChatMessage[] | null): JsonObject {
   if (prompt === null) return body;
   return added === undefined ? api.withPrompt(body, prompt) : withEndOf(body, prompt, added);
 }
 
-/** A request whose prompt a client wants composed and answered. */
 export interface ChatRequest extends ClientRequest {
-  /** {@link NOBODY} only where nothing is composed. */
+  /** {@link NOBODY} only if nothing is composed. */
   readonly userId: UserId;
   readonly agentId: AgentId | null;
-  /** Null or absent: none is named. */
   readonly conversationId?: ConversationId | null;
-  /** The engine family whose fields go with messages that are not composed; null or absent: the configured one. */
+  /** The engine family whose fields are sent with messages that are not composed; null or absent: the configured one. */
   readonly engine?: EngineName | null;
-  /** Null: the messages cannot be composed. They go to the engine unmodified. */
+  /** Null: the messages cannot be composed, and go to the engine unmodified. */
   readonly compose: ComposeRequest | null;
-  /** Why it is not to be composed, where it is not: its client says so, or makes it for itself. Default: it is. */
+  /** Why the client does not want it composed. Default: it does. */
   readonly notWanted?: NotWantedReason | null;
-  /** Null: the configured one. */
   readonly writeBack: boolean | null;
-  /** Whether its depth is chosen. Null: as configured. */
   readonly adaptiveDepth?: boolean | null;
 }
 
-/** The engine's answer on its way to the client. */
 export interface ProxiedAnswer extends UpstreamAnswer {
-  /** Null where the messages were sent unmodified. */
+  /** Null if the messages were sent unmodified. */
   readonly composed: ComposeAnswer | null;
-  /** Why they were; null where the prompt was composed. */
   readonly notComposed: NotComposedReason | null;
-  /** How many tokens of the prompt should be cached, in the engine's own; null where the messages were sent unmodified, and where it is unknown. */
+  /** Expected cached tokens, in the engine's tokens; null if unknown, or the messages were sent unmodified. */
   readonly expectedTokens: number | null;
-  /** Null where it is known only with the body: in a stream, or in an error. */
+  /** Null if only the body has it: in a stream, or in an error. */
   readonly usage: EngineUsage | null;
 }
 
-/** A place of a request in which it says who it is. */
+/** A part of a request that identifies its user or conversation. */
 export type IdentitySource =
-  /** A header, its name in lower case. */
+  /** `name` in lower case. */
   | { readonly from: "header"; readonly name: string }
-  /** A field of the body, by its path. */
+  /** A field's path in the body. */
   | { readonly from: "body"; readonly path: readonly string[] };
 
-/** What identifies a call that a client makes for itself. */
+/** What identifies a side call, which a client makes for itself. */
 export type SideCallSource =
   | IdentitySource
-  /** The form of the prompts that a client makes such calls with, where it says so nowhere else. */
+  /** By the form of the client's prompts, where nothing else says it. */
   | { readonly from: "prompt"; readonly client: (typeof PROMPTING_CLIENTS)[number] };
 
-/** Clients whose side calls are known by their prompts. */
 export const PROMPTING_CLIENTS = ["open-webui"] as const;
 
-/** Where a request may say who it is, besides memprefix's own headers and fields: places of the operator's choice, the first that has a name counts. */
+/** Identities besides memprefix's own headers and fields, as the operator chose; the first one present counts. */
 export interface IdentitySources {
   readonly user: readonly IdentitySource[];
   readonly agent: readonly IdentitySource[];
   readonly conversation: readonly IdentitySource[];
-  /** Says that the client makes the request for itself. */
   readonly sideCall: readonly SideCallSource[];
 }
 
-/** Open WebUI names the task of a call that it makes for itself: https://docs.openwebui.com/reference/env-configuration, custom headers. */
+/** Open WebUI names the task of a side call: https://docs.openwebui.com/reference/env-configuration, custom headers. */
 const TASK_OF_OPEN_WEBUI: IdentitySource = { from: "header", name: "x-openwebui-task" };
 
-/** No request names anybody, or its conversation, in a header of another tool's; side calls may be known by theirs. */
+/** Only side calls are identified by other tools' headers; users and conversations are not. */
 export const DEFAULT_IDENTITY_SOURCES: IdentitySources = {
   user: [],
   agent: [],
@@ -157,7 +136,7 @@ export const DEFAULT_IDENTITY_SOURCES: IdentitySources = {
 };
 
 /**
- * Whether a body is a side call by its prompt. Open WebUI's own templates: one message of the user's that begins with `### Task:`, unstreamed.
+ * Whether a prompt is a side call by Open WebUI's templates: one user message that begins with `### Task:`, unstreamed.
  * Source: https://docs.openwebui.com/reference/env-configuration, `TITLE_GENERATION_PROMPT_TEMPLATE` and the like
  */
 export function isPromptOfSideCall(body: unknown): boolean {

@@ -1,7 +1,7 @@
 /*
  * chat: the proxy between a client and its engine, for every API.
- * Enters: a request of one API, with memories composed where that is possible. Leaves: the engine's answer, byte for byte, and what it
- * teaches: usage, times, refusals, an exchange to remember. Fails open: a request that cannot be composed goes to its engine unmodified.
+ * Enters: a request of one API. Leaves: the engine's answer, byte for byte, and what it reports: usage, times, refusals, an exchange to store.
+ * Fails open: a request that cannot be composed goes to its engine unmodified.
  */
 
 import { DEFAULT_DEPTH, type Depth } from "../../core/index.js";
@@ -32,20 +32,17 @@ export { type ChatEngine, type ChatParts, type ChatRequest, NOBODY, type Proxied
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */
 const MOST_SENDS = 3;
-/** Statuses with which an engine says that it lacks a route; in JSON some are about what a request names. */
+/** Statuses of a missing route; in JSON, some of them are about what the request names. */
 const ABSENT: ReadonlySet<number> = new Set([404, 405, 501]);
 
-/**
- * Proxies requests of every API: composes the prompt with the user's memories, sends it to the engine, streams the answer back, and reads from
- * it what the engine had cached. The client's own fields and headers win over memprefix's. Holds what is known of the engine.
- */
+/** Proxies requests of every API. The client's own fields and headers win over memprefix's. */
 export class Chat {
   readonly usage: StreamUsage;
   readonly warmUp: WarmUp | null;
   readonly depth: AdaptiveDepth;
   readonly terms: KnownConstraints;
   readonly limits: EngineLimits;
-  /** Paths that the engine was found not to have: those of the APIs, three at most. */
+  /** Paths that the engine does not have: three at most. */
   readonly #absent = new Set<string>();
 
   constructor(readonly parts: ChatParts) {
@@ -56,27 +53,25 @@ export class Chat {
     this.depth = new AdaptiveDepth(parts);
   }
 
-  /** The engine's models, as it lists them. Rejects with `UpstreamError`. */
+  /** Rejects with `UpstreamError`. */
   models(query: string, headers: readonly HeaderPair[], signal: AbortSignal): Promise<UpstreamAnswer> {
     return this.parts.upstream.send({ method: "GET", path: "models", query, headers, body: null }, signal);
   }
 
-  /** Passes a call of Anthropic's token count on. Rejects with `UpstreamError`. */
+  /** Proxies Anthropic's token count. Rejects with `UpstreamError`. */
   countTokens(asked: Omit<UpstreamCall, "method" | "path">, signal: AbortSignal): Promise<UpstreamAnswer> {
     return this.parts.upstream.send({ ...asked, method: "POST", path: "messages/count_tokens" }, signal);
   }
 
   /**
-   * Rejects with `UpstreamError` where the engine does not answer, and with the error of an invalid request. A request that cannot be
-   * composed for any other reason goes to the engine unmodified.
+   * Rejects with `UpstreamError` if the engine does not answer, and with the error of an invalid request. If composing fails otherwise, sends the
+   * request unmodified.
    *
-   * @param memprefix the caller's tenant
    * @param signal aborts when the client disconnects
    */
   async complete(memprefix: ChatComposer, asked: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
     const { limits, parts } = this;
     const { compose } = asked;
-    // With what is known of its engine.
     const destined =
       compose === null
         ? asked
@@ -85,7 +80,7 @@ export class Chat {
     return new Completion(this, memprefix, request, signal).answered();
   }
 
-  /** The engine answered a request: says once that it has no route for its API. */
+  /** Reports once that the engine has no route for the request's API. */
   answered(request: ChatRequest, status: number): void {
     const { api } = request;
     if (status < 300) this.limits.answered(request);
@@ -96,9 +91,9 @@ export class Chat {
 }
 
 /**
- * A request with its session's key for the router, as if the client had sent it, so that warm-ups and depth probes have it too. What the
- * client itself sent stays. A call that a client makes for itself has another prompt than its conversation: it gets no key, nor does a
- * request that names nobody. A request that names workers gets the headers of the one that memprefix chose.
+ * Adds the session's key for the router as if the client had sent it, so that warm-ups and depth probes have it too. The client's own key stays.
+ * Side calls, whose prompts differ from their conversation's, and requests without a user get none. If workers are named, adds the headers of
+ * the chosen one.
  */
 function withSessionKey({ composer }: ChatComposer, request: ChatRequest, router: SessionRouter | null): ChatRequest {
   const hasWorkers = (request.compose?.workers ?? []).length > 0;
@@ -125,8 +120,8 @@ class Completion {
   }
 
   /**
-   * Sends the request's prompt; where the engine refuses it, a second form of it, then the client's own messages. The client sees no
-   * difference. A refused prompt is withdrawn: it counts as never composed.
+   * Sends the prompt; if the engine refuses it, a second form of it, then the client's own messages. The client sees no difference. A refused
+   * prompt counts as never composed.
    */
   async answered(): Promise<ProxiedAnswer> {
     const { chat, request } = this;
@@ -146,7 +141,7 @@ class Completion {
       const isRefused = refusal !== null && composed !== null;
       const next = isRefused ? constraintsAfter(refusal, composed, terms, request.compose?.history) : null;
       if (!isRefused || next === null) {
-        // An engine that refuses the client's own messages as well teaches nothing.
+        // If the engine refuses the client's own messages too, nothing is learned.
         if (sends > 1 && (answer.status < 300 || refusal !== null)) chat.terms.learn(of, terms);
         return this.#passOn(attempt, sent);
       }
@@ -185,7 +180,7 @@ class Completion {
     const composing = (stop: AbortSignal) =>
       memprefix.composer.compose({ request: asked, signal: stop }, driving(stop));
     return composeWithTimeout(composing, this.signal, {
-      // Depth probes have a time-out of their own, on top.
+      // Depth probes add their own time-out.
       timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
       onFault,
       onLate: (answer) => neverServed(this.#on, answer),

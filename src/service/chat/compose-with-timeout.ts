@@ -19,13 +19,13 @@ const STORE_REASONS = {
   unreachable: "store_unreachable",
 } as const satisfies Readonly<Record<StoreFault, string>>;
 
-/** Why a chat is not to be composed: its client opted out, or makes the call for itself. */
+/** Why a chat is not composed: its client opted out, or makes the call for itself. */
 export type NotWantedReason = "bypass" | "side_call";
 
 /**
  * Why a chat goes to its engine unmodified: it is not to be composed; its messages cannot be composed (`messages`); the user's queue is full;
- * composing timed out; the store failed; the engine refused the prompt, for its length or its order of roles; or an internal fault. `deleted` alone
- * does not: the composed prompt had been sent when the user was deleted, so it counts as not composed, and its answer is the engine's.
+ * a time-out; a failing store; the engine refused the prompt's length or roles; or an internal fault. Only `deleted` was sent composed: the
+ * user was deleted meanwhile, so the prompt counts as not composed.
  */
 export type NotComposedReason =
   | NotWantedReason
@@ -36,26 +36,20 @@ export type NotComposedReason =
   | PromptRefusal["kind"]
   | "fault";
 
-/** A chat's prompt, or why there is none. */
 export type ChatPrompt<P> =
   | { readonly composed: P; readonly notComposed: null }
   | { readonly composed: null; readonly notComposed: NotComposedReason };
 
-/** The time-out of a compose, and what is called when it ends badly or late. */
 export interface ComposeTimeoutOptions<P> {
-  /** Milliseconds. */
   readonly timeoutMs: number;
-  /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
   /** Called with a prompt that was composed after the time-out. */
   readonly onLate: (prompt: P) => void;
 }
 
 /**
- * Composes with a time-out, and gives a reason in place of a prompt where that fails or times out: a chat is answered even if memprefix fails
- * (docs/internals/architecture.md, "Promises"). Rejects only with the error of an invalid request, and where the caller disconnected.
- *
- * @param signal aborts when the caller disconnects
+ * Composes with a time-out. A failure becomes a reason, so that a chat is answered even if memprefix fails (docs/internals/architecture.md,
+ * "Promises"). Rejects only for an invalid request or a caller who disconnected (`signal`).
  */
 export async function composeWithTimeout<P>(
   compose: (signal: AbortSignal) => Promise<P>,
@@ -80,7 +74,7 @@ export async function composeWithTimeout<P>(
     clearTimeout(timer);
   }
   waiting.abort();
-  // A commit that has started is finished.
+  // A commit that has started completes.
   composing.then(onLate, (error: unknown) => {
     if (isFault(error)) onFault(error);
   });
@@ -88,7 +82,7 @@ export async function composeWithTimeout<P>(
   return { composed: null, notComposed: "timeout" };
 }
 
-/** Null where the error is the caller's. */
+/** Null: the error is the caller's. */
 function reasonFor(error: unknown): NotComposedReason | null {
   if (error instanceof MessagesTooLongError) return "context_length";
   if (isCallers(error)) return null;

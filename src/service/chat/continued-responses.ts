@@ -4,9 +4,8 @@ import type { ConversationId } from "../../core/index.js";
 import { type ChatComposer, type ChatRequest, NOBODY } from "./chat-request.js";
 
 /**
- * A request of the Responses API with the conversation that it belongs to. One that names `previous_response_id` or `conversation` sends no
- * history: the engine has it. Such a prompt is composed after what the engine was sent, which stays as it is, and only its end is sent. Other
- * requests are returned unmodified.
+ * Finds the conversation of a Responses API request that names `previous_response_id` or `conversation` and so sends no history: its prompt is
+ * composed after what the engine has, and only the new end is sent. Other requests are returned unmodified.
  */
 export async function withContinued(memprefix: ChatComposer, request: ChatRequest): Promise<ChatRequest> {
   const { api, body, compose, userId, agentId } = request;
@@ -16,7 +15,7 @@ export async function withContinued(memprefix: ChatComposer, request: ChatReques
     const conversationId = compose.conversationId ?? (mayBeContinued(request) ? newName() : null);
     return { ...request, conversationId, compose: { ...compose, conversationId } };
   }
-  // Where the store fails, composing says so.
+  // If the store fails, composing reports it.
   const found = await memprefix.responses.find(userId, agentId, continued).catch(() => null);
   const conversationId = compose.conversationId ?? found?.conversationId ?? newName();
   const added = compose.messages.filter((message) => !isInstructions(message));
@@ -27,15 +26,12 @@ export async function withContinued(memprefix: ChatComposer, request: ChatReques
   return { ...request, conversationId, added, compose: { ...compose, ...kept, conversationId, messages } };
 }
 
-/** Whether the engine is to store the response to a request, so that a later one may continue it by its id. */
+/** Whether the engine stores the response, so that a later request may continue it by its id. */
 export function isStoredBy({ api, body, compose }: ChatRequest): boolean {
   return api.name === "responses" && compose !== null && body["store"] !== false;
 }
 
-/**
- * Whether the response to a request may be continued by its id: it is stored, and the request has no answers of its own. A client that sends
- * its history names the conversation, or has none.
- */
+/** Whether a response may be continued by its id: it is stored, and the request brings no answers of its own, as a client's history does. */
 function mayBeContinued(request: ChatRequest): boolean {
   const said = request.compose?.messages ?? [];
   return isStoredBy(request) && said.every(({ role }) => role !== "assistant" && role !== "tool");

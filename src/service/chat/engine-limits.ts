@@ -19,47 +19,38 @@ import type { ComposeAnswer } from "../base/call-types.js";
 import type { ComposeRequest, Destination } from "../compose/compose-request.js";
 import type { ClientRequest } from "./chat-request.js";
 
-/** What an engine's list says to a client with certain credentials. */
 interface KnownList {
   readonly limits: ModelLimits | null;
-  /** Whether its chat template keeps thoughts only after the newest user's message; null: it does not show its template. */
+  /** Whether its chat template keeps thoughts only after the newest user message; null: the template is hidden. */
   readonly keepsThoughts: boolean | null;
-  /** When to ask again, in the clock's milliseconds. */
+  /** When to request it again, by the clock. */
   readonly askAt: number;
-  /** Failed calls since the last good one. */
   readonly failures: number;
 }
 
-/** Most lists of tools whose tokens are remembered. */
 const MOST_TOOL_LISTS = 64;
-/** Most credentials whose list is remembered. */
 const MOST_CREDENTIALS = 256;
-/** Time-out of a call, the body included, in milliseconds. */
+/** Time-out of a call with its body. */
 const TIMEOUT_MS = 5_000;
-/** OpenRouter's list of 400 models has 0.6 MB. */
+/** OpenRouter's list of 400 models is 0.6 MB. */
 const MAX_LIST_BYTES = 2 * 1024 * 1024;
-/** Milliseconds until a list is asked for again: the engine may be restarted with another context. */
+/** Milliseconds until a list is requested again: the engine may restart with another context length. */
 const KNOWN_FOR_MS = 60 * 60 * 1_000;
-/** Milliseconds until the second attempt after a failure; doubled with each, up to {@link KNOWN_FOR_MS}. */
+/** Milliseconds until a failed call is retried; doubled each time, up to {@link KNOWN_FOR_MS}. */
 const RETRY_AFTER_MS = 60 * 1_000;
-/** Milliseconds between two calls of any credentials. */
+/** Milliseconds between two calls with any credentials. */
 const APART_MS = 1_000;
 
 /**
- * What an engine says of the prompts that it takes. Its list of models is asked for in the background, after a chat that it answered; until
- * it is known, prompts have no limit. It is asked with a chat's credentials and no other header of its client's, and the answer is used for
- * chats with the same credentials only. Failures are ignored and retried later.
+ * An engine's own limits on prompts. Its list of models is requested in the background, after a chat that it answered; until then prompts have
+ * no limit. The request has a chat's credentials and no other header; the answer applies only to chats with the same credentials.
  */
 export class EngineLimits {
   readonly #lists = new LruMap<string, KnownList>(MOST_CREDENTIALS);
-  /** Tokens of lists of tools: an agent sends the same one with every chat. */
   readonly #toolTokens = new LruMap<Digest, number>(MOST_TOOL_LISTS);
   #askAt = Number.NEGATIVE_INFINITY;
 
-  /**
-   * @param isRead false: nothing is requested, and no limit is known
-   * @param clock milliseconds, monotonic
-   */
+  /** @param isRead false: nothing is requested, and no limit is known */
   constructor(
     private readonly upstream: Pick<Upstream, "send">,
     private readonly isRead: boolean,
@@ -77,16 +68,14 @@ export class EngineLimits {
     };
   }
 
-  /**
-   * Whether memories go into tool results, by the template that the engine shows, else by the names of its model.
-   */
+  /** Whether memories go into tool results, by the engine's chat template, else by the model's name. */
   isInResult(chat: ClientRequest): boolean {
     const model = modelName(chat.body["model"]);
     const { limits = null, keepsThoughts = null } = this.#lists.get(credentialsOf(chat).key) ?? {};
     return keepsThoughts ?? [model, ...(limits?.namesOf(model) ?? [])].some(keepsThoughtsByName);
   }
 
-  /** The engine answered this chat: requests its list, where that is due. Returns at once. */
+  /** Requests the engine's list after this chat, if it is due. Returns at once. */
   answered(chat: ClientRequest): void {
     if (!this.isRead) return;
     const now = this.clock();
@@ -94,9 +83,9 @@ export class EngineLimits {
     const known = this.#lists.get(key) ?? { limits: null, keepsThoughts: null, askAt: now, failures: 0 };
     if (now < known.askAt || now < this.#askAt) return;
     this.#askAt = now + APART_MS;
-    // No second request while this call is under way.
+    // Prevents a second request during this one.
     this.#lists.set(key, { ...known, askAt: now + RETRY_AFTER_MS });
-    // Not awaited, so it must not reject. What fails is asked for again after {@link RETRY_AFTER_MS}.
+    // Not awaited, so it must not reject. A failure is retried after {@link RETRY_AFTER_MS}.
     this.#ask(key, known, chat.query, headers).catch(() => {});
   }
 
@@ -106,7 +95,7 @@ export class EngineLimits {
     this.#lists.set(key, { ...this.#next(known, limits), keepsThoughts });
   }
 
-  /** Tokens of a chat's tools as JSON, which engines put into the prompt in forms of their own: an estimate. */
+  /** Tokens of a chat's tools as JSON: an estimate, as each engine formats them in its own way. */
   #tokensOfTools({ api, body }: ClientRequest, countTokens: TokenCounter): number {
     const given = api.tools(body);
     if (given.length === 0) return 0;
@@ -126,18 +115,17 @@ export class EngineLimits {
   }
 
   /**
-   * By the template of a llama.cpp server; null where it does not show it.
+   * By the template of a llama.cpp server; null if it is hidden.
    * Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md, "GET /props"
    */
   async #keepsThoughts(query: string, headers: readonly HeaderPair[]): Promise<boolean | null> {
     const props = await this.#read("/props", query, headers);
-    // Where a model has two, requests with tools get the other one.
+    // If a model has two templates, this one applies to requests with tools.
     const { chat_template_tool_use: ofTools, chat_template: template } = record(props);
     const used = text(ofTools) === "" ? template : ofTools;
     return typeof used === "string" ? keepsThoughtsBehindUser(used) : null;
   }
 
-  /** What the engine says under a path; undefined where it says nothing. */
   async #read(path: string, query: string, headers: readonly HeaderPair[]): Promise<unknown> {
     const stop = new AbortController();
     const timer = setTimeout(() => stop.abort(), TIMEOUT_MS);
@@ -152,63 +140,56 @@ export class EngineLimits {
       return undefined;
     } finally {
       clearTimeout(timer);
-      // Closes the connection where the answer was not read to its end.
+      // Closes the connection if the answer was not read to its end.
       stop.abort();
     }
   }
 }
 
-/** The part of a chat's headers that its engine's list is requested with, and the key of what is known by them. */
+/** The headers of a chat that its engine's list is requested with, and the key of the result. */
 function credentialsOf({ query, headers }: ClientRequest): { readonly key: string; readonly headers: HeaderPair[] } {
   const credentials = credentialsIn(headers);
   return { key: digestOf(JSON.stringify([query, credentials])), headers: [...credentials, OWN_NAME] };
 }
 
-/** Tokens that a chat allows its answer; null where it does not say. */
 function answerTokens(body: Readonly<Record<string, unknown>>): number | null {
   const asked = body["max_completion_tokens"] ?? body["max_tokens"] ?? body["max_output_tokens"];
   return typeof asked === "number" && Number.isSafeInteger(asked) && asked > 0 ? asked : null;
 }
 
-/** Constraints that an engine puts on a prompt. */
 export interface PromptConstraints {
-  /** Most tokens, as memprefix counts them; null: unknown. */
+  /** Most tokens, by memprefix's count; null: unknown. */
   readonly acceptedTokens: number | null;
-  /** Whether memories go into tool results. */
   readonly inResult: boolean;
 }
 
-/** Whose prompt it is, and for which model. */
 export interface ConstraintsKey {
-  /** The caller's tenant. */
   readonly tenant: object;
   readonly userId: string;
   readonly model: unknown;
 }
 
-/** Most tokens of a prompt, as memprefix counts them, until a time in the clock's milliseconds. */
+/** Most tokens of a prompt, by memprefix's count; expires at a time of the clock. */
 interface KnownLimit {
   readonly tokens: number;
   readonly until: number;
 }
 
-/** Most (user, model) pairs of one tenant whose limit is remembered, and most of its models that take no user message after a tool's result. */
+/** Most (user, model) pairs, and most models without user messages after tool results, that are remembered per tenant. */
 const MOST_KNOWN = 1_000;
-/** A limit expires: the engine may be restarted with a larger context under the same name. */
+/** A limit expires: the engine may restart with a larger context under the same name. */
 const LIMIT_KNOWN_FOR_MS = 60 * 60 * 1_000;
-/** Safety margin below the engine's limit: the ratio of its tokens to ours differs from prompt to prompt. */
+/** Margin below the engine's limit: the ratio of its tokens to ours varies. */
 const MARGIN = 0.95;
 
 /**
- * Constraints learned from an engine's refusals, so that it refuses a prompt for each of them once. In memory only: after a restart it
- * refuses one more. All are kept per tenant: an error that one tenant's client provoked changes no other tenant's prompts. A token limit is
- * kept per user and model, for an hour; the placement after tool results per model.
+ * Constraints learned from an engine's refusals, so that each causes one refusal; in memory only. Kept per tenant, so that one tenant's client
+ * cannot change another's prompts: a token limit per user and model, the placement after tool results per model.
  */
 export class KnownConstraints {
   readonly #limits = new WeakMap<object, LruMap<string, KnownLimit>>();
   readonly #insideResults = new WeakMap<object, LruMap<string, true>>();
 
-  /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
 
   of(of: ConstraintsKey): PromptConstraints {
@@ -228,10 +209,7 @@ export class KnownConstraints {
   }
 }
 
-/**
- * The constraints to try after an engine refused a composed prompt; null where it refuses the client's own messages and none of them can be
- * left out.
- */
+/** The constraints to try next; null: the engine refuses the client's own messages, and none of them can be left out. */
 export function constraintsAfter(
   refusal: PromptRefusal,
   composed: ComposeAnswer,
@@ -245,16 +223,16 @@ export function constraintsAfter(
   return { ...terms, acceptedTokens: Math.floor(roomIn(refusal, plan.totalTokens)) };
 }
 
-/** Tokens to try, as memprefix counts them, where a prompt of `tokens` was refused; always fewer. */
+/** Tokens to try, by memprefix's count, after a prompt of `tokens` was refused; always fewer. */
 function roomIn({ limitTokens, promptTokens }: PromptRefusal & { kind: "context_length" }, tokens: number): number {
   if (limitTokens !== null && promptTokens !== null && limitTokens < promptTokens)
     return MARGIN * tokens * (limitTokens / promptTokens);
-  // Near the limit by our count may be over it by the engine's.
+  // A prompt near the limit by our count may exceed it by the engine's.
   if (limitTokens !== null && limitTokens < tokens) return 0.8 * limitTokens;
   return tokens / 2;
 }
 
-/** Whether memories are in a message of their own after a tool's result. */
+/** Whether memories have their own message after a tool's result. */
 function hasOwnMessage(messages: readonly ChatMessage[]): boolean {
   return messages.some(({ role, content }, at) => {
     const before = messages[at - 1]?.role;
@@ -281,21 +259,18 @@ function limitKey(of: ConstraintsKey): string {
   return JSON.stringify([of.userId, modelName(of.model)]);
 }
 
-/** Bytes of an error that are buffered. */
 const MAX_ERROR_BYTES = 256 * 1024;
-/** Status with which an error inside a stream is read: it has none of its own. */
+/** Stands for the status of an error inside a stream. */
 const IN_STREAM = 400;
 
-/** An engine's answer, checked for a refusal of its prompt. */
 export interface RefusalCheck {
   readonly refusal: PromptRefusal | null;
-  /** The answer, its body unread. */
   readonly answer: UpstreamAnswer;
-  /** Ends the body where it will not be read; null where nothing has to be ended. */
+  /** Ends a body that will not be read; null: nothing to end. */
   readonly end: (() => Promise<void>) | null;
 }
 
-/** Checks whether an engine refuses a prompt. Rejects with `UpstreamError` where the answer breaks off. */
+/** Checks whether the engine refused a prompt. Rejects with `UpstreamError` if the answer breaks off. */
 export async function checkForRefusal(answer: UpstreamAnswer): Promise<RefusalCheck> {
   if (answer.status < 300 && isEventStream(answer)) {
     const { error, body, end } = await peekAtError(answer.body);
@@ -308,15 +283,11 @@ export async function checkForRefusal(answer: UpstreamAnswer): Promise<RefusalCh
   return { refusal, answer: { ...answer, body }, end: null };
 }
 
-/** Bytes of an event that are read. */
 const MAX_EVENT_BYTES = 64 * 1024;
-/** The first event with data; comments, and the blank lines after them, may come before. Each line is read once: it can only begin one way. */
+/** The first event with data, after comments and blank lines. Linear: each line can begin in only one way. */
 const EVENT = /^(?:(?:event|id|retry|):[^\n]*\n|\r?\n)*(?:data|error): ?(\{[^\n]*\})\r?\n/;
 
-/**
- * Peeks at an event stream's first chunk: some engines start the stream before they refuse the prompt, and say so in its first event. Gives
- * the unread body, that event's JSON where it is an error, and a function that ends the stream if the body is not read.
- */
+/** Reads the first chunk of an event stream: some engines refuse a prompt in the first event. `body` is still whole; `end` ends it unread. */
 async function peekAtError(body: AsyncIterable<Uint8Array>): Promise<{
   readonly error: string | null;
   readonly body: AsyncIterable<Uint8Array>;
@@ -336,23 +307,17 @@ async function peekAtError(body: AsyncIterable<Uint8Array>): Promise<{
   };
 }
 
-/** Milliseconds until a refused option is tried again: the engine may be another version by then. */
+/** Milliseconds until a refused option is tried again: the engine may have been updated. */
 const ASK_AGAIN_AFTER_MS = 10 * 60_000;
-/** Models remembered: clients choose the names, so the least recently used is forgotten. */
 const MAX_MODELS = 256;
 
-/**
- * Models for which an engine refused an option that memprefix added. Kept per tenant and model, and only for a while: a client may have caused
- * the refusal.
- */
+/** Models for which an engine refused an option that memprefix added. Per tenant and for a while: a client may have caused it. */
 export class RefusedModels {
-  /** By tenant and model, when to try again, in the clock's milliseconds. */
   readonly #until = new WeakMap<object, LruMap<string, number>>();
 
-  /** @param clock milliseconds, monotonic */
   constructor(private readonly clock: () => number) {}
 
-  /** @param tenant whose request it is: the same object for all of one tenant's */
+  /** @param tenant the same object for all of one tenant's requests */
   has(tenant: object, model: string): boolean {
     return this.clock() < (this.#until.get(tenant)?.get(model) ?? Number.NEGATIVE_INFINITY);
   }
@@ -363,10 +328,9 @@ export class RefusedModels {
   }
 }
 
-/** Characters of a model's name that are compared. */
 const MODEL_CHARACTERS = 200;
 
-/** The model that a client's body names, truncated to what is compared; empty for none. */
+/** The model that a client's body names, truncated for comparison; empty: none. */
 export function modelName(model: unknown): string {
   return typeof model === "string" ? model.slice(0, MODEL_CHARACTERS) : "";
 }

@@ -16,28 +16,20 @@ import { modelName, RefusedModels } from "./engine-limits.js";
 
 /** Statuses with which engines refuse a field of a request. */
 const REFUSED = new Set([400, 422]);
-/** Bytes of a refusal that are read. */
 const MAX_REFUSAL_BYTES = 16 * 1024 * 1024;
 
 /**
- * Requests the usage of a stream (`stream_options.include_usage`) where the client did not. Where the engine refuses, the request is sent
- * once more without it; only if that succeeds was the option the cause. Even then the client may have caused it, say by an image that its
- * server delivers on the second request only: see {@link RefusedModels}.
+ * Requests the usage of a stream (`stream_options.include_usage`) if the client did not. If the engine refuses, sends the request again without
+ * the option; only if that succeeds does it count as refused ({@link RefusedModels}).
  */
 export class StreamUsage {
   readonly #refused: RefusedModels;
 
-  /** @param clock milliseconds, monotonic */
   constructor(clock: () => number) {
     this.#refused = new RefusedModels(clock);
   }
 
-  /**
-   * @param tenant the request's tenant: the same object for all of one tenant's requests
-   * @param own the client's body
-   * @param body the body to send
-   * @returns the answer, and whether the usage was added to what the client asked for
-   */
+  /** @returns the answer, and whether memprefix added the usage to the request */
   async send(
     tenant: object,
     own: JsonObject,
@@ -61,14 +53,12 @@ export class StreamUsage {
 /** Bytes of an unstreamed answer that are buffered; a longer one is passed on unread. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
-/** A request that was answered. */
 interface AnsweredRequest {
   readonly memprefix: ChatComposer;
   readonly request: ChatRequest;
   readonly composed: ComposeAnswer | null;
-  /** When it was sent, in the clock's milliseconds. */
+  /** When it was sent, by the clock. */
   readonly started: number;
-  /** Ends when the answer was read. */
   readonly span: InferenceSpan;
 }
 
@@ -83,18 +73,13 @@ export class Exchange {
     this.#observed = of.request.api.answerReader();
   }
 
-  /** Passes on an unstreamed answer. */
   async whole(answer: UpstreamAnswer): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {
     const { whole, body } = await bufferBody(answer.body, MAX_HELD_BYTES);
     this.#observed.take(whole === null ? undefined : parsedJson(whole), this.parts.clock());
     return { ...answer, body, usage: this.#learn() };
   }
 
-  /**
-   * Passes on an event stream. What it taught is queued before the client sees the end.
-   *
-   * @param isUsageAdded memprefix asked for the usage, not the client: its event is left out
-   */
+  /** Passes on an event stream, without the usage event if memprefix requested it. What was learned is queued before the client sees the end. */
   async *stream({ body }: UpstreamAnswer, isUsageAdded: boolean): AsyncGenerator<Uint8Array, void, undefined> {
     let isLearned = false;
     try {
@@ -107,7 +92,7 @@ export class Exchange {
           isLearned = true;
           this.#learn();
         }
-        // The client did not ask for this one.
+        // The client did not request this one.
         if (!(isUsageAdded && isUsageOnly(data))) yield bytes;
       }
     } catch (error) {
@@ -118,7 +103,6 @@ export class Exchange {
     }
   }
 
-  /** Says that the first token came, if it did. */
   #began(): void {
     const { firstTokenAt } = this.#observed;
     const { memprefix, request, composed, started } = this.of;
@@ -127,8 +111,8 @@ export class Exchange {
   }
 
   /**
-   * Applies an answer to the user's state. Queued before the client has the answer's end, so that the client's next request runs after it. A
-   * failure here does not affect the answer.
+   * Applies an answer to the user's state. Queued before the client has the answer's end, so that the client's next request runs after it. Never
+   * fails the answer.
    */
   #learn(): EngineUsage | null {
     const { reported, firstTokenAt } = this.#observed;
@@ -160,7 +144,7 @@ export class Exchange {
     if (firstTokenAt !== null) memprefix.reports.ended(userId, agentId, composed.requestId, this.parts.clock());
     if (firstTokenAt === null && reported === null) memprefix.reports.interrupted(userId, agentId, composed.requestId);
     if (request.added !== undefined) {
-      // The engine's prompt has more than the one that is known here: no hit is expected from it, nor corrected by it.
+      // The engine's prompt has more than the part known here, so no hit is expected from it or corrected by it.
       memprefix.reports.neverServed(userId, agentId, composed.requestId).catch(this.parts.onFault);
       return;
     }
@@ -173,7 +157,7 @@ export class Exchange {
     });
   }
 
-  /** Keeps the ids by which a later request may continue the answer: its own, and the engine's conversation's. */
+  /** Stores the ids by which a later request may continue the answer: its own, and the engine's conversation's. */
   #keepContinuable(): void {
     const { memprefix, request, composed } = this.of;
     const { body, userId, agentId } = request;
@@ -183,7 +167,6 @@ export class Exchange {
     memprefix.responses.keep(userId, agentId, response).catch(this.parts.onFault);
   }
 
-  /** Adds the exchange as a memory, where that is configured. */
   #remember(): void {
     const { memprefix, request, composed } = this.of;
     const { userId, agentId, compose, writeBack } = request;
@@ -193,7 +176,7 @@ export class Exchange {
       memprefix.additions.keepExchange(userId, agentId, memory, composed.requestId).catch(this.parts.onFault);
   }
 
-  /** The answer's tokens after its first one, and how long they took; null where it was not streamed or not counted. */
+  /** Tokens after the first one, and their milliseconds; null if the answer was not streamed or not counted. */
   #paceOf(usage: EngineUsage | null) {
     const { firstTokenAt } = this.#observed;
     if (firstTokenAt === null || !(usage?.completionTokens && usage.completionTokens > 1)) return null;
@@ -207,12 +190,11 @@ function isUsageOnly(given: unknown): boolean {
   return Array.isArray(given["choices"]) && given["choices"].length === 0;
 }
 
-/** Tags of an injected section; text that has one after whole sections were removed is not kept. */
+/** Tags of an injected section. Text that still has one after whole sections were removed is not stored. */
 const SECTION_TAGS = /<\/?memories>/;
 
 /**
- * An exchange as a memory: the user's last question and the answer, as plain text. Null where there is no question, or where part of an
- * injected section would remain.
+ * The user's last question and the answer as plain text. Null without a question, or if part of an injected section would remain.
  *
  * @param given the client's own messages, not the composed ones
  */

@@ -8,14 +8,13 @@ import { modelName, RefusedModels } from "./engine-limits.js";
 const OVER_MS = 1_000;
 
 /**
- * Warms the engine's cache: has it compute a prompt's prefix while memories are searched for (docs/internals/algorithms.md, "Warm-up"). The prefix is sent as a
- * request for one token, which is cancelled when the search ends; what was computed by then stays cached. Failures are ignored.
+ * Has the engine compute a prompt's prefix while memories are searched for (docs/internals/algorithms.md, "Warm-up"): a request for one token,
+ * cancelled when the search ends. What was computed by then stays cached. Failures are ignored.
  */
 export class WarmUp {
-  /** Models whose engine refused a warm-up: it would refuse the next one too. By path: what one API refuses another may take. */
+  /** Models, by path, whose engine refused a warm-up and would refuse the next one. */
   readonly #refused: RefusedModels;
 
-  /** @param clock milliseconds, monotonic */
   constructor(
     private readonly upstream: Pick<Upstream, "send">,
     clock: () => number,
@@ -24,10 +23,8 @@ export class WarmUp {
   }
 
   /**
-   * Sends the prefix. The function returned cancels that and resolves when it has ended, after {@link OVER_MS} at most: an engine that still
-   * computes it when the prompt arrives would compute the prompt elsewhere, from its first token.
-   *
-   * @param tenant the request's tenant: the same object for all of one tenant's requests
+   * @returns cancels the request; resolves when it has ended, or after {@link OVER_MS}: an engine still computing the prefix would compute the
+   * prompt separately, from its first token
    */
   start(tenant: object, request: ClientRequest, head: ColdHead): () => Promise<void> {
     const cancel = new AbortController();
@@ -35,7 +32,7 @@ export class WarmUp {
     const { api, body: own, query, headers, added } = request;
     const { path } = api;
     const model = `${path} ${modelName(own["model"])}`;
-    // What the engine has of a history that it is to continue stays as it is.
+    // A history that the engine continues itself stays as it is.
     const isUseless = added !== undefined || this.#refused.has(tenant, model);
     const warming = isUseless ? null : api.warmUp(own, head.messages);
     if (warming !== null) {

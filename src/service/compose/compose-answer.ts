@@ -26,21 +26,17 @@ import type { ComposeAnswer } from "../base/call-types.js";
 import { type GivenPrompt, restored } from "../fields/given-messages.js";
 import type { ComposeRequest } from "./compose-request.js";
 
-/** What a request itself has of messages, without those that memprefix remembers and put in front of them. */
+/** The request's own messages, without the remembered ones before them. */
 function saidNow({ messages, sentNow }: Pick<ComposeRequest, "messages" | "sentNow">): readonly ChatMessage[] {
   return sentNow === undefined ? messages : messages.slice(messages.length - sentNow);
 }
 
-/** What a prompt is answered, and sent to its engine, by. */
 export interface AnswerForm {
   readonly request: Pick<ComposeRequest, "messages" | "sentNow" | "given" | "marksElsewhere">;
-  /** The engine family that the prompt goes to. */
   readonly engine: EngineAdapter;
-  /** The secret from which the tenant's cache salts are derived. */
   readonly cacheSecret: string;
 }
 
-/** A composed prompt, as far as its answer and its engine's adapter depend on it. */
 export interface ComposedPromptParts {
   readonly requestId: RequestId;
   readonly scope: Scope;
@@ -49,11 +45,9 @@ export interface ComposedPromptParts {
   readonly head: number;
   /** What this turn injected before its last message. */
   readonly injection: Injection;
-  /** Its annotations, as printed in the prompt. */
   readonly annotations: readonly string[];
 }
 
-/** Builds the answer from a new or a stored composition. */
 export function composeAnswer(
   composed: ComposedPromptParts,
   { memories, plan, warnings, worker, grounds }: StoredAnswer,
@@ -79,7 +73,7 @@ export function composeAnswer(
   return answer;
 }
 
-/** How many leading messages, in the format of the given ones, are made of those that an earlier prompt had. */
+/** How many leading messages, in the given format, an earlier prompt had. */
 function stableOf(
   given: GivenPrompt,
   composed: readonly ChatMessage[],
@@ -87,12 +81,11 @@ function stableOf(
   plan: Plan,
 ): number {
   const stable = restored(given, composed.slice(0, plan.stableMessages)).messages;
-  // Of the last one more chat messages may have become part.
+  // Further chat messages may have become part of the last one.
   const differs = stable.findIndex((message, at) => JSON.stringify(message) !== JSON.stringify(restoredAll[at]));
   return differs < 0 ? stable.length : differs;
 }
 
-/** Rebuilds a stored answer: its messages byte for byte from the turns. */
 export function answerAgain(
   { requestId, scope }: Pick<ComposedPromptParts, "requestId" | "scope">,
   request: AnsweredRequest,
@@ -106,7 +99,6 @@ export function answerAgain(
   return composeAnswer(parts, request.answer, form);
 }
 
-/** A stored prompt's messages, byte for byte. */
 export function storedMessages(
   { head, turns: spoken }: Pick<StoredPrompt, "head" | "turns">,
   textOf: TextOf,
@@ -121,14 +113,9 @@ export function storedMessages(
   return [...head, ...said];
 }
 
-/** What of a plan says where later prompts will diverge. */
 export type ReusePlan = Pick<Plan, "layout" | "retention" | "stableMessages" | "epoch">;
 
-/**
- * An engine adapter's view of a composed prompt; the same for a new and a repeated answer.
- *
- * @param unread its ends that no later prompt is expected to read
- */
+/** A prompt as its engine's adapter takes it. @param unread ends that no later prompt is expected to read */
 export function enginePrompt(
   composed: Omit<ComposedPromptParts, "annotations">,
   plan: ReusePlan,
@@ -155,11 +142,7 @@ export function enginePrompt(
   };
 }
 
-/**
- * An engine adapter's view of messages that were not composed: only the cache keys, which separate tenants' caches.
- *
- * @param scope null: the request names nobody
- */
+/** The same for messages that were not composed: only the cache keys, which separate tenants. @param scope null: no user is named */
 export function plainPrompt(requestId: RequestId, scope: Scope | null, cacheSecret: string): AdapterPrompt {
   const keys = {
     tenantKey: tenantKeyOf(cacheSecret),
@@ -168,15 +151,15 @@ export function plainPrompt(requestId: RequestId, scope: Scope | null, cacheSecr
   return { requestId, ...keys, messages: [], reusableMessages: [] };
 }
 
-/** An opaque key of a conversation; without one, of the scope. */
+/** An opaque key of a conversation, or else of the scope. */
 export function sessionKeyOf(scope: Scope, conversationId: ConversationId | null, cacheSecret: string): string {
   const { userId, agentId } = scope;
   return digestOf(JSON.stringify(["memprefix session", cacheSecret, userId, agentId, conversationId]));
 }
 
-/** By cache secret: every prompt of a tenant has the same key, … */
+/** By cache secret. */
 const TENANT_KEYS = new LruMap<string, string>(1_000);
-/** … and every prompt of a scope in memory, which has its object. */
+/** By the object of a scope in memory. */
 const SCOPE_KEYS = new WeakMap<Scope, { readonly cacheSecret: string; readonly key: string }>();
 
 function tenantKeyOf(cacheSecret: string): string {
@@ -204,9 +187,9 @@ function lastSharedMessage(
   return keepsAll ? messages.length - 1 : section - 1;
 }
 
-/** The message whose memories a later prompt may have too: the head of an epoch, else this turn's. */
+/** The message whose memories a later prompt may repeat: the head of an epoch, else this turn's. */
 function reusableMemories({ layout, retention, epoch }: ReusePlan, head: number, section: number | null) {
   if ((epoch?.headTokens ?? 0) > 0) return head;
-  // A single prompt's memories may return with another question; a conversation's stay, or are retrieved again.
+  // After a single prompt the memories may return with another question; in a conversation they stay, or are retrieved again.
   return section !== null && (layout === "single" || retention !== "ephemeral") ? section : undefined;
 }

@@ -22,7 +22,6 @@ import { composeOptions } from "../fields/compose-options.js";
 import { type AsGiven, type GivenMemories, readOptions, type UnusableMemories } from "../fields/fields.js";
 import { asGiven, type GivenMessages, type GivenPrompt, readMessages } from "../fields/given-messages.js";
 
-/** Fields of the options that a request has in another form. */
 const CONVERTED = [...(["messages", "format", "memories", "system", "annotations", "dryRun"] as const)];
 type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
 const UNMODIFIED = Object.keys(composeOptions.shape).filter(
@@ -34,7 +33,7 @@ type UnmodifiedFields = {
   readonly [Name in UnmodifiedField]?: AsGiven<NonNullable<z.output<typeof composeOptions>[Name]>> | null;
 };
 
-/** One checked compose request. What is not listed here is as `composeOptions` describes it. */
+/** One checked compose request. `composeOptions` describes the other fields. Null means as configured unless said otherwise. */
 export interface ComposeRequest extends UnmodifiedFields {
   readonly userId: UserId;
   readonly agentId: AgentId | null;
@@ -46,55 +45,47 @@ export interface ComposeRequest extends UnmodifiedFields {
   readonly query: string | null;
   /** Instructions, plain history and, last, the question. */
   readonly messages: readonly ChatMessage[];
-  /** The caller's messages in the format of the API that they are of; absent: they are chat messages. */
+  /** The caller's messages in their own format; absent: they are chat messages. */
   readonly given?: GivenPrompt | null;
   /** Best first; null: search the configured source. */
   readonly memories: readonly RetrievedMemory[] | null;
-  /** Items that were given among them and are no memories; absent: none. */
   readonly unusable?: UnusableMemories;
-  /** Ids of those that Mem0's AI SDK provider had put into the messages; absent: none. */
+  /** Ids of memories that Mem0's AI SDK provider had put into the messages. */
   readonly moved?: readonly MemoryId[];
-  /** Null: the configured number. */
   readonly topK: number | null;
   readonly memoryBudgetTokens: number | null;
   readonly memoryBudgetRatio: number | null;
-  /** Null: the configured one. */
   readonly policy: PolicyName | null;
-  /** Null: the configured one. */
   readonly retention: RetentionName | null;
   readonly annotations: Annotations;
-  /** The engine family that the prompt goes to; null: the configured one. */
   readonly engine: EngineName | null;
-  /** The caller's cache marks outside the messages in the request to the engine, for example on tools. Default: none. */
+  /** The caller's cache marks outside the messages, for example on tools. */
   readonly marksElsewhere?: MarksElsewhere;
-  /** Whether it only looks: nothing of its prompt stays. Default: no. */
   readonly dryRun?: boolean;
-  /** Whether memories go into tool results, whatever the model's name says. Default: no. */
+  /** Whether memories go into tool results for any model. Default: no. */
   readonly inResult?: boolean;
-  /** How many of the messages, the last ones, the caller sends now; those before them are remembered. Default: all. */
+  /** How many of the messages, the last ones, the caller sent; those before them are remembered. Default: all. */
   readonly sentNow?: number;
-  /** Tokens that the engine was found to accept; null: unknown. */
+  /** By earlier refusals of the engine; null: unknown. */
   readonly acceptedTokens?: number | null;
-  /** Where the proxy sends the prompt; null: the caller sends it, and says nothing of it. */
+  /** Where the proxy sends the prompt; null: the caller sends it, and does not say where. */
   readonly destination?: Destination | null;
-  /** The one that a batch has chosen; null: none has. */
+  /** Chosen by a batch; null: not chosen. */
   readonly worker?: string | null;
 }
 
-/** The engine that a prompt goes to. */
 export interface Destination {
-  /** As its client names it; empty where it does not. */
+  /** As the client names it; empty if it does not. */
   readonly model: string;
-  /** Most tokens of a prompt that the engine says it takes, by its own count; null: unknown. */
+  /** The engine's own limit, by its count; null: unknown. */
   readonly promptTokens: number | null;
-  /** Tokens that the engine adds to the messages, of tools, by the token counter. */
+  /** Tokens that the engine adds for tools, by memprefix's counter. */
   readonly besideTokens: number;
 }
 
-/** Default number of memories to search for; Mem0's own default. */
+/** Mem0's own default. */
 export const DEFAULT_TOP_K = 20;
 
-/** How many memories to search for. */
 export function topKOf({ topK }: ComposeRequest, defaults: Pick<ComposeDefaults, "topK">): number {
   return topK ?? defaults.topK ?? DEFAULT_TOP_K;
 }
@@ -104,7 +95,7 @@ export function readComposeOptions(options: unknown): ComposeRequest {
   return composeRequest(readOptions(composeOptions, withoutAbsentMemories(options)));
 }
 
-/** `memories: null` counts as absent, like every other null; `undefined` in a union with `unknown` would otherwise reach Mem0's parser. */
+/** `memories: null` counts as absent; `undefined` in a union with `unknown` would otherwise reach Mem0's parser. */
 export function withoutAbsentMemories(options: unknown): unknown {
   if (typeof options !== "object" || options === null || !("memories" in options)) return options;
   if (options.memories !== null && options.memories !== undefined) return options;
@@ -112,7 +103,7 @@ export function withoutAbsentMemories(options: unknown): unknown {
   return rest;
 }
 
-/** Builds a request from fields that were validated one by one. Throws {@link InvalidRequestError} if they are inconsistent. */
+/** Builds a request from valid fields. Throws {@link InvalidRequestError} if they are inconsistent. */
 export function composeRequest(fields: ComposeFields): ComposeRequest {
   const asked = messagesIn(fields);
   if (asked === null) {
@@ -141,7 +132,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
   };
 }
 
-/** The fields of a request; chat messages may be given as such, and memories that were checked before. */
+/** The fields of a request; messages and memories may be checked already. */
 type ComposeFields = Omit<z.output<typeof composeOptions>, "messages" | "memories"> & {
   readonly messages?: GivenMessages | readonly ChatMessage[] | null | undefined;
   readonly memories?: GivenMemories | readonly RetrievedMemory[] | null | undefined;
@@ -162,25 +153,21 @@ function messagesIn({ messages, format, query }: ComposeFields): GivenMessages |
   throw new InvalidRequestError([...read]);
 }
 
-/** The beginning of ids of users that the dashboard makes up to try something: their prompts are sent to no engine, and no figure counts them. */
+/** Prefix of user ids that the dashboard makes up for tries: their prompts go to no engine, and no figure counts them. */
 const TRY_USERS = "memprefix-try-";
 
-/** Whether a request is of a user that was made up to try something. */
 export function isTry({ userId }: Pick<ComposeRequest, "userId">): boolean {
   return userId.startsWith(TRY_USERS);
 }
 
-/**
- * The fields of a request's digest, by name. Those that select the engine, its limits or the form of the answer are left out: they may differ
- * in a repeated request.
- */
+/** The fields of a request's digest, without engine, limits and answer format, which may differ in a repeated request. */
 function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
   const { requestId, engine, given, moved, unusable, marksElsewhere, sentNow, dryRun, ...asked } = request;
   const { inResult, model, maxPromptTokens, acceptedTokens, destination, workers, worker, historyRatio, ...digested } =
     asked;
   const fields: Readonly<Record<string, unknown>> = {
     ...digested,
-    // Their digests are made anyway: of a long history the texts take longer than all else here.
+    // Their digests are computed anyway; a long history's texts take longer than everything else here.
     messages: request.messages.map(messageDigest),
     memories: hasPlainMemories(request) ? request.memories.length : request.memories,
     topK: request.topK ?? DEFAULT_TOP_K,
@@ -192,27 +179,26 @@ function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
   );
 }
 
-/** Whether of a request's memories the ids and texts count alone: their dates do only where the prompt has them. */
+/** Whether only ids and texts of the memories count: dates count only if the prompt shows them. */
 function hasPlainMemories(
   request: ComposeRequest,
 ): request is ComposeRequest & { memories: readonly RetrievedMemory[] } {
   return request.memories !== null && request.dates !== true;
 }
 
-/** Ids and texts, each with its length: the same for no other memories. JSON would look at each of their characters for what it escapes. */
+/** Ids and texts with their lengths: unique, and cheaper than JSON, which looks at each character to escape it. */
 function plainMemories(memories: readonly RetrievedMemory[]): string {
   let plain = "";
   for (const { id, text } of memories) plain += `${id.length}:${id}${text.length}:${text}`;
   return plain;
 }
 
-/** Digest of a request's content, to detect a reused request id. */
+/** Detects a reused request id. */
 export function requestDigest(request: ComposeRequest): Digest {
   const asked = JSON.stringify(askedFor(request));
   return digestOf(hasPlainMemories(request) ? `${asked}\n${plainMemories(request.memories)}` : asked);
 }
 
-/** The model that a prompt is for; empty: its name is not known. */
 export function modelOf({ destination, model }: ComposeRequest): string {
   return destination?.model || (model ?? "");
 }

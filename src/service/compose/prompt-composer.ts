@@ -1,8 +1,8 @@
 /*
- * compose: one request of a user becomes a stored prompt: request → retrieved blocks → plan → commit → answer
+ * compose: a user's request becomes a stored prompt: request → retrieved blocks → plan → commit → answer
  * (docs/internals/architecture.md, "The road of a prompt").
- * Enters: a checked {@link ComposeRequest}, at the front of its user's queue. Leaves: the answer of a prompt that is in the store, and the
- * same answer for a repeated request id; of a dry run nothing is stored. A failing memory source causes a warning.
+ * Enters: a checked {@link ComposeRequest}, at the front of its user's queue. Leaves: the answer of a stored prompt; the same one for a
+ * repeated request id. A dry run stores nothing.
  */
 
 import { SpanStatusCode } from "@opentelemetry/api";
@@ -53,31 +53,26 @@ import {
   withCheck,
 } from "./retrieval.js";
 
-/** The lookup of a batch's request, and the memories of it that the plan places first, by the digests of their texts. */
+/** The lookup of a batch's request, and its memories that the plan places first, by the digests of their texts. */
 interface FoundAhead {
   readonly lookup: WaitingLookup;
   readonly front: readonly Digest[];
 }
 
-/** A request to compose, and its caller. */
 export interface ComposeCall {
   readonly request: ComposeRequest;
-  /** Aborted when the caller is gone. */
   readonly signal?: AbortSignal | undefined;
-  /**
-   * What was looked up ahead; such a request was accepted before. Memories that it brought are not composed once the user was deleted:
-   * {@link DeletedMeanwhileError}.
-   */
+  /** The result of an earlier lookup. {@link DeletedMeanwhileError} if the request brought its memories and the user was deleted since. */
   readonly found?: FoundAhead | undefined;
 }
 
-/** Starts of one request whose user another process deletes each time. */
+/** Most starts of a request, if another process deletes its user each time. */
 const MOST_STARTS = 3;
 
-/** Takes a request from its user's queue to a stored prompt. Called again where the user was deleted meanwhile. */
+/** Takes a request from its user's queue to a stored prompt. Runs again if the user was deleted meanwhile. */
 export type Drive = (composing: ComposingRequest) => Promise<ComposeAnswer>;
 
-/** Stores a prompt with as many of its memories as are chosen; null: with all. */
+/** Stores a prompt with the chosen number of memories; null: with all. */
 export const storeAtDepth =
   (choose: (draftAt: DraftAt) => Promise<ChosenDepth> | null): Drive =>
   async (composing) => {
@@ -86,10 +81,8 @@ export const storeAtDepth =
     return composing.store(retrieved, chosen);
   };
 
-/** The plain drive: nothing comes between. */
 const storeAtOnce = storeAtDepth(() => null);
 
-/** Dependencies of a tenant's composer. */
 export interface ComposerParts {
   readonly parts: TenantParts;
   readonly tenant: Tenant;
@@ -100,11 +93,10 @@ export interface ComposerParts {
   readonly routing: PromptRouting;
   readonly observer: Required<MemprefixObserver>;
   readonly losses: EngineLosses;
-  /** Forgets memories that their source no longer has, from within the user's queue. */
+  /** For memories that their source no longer has. Call it from the user's queue. */
   readonly forgetGone: (userId: UserId, memoryIds: readonly MemoryId[]) => Promise<void>;
 }
 
-/** What composing works with. */
 interface ComposingParts extends ComposerParts {
   readonly planner: PromptPlanner;
   readonly checks: SourceChecks;
@@ -124,10 +116,9 @@ export class PromptComposer {
   }
 
   /**
-   * Composes a prompt. Rejects with `BusyUserError` if the user's queue is full, and if the store fails; a failing memory source only
-   * causes a warning. A request that is still waiting when its caller is gone is not composed, because nobody would see its answer and the
-   * turn would stay in the conversation: {@link AbandonedRequestError}. If the user was deleted since a lookup ahead, memories are looked up
-   * again.
+   * Rejects with `BusyUserError` if the user's queue is full, and if the store fails; a failing memory source only causes a warning. Rejects with
+   * {@link AbandonedRequestError} if the caller leaves before its turn: otherwise the conversation would keep a turn that nobody saw. If the
+   * user was deleted since an earlier lookup, memories are looked up again.
    */
   async compose(given: ComposeCall, drive: Drive = storeAtOnce): Promise<ComposeAnswer> {
     const call = { ...given, request: this.#withoutSpans(given.request) };
@@ -149,7 +140,7 @@ export class PromptComposer {
     });
   }
 
-  /** The memories for a request that is composed later. Does not reject if the source fails. */
+  /** Looks up memories for a request that is composed later. Does not reject if the source fails. */
   async lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup> {
     const { jobs, parts } = this.#on;
     const scope = jobs.scopeOf(request.userId, request.agentId);
@@ -159,16 +150,14 @@ export class PromptComposer {
   }
 
   /**
-   * What the scope of a batch's request knows for planning it together with others that have the same messages before their memories.
-   * Null where the store does not answer: the batch is planned without.
-   *
-   * @param texts each of the requests' memories, by the digests of their texts
+   * What the scope knows for planning a batch's requests that share the messages before their memories. Null if the store does not answer: the
+   * batch is planned without it.
    */
   known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null> {
     return this.#read(request, (working) => this.#on.planner.known(working, this.#withoutSpans(request), texts));
   }
 
-  /** The search paths of the requests of one scope in its cluster tree; null where the store does not answer. */
+  /** The search paths of one scope's requests in its cluster tree; null if the store does not answer. */
   clusterPaths(
     request: ComposeRequest,
     texts: readonly (readonly Digest[])[],
@@ -185,35 +174,31 @@ export class PromptComposer {
     }
   }
 
-  /** An opaque and stable key: one per conversation of a user, or, without one, per user. */
+  /** An opaque, stable key: per conversation of a user, or else per user. */
   sessionKey(userId: UserId, agentId: AgentId | null, conversationId: ConversationId | null): string {
     const { jobs, tenant } = this.#on;
     return sessionKeyOf(jobs.scopeOf(userId, agentId), conversationId, tenant.cacheSecret);
   }
 
-  /** About how many tokens of the engine's so many of memprefix's are, in this user's prompts for this model. */
+  /** Converts memprefix's tokens to the engine's: an estimate for this user and model. */
   engineTokens(tokens: number, of: RatioKey): number {
     const { parts, ratios } = this.#on;
     return parts.cache?.predicted.engineTokens(tokens) ?? Math.round(tokens * ratios.meanOf(of));
   }
 
-  /** Takes a prompt that was sent as its engine sees it. */
+  /** Records the engine's tokens of a prompt that was sent. */
   tokenized(userId: UserId, agentId: AgentId | null, id: RequestId, prompt: TokenizedPrompt): void {
     const { parts, jobs } = this.#on;
     parts.cache?.tokenized(sentAs(jobs.scopeOf(userId, agentId), id), prompt);
   }
 
-  /** What a caller sends is read as it will stand in the prompt, so histories, tokens and expectations are all of that. */
+  /** The messages as the prompt will have them, so that histories, tokens and expectations agree. */
   #withoutSpans(request: ComposeRequest): ComposeRequest {
     if (request.dedupe !== "spans") return request;
     return { ...request, messages: withSpanReferences(request.messages) };
   }
 
-  /**
-   * Fields for a request to the engine whose messages are not composed.
-   *
-   * @param userId null: the request names nobody
-   */
+  /** Engine fields for messages that are not composed. @param userId null: the request names nobody */
   plainFields(userId: UserId | null, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"] {
     const { parts, jobs, tenant } = this.#on;
     const scope = userId === null ? null : jobs.scopeOf(userId, agentId);
@@ -221,7 +206,7 @@ export class PromptComposer {
     return parts.engines[engine ?? parts.defaults.engineFamily].emit(prompt).fields;
   }
 
-  /** Starts again if the user was deleted meanwhile: what was looked up may be theirs. At most {@link MOST_STARTS} times. */
+  /** Starts again if the user was deleted meanwhile, since a lookup may hold their memories; at most {@link MOST_STARTS} times. */
   async #inTurn(call: ComposeCall, drive: Drive): Promise<ComposeAnswer> {
     const composing = new ComposingRequest(this.#on, call);
     let lookup = call.found?.lookup;
@@ -239,11 +224,10 @@ export class PromptComposer {
   }
 }
 
-/** One request at the front of its user's queue. */
 export class ComposingRequest {
   readonly #scope: Scope;
   #lookup: WaitingLookup | undefined;
-  /** The user's row when it began; a deletion makes it another one. */
+  /** The user's row at the start; it changes with a deletion. */
   #userNumber = 0;
   /** Whether the scope in memory has labels and turns that are not stored. */
   #isAhead = false;
@@ -256,7 +240,7 @@ export class ComposingRequest {
     this.#scope = on.jobs.scopeOf(request.userId, request.agentId);
   }
 
-  /** Gives the stored answer of a repeated request id; null: it is to be composed. */
+  /** The stored answer of a repeated request id; null: compose. */
   async begin(waiting: WaitingLookup | undefined): Promise<ComposeAnswer | null> {
     const { scopes, planner, parts } = this.on;
     const { request } = this.call;
@@ -268,7 +252,7 @@ export class ComposingRequest {
     return request.requestId === null ? null : this.#use((working) => planner.repeat(working, request));
   }
 
-  /** What an engine can compute before memories are found; null where nothing is searched for, or most of it should be cached. */
+  /** What an engine can compute before memories are found; null if nothing is searched for, or most of it should be cached. */
   async coldHead(): Promise<ColdHead | null> {
     const { parts, planner } = this.on;
     const { request } = this.call;
@@ -282,18 +266,18 @@ export class ComposingRequest {
     const looking = this.#lookup ?? lookUp(this.on, this.#scope, request, signal);
     const [searched, check] = await Promise.all([looking, this.#check()]);
     const { lookup, gone } = withCheck(this.on.parts, request, searched, check);
-    // Also in a dry run: what the source has deleted is to be nowhere. What was looked up is sent without them.
+    // In a dry run too: what the source deleted must not stay anywhere. The looked-up memories are sent without it.
     if (gone.length > 0) await this.on.forgetGone(request.userId, gone);
     return { lookup, front: found?.front ?? [] };
   }
 
-  /** Drafts the prompt at a depth; null: with all its blocks. Serves and stores nothing. */
+  /** Drafts the prompt at a depth; null: with all blocks. Stores nothing. */
   draft(retrieved: Retrieved, depth: Depth | null): Promise<DraftedPrompt> {
     this.#isAhead = true;
     return this.#use((working) => this.on.planner.draft(working, this.call.request, retrieved, depth));
   }
 
-  /** Plans the prompt and stores it, while no other process changes the scope; of a dry run nothing is stored. */
+  /** Plans and stores the prompt while no other process changes the scope; a dry run stores nothing. */
   async store(retrieved: Retrieved, depth: ChosenDepth | null = null): Promise<ComposeAnswer> {
     const { planner } = this.on;
     const { request } = this.call;
@@ -311,7 +295,7 @@ export class ComposingRequest {
       if (planned !== null) this.#stored(planned);
       return answer;
     } catch (error) {
-      // The engine's cache is planned without the prompt that was not stored.
+      // The prompt was not stored, so the engine's cache is planned without it.
       (planned as PlannedCommit | null)?.drop();
       throw error;
     }
@@ -324,13 +308,13 @@ export class ComposingRequest {
     this.on.observer.composed(observed);
   }
 
-  /** Leaves the scope as it is stored. */
+  /** Drops what is not stored from memory. */
   end(): void {
     if (this.#isAhead) this.on.scopes.drop(this.#scope);
     this.#isAhead = false;
   }
 
-  /** Beside a search, checks in the source the memories that the conversation has from it. Not where nothing is searched. */
+  /** During a search, checks the conversation's earlier memories in the source. */
   async #check(): Promise<SourceCheck> {
     const { checks, jobs, planner } = this.on;
     const { request, signal } = this.call;

@@ -6,13 +6,13 @@ import { type ComposeRequest, modelOf } from "./compose-request.js";
 
 /** Limits of one prompt, by memprefix's counter; null: none. */
 interface TokenLimits {
-  /** Of a prompt with memories; messages that alone come to more are rejected. */
+  /** With memories; messages that exceed it alone are rejected. */
   readonly maxPromptTokens: number | null;
-  /** The same, but messages that come to more are composed without memories. */
+  /** The same, but messages that exceed it alone are composed without memories. */
   readonly acceptedTokens: number | null;
 }
 
-/** Finds the limits of a request's prompt, and converts them from the engine's tokens to those of memprefix's counter. */
+/** Finds a prompt's limits, and converts them from the engine's tokens to memprefix's. */
 export class PromptLimits {
   constructor(
     private readonly parts: Pick<MemprefixParts, "defaults">,
@@ -20,8 +20,8 @@ export class PromptLimits {
   ) {}
 
   /**
-   * The hard limit is the request's, else the configured one. Where neither is set, the engine's own is a soft one: the engine decides. Read
-   * when the prompt is planned: reports of the user's earlier prompts count.
+   * The request's limit, else the configured one, is hard. Without either, the engine's own is soft: the engine decides. Computed when the prompt
+   * is planned, so reports of the user's earlier prompts count.
    */
   of(request: ComposeRequest): TokenLimits {
     const { acceptedTokens = null } = request;
@@ -33,7 +33,7 @@ export class PromptLimits {
     return { maxPromptTokens: null, acceptedTokens: isLower ? counted : acceptedTokens };
   }
 
-  /** Does work of the core; throws {@link MessagesTooLongError} in the core's stead, in the terms of the limit that the caller knows. */
+  /** Runs `work`; its {@link MessagesTooLongError} names the limit that the caller knows. */
   within<T>(request: ComposeRequest, work: () => T): T {
     try {
       return work();

@@ -54,54 +54,47 @@ import type { PromptRouting, RoutablePrompt } from "./prompt-routing.js";
 import { isNarrowed, type Retrieved, type SettledLookup, settleLookup, unusableWarnings } from "./retrieval.js";
 import { readHistory, readPast, type SaidMessages, type StoredPast } from "./stored-history.js";
 
-/** A prompt before it is stored. */
 export interface Planned {
   readonly answer: ComposeAnswer;
-  /** Null: it repeats a stored answer. */
+  /** Null: the answer is a stored one. */
   readonly commit: PlannedCommit | null;
 }
 
-/** A planned prompt that is yet to be stored: its engine's cache is planned with it, until it is dropped. */
+/** A planned prompt before it is stored. The engine's cache is planned with it until it is dropped. */
 export interface PlannedCommit {
-  /** What is observed of it once it is stored. */
   readonly observed: ObservedCompose;
   store(): Promise<void>;
-  /** To be called where it is not stored. */
   drop(): void;
 }
 
-/** Part of a prompt, as it would be sent to its engine. */
+/** A prompt's beginning, as it would be sent. */
 export interface ColdHead {
   readonly messages: readonly ChatMessage[];
-  /** The request body's other fields. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A prompt drafted at some depth. */
 export interface DraftedPrompt extends ColdHead {
-  /** The order of its blocks. */
   readonly ordering: Ordering;
-  /** How many blocks it could contain, and how many of them it must. */
+  /** How many blocks it could have, and how many it must have. */
   readonly blocks: number;
   readonly due: number;
   /** Why the engine returns no log probabilities; null if it may. */
   readonly noLogprobs: string | null;
 }
 
-/** Drafts a request's prompt at a depth; null: with all its blocks. */
+/** Drafts a request's prompt at a depth; null: with all blocks. */
 export type DraftAt = (depth: Depth | null) => Promise<DraftedPrompt>;
 
-/** The chosen depth, and warnings for the caller. */
 export interface ChosenDepth extends Depth {
   readonly warnings: readonly Warning[];
 }
 
-/** What a scope knows for planning a batch, with blocks by the digests of their texts. */
+/** What a scope knows for planning a batch; blocks are digests of their texts. */
 export interface KnownTexts {
   /** What should be cached, least recently used first. */
   readonly cached: readonly KnownSequence[];
-  /** What recent requests asked for, oldest first. */
+  /** What recent requests retrieved, oldest first. */
   readonly recent: readonly (readonly Digest[])[];
 }
 
@@ -112,7 +105,7 @@ export interface KnownSequence {
   readonly lastUsed: number;
 }
 
-/** Minimum uncached tokens of a prefix: below it a separate warm-up request costs more than it saves. */
+/** Smallest uncached prefix, in tokens: below it a warm-up request costs more than it saves. */
 const MIN_COLD_TOKENS = 256;
 
 const REQUEST_ID_REUSED: Warning = {
@@ -125,7 +118,6 @@ const BUDGET_UNUSED: Warning = {
   message: 'only the policy "carry-over" uses a memory budget; this one sends what was retrieved',
 };
 
-/** What a prompt has of memories. */
 interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "memories"> {
   readonly changed?: SettledLookup["changed"];
   readonly ended?: SettledLookup["ended"];
@@ -134,13 +126,12 @@ interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "
 
 const NO_MEMORIES: PromptMemories = { memories: [], front: [], depth: null };
 
-/** A prompt that its scope's state has, and the store does not yet. */
+/** A prompt that is in the scope's state, but not yet in the store. */
 interface ComposedPrompt {
   readonly composition: Composition;
   /** The conversation's newest turn before it. */
   readonly newest: TurnId | null;
   readonly requestId: RequestId;
-  /** Milliseconds since the epoch. */
   readonly at: number;
   /** See `ReportGrounds`. */
   readonly settledAt: number;
@@ -148,17 +139,15 @@ interface ComposedPrompt {
   readonly warnings: readonly Warning[];
 }
 
-/** Where a prompt has marks for its engine's cache. */
 interface ChosenMarks {
-  /** Ends without one: no later prompt is expected to read what it would write. */
+  /** Ends without a cache mark: no later prompt is expected to read them. */
   readonly unread: ReturnType<typeof unreadEnds>;
-  /** The conversation's turns in a row that came too late to read the ones before. */
+  /** How many of the conversation's turns in a row came too late to read the one before. */
   readonly lateInRow: number;
 }
 
-/** Plans prompts of one tenant, each in its working scope. What planning needs of the store is read first; planning itself is synchronous. */
+/** Plans one tenant's prompts. What planning needs of the store is read first; planning itself is synchronous. */
 export class PromptPlanner {
-  /** @param law the engine's cost model */
   constructor(
     private readonly parts: TenantParts,
     private readonly tenant: Tenant,
@@ -167,7 +156,7 @@ export class PromptPlanner {
     private readonly routing: PromptRouting,
   ) {}
 
-  /** Plans one request's prompt, or repeats the stored answer of its id. The scope must not change before the commit. */
+  /** Plans one prompt, or repeats the stored answer of its id. The scope must not change before the commit. */
   async plan(
     working: WorkingScope,
     request: ComposeRequest,
@@ -175,12 +164,12 @@ export class PromptPlanner {
     depth: ChosenDepth | null,
   ): Promise<Planned> {
     const { scope, state } = working;
-    // Another process may have answered it since it began.
+    // Another process may have answered it since.
     const repeated = await this.repeat(working, request);
     if (repeated !== null) return { answer: repeated, commit: null };
     const { now, newRequestId } = this.parts;
     const at = now();
-    // Prompts of concurrent requests may not be in the cache yet when the engine gets this one.
+    // Prompts of concurrent requests may not be cached yet when the engine gets this one.
     const underWay = await working.requests.since(at - IN_FLIGHT_MS);
     const settledAt = underWay === null ? at : underWay - 1;
     const past = await this.#past(working, request);
@@ -209,7 +198,7 @@ export class PromptPlanner {
         ...(depth?.warnings ?? []),
       ],
     };
-    // Before anything is waited for: others' prompts that are planned meanwhile have to leave it room.
+    // Before anything is awaited: prompts planned meanwhile must leave room for it.
     const drop = this.#admit(scope, request, composed);
     try {
       return await this.#toStore(working, request, composed, drop);
@@ -228,7 +217,7 @@ export class PromptPlanner {
     const price = this.#priceOf(request);
     const before = working.earlier.get(request.conversationId);
     const late = price === null || before === undefined ? 0 : lateInRow(before.lateInRow, at - before.at, price);
-    // Images are in no count, nor what a caller adds who sends the prompt itself.
+    // Counts miss images, and what a caller adds who sends the prompt itself.
     const { destination } = request;
     const isCounted = destination != null && messages.every(hasOnlyText);
     const unread = unreadEnds(price, {
@@ -242,10 +231,10 @@ export class PromptPlanner {
     return { unread, lateInRow: late };
   }
 
-  /** Counts a prompt in its engine's cache. Gives what takes it back. */
+  /** Counts a prompt in its engine's cache. @returns takes it back */
   #admit(scope: Scope, request: ComposeRequest, { composition, requestId, at }: ComposedPrompt): () => void {
     const cache = this.#cacheOf(request);
-    // A try that counts in no figures is sent to no engine.
+    // The dashboard's tries are sent to no engine.
     if (cache === undefined || request.dryRun === true || isTry(request)) return () => {};
     const { plan, turn, headTokens, knownTokens } = composition;
     const handle = sentAs(scope, requestId);
@@ -262,7 +251,6 @@ export class PromptPlanner {
     return () => cache.release(handle);
   }
 
-  /** A composed prompt's answer, and how it is stored. */
   async #toStore(
     working: WorkingScope,
     request: ComposeRequest,
@@ -321,7 +309,7 @@ export class PromptPlanner {
     };
   }
 
-  /** The stored answer of a request's id; null for none. */
+  /** The stored answer of a request's id; null: none. */
   async repeat(working: WorkingScope, request: ComposeRequest): Promise<ComposeAnswer | null> {
     const { scope, state, scopeId } = working;
     const { requestId } = request;
@@ -329,7 +317,7 @@ export class PromptPlanner {
     if (requestId === null || answered === null) return null;
     const { worker: before, plan, memories } = answered.answer;
     const previous = answered.turns.at(-2)?.turn.id ?? null;
-    // The same, as long as it is named.
+    // The same worker, if the request still names it.
     const worker =
       before !== undefined && this.#workersOf(request).includes(before)
         ? before
@@ -341,7 +329,6 @@ export class PromptPlanner {
       : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
   }
 
-  /** Drafts a request's prompt at a depth, in its engine's form; null: with all its blocks. Serves and stores nothing. */
   async draft(
     working: WorkingScope,
     request: ComposeRequest,
@@ -363,32 +350,29 @@ export class PromptPlanner {
     return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs };
   }
 
-  /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
+  /** The prefix of a request's prompt before its memories are known; null if most of it should be cached. */
   async coldHead(working: WorkingScope, request: ComposeRequest): Promise<ColdHead | null> {
-    // The worker of a prompt is chosen with its memories.
+    // The worker is chosen by the memories.
     if (this.#workersOf(request).length > 0) return null;
     const past = await this.#past(working, request);
     const { input } = this.#input(working, request, past, this.parts.now());
-    // What a window's prompt begins with depends on its memories.
+    // The beginning of a window's prompt depends on its memories.
     if (input.historyTerms?.window != null) return null;
     const head = promptHead(working.state, input);
     if (head === null || head.coldTokens < MIN_COLD_TOKENS) return null;
-    // Chat templates require a final question; the prompts are equal up to its text.
+    // Chat templates require a final question. The prompts are equal up to its text.
     const messages: ChatMessage[] = [...head.messages, { role: "user", content: "." }];
     const composed = { messages, head: head.instructions, injection: NOTHING_INJECTED };
     return this.#emitAhead(working, request, composed, { retention: "keep", stableMessages: 0 });
   }
 
-  /** The memories of the source that earlier turns of the request's conversation gave, as far as they are current. */
+  /** The source's memories in earlier turns of the conversation, as far as they are current. */
   async standing(working: WorkingScope, request: ComposeRequest): Promise<readonly MemoryId[]> {
     const past = await this.#readPast(working, request);
     return standingMemories(working.state, this.#input(working, request, past, this.parts.now()).input);
   }
 
-  /**
-   * What the scope knows for planning requests with these texts, which have the same messages before their memories as `request`. A text
-   * that the scope has no block of cannot be cached.
-   */
+  /** What the scope knows for planning requests with these texts after the same messages. A text without a block cannot be cached. */
   async known(
     working: WorkingScope,
     request: ComposeRequest,
@@ -408,10 +392,7 @@ export class PromptPlanner {
     };
   }
 
-  /**
-   * The search paths of requests with these texts in the scope's cluster tree, each taken into a copy of it before the next; see
-   * `PublishedKnowledge.pathsOf`.
-   */
+  /** The search paths of requests with these texts in a copy of the scope's cluster tree (`PublishedKnowledge.pathsOf`). */
   clusterPaths({ state }: WorkingScope, texts: readonly (readonly Digest[])[]): readonly (readonly number[])[] {
     const { register, published } = state;
     const unknown = new Map<Digest, Label>();
@@ -438,7 +419,7 @@ export class PromptPlanner {
     return readPast(this.parts.store, working, { conversationId, messages, history, inResult });
   }
 
-  /** The core's input for a request, with warnings on its history. */
+  /** The core's input, with warnings about the request's history. */
   #input(
     working: WorkingScope,
     request: ComposeRequest,
@@ -459,7 +440,7 @@ export class PromptPlanner {
     const policy: ScopePolicy = isPlanned
       ? plannedOrder(front, textOf)
       : ORDERING_POLICIES[request.policy ?? defaults.policy];
-    // Field by field: a copy of the request would take longer than all else here.
+    // Field by field: copying the request would take longer than everything else here.
     const input: ComposeInput = {
       memories,
       changed,
@@ -490,7 +471,7 @@ export class PromptPlanner {
     return { input, warnings };
   }
 
-  /** The request's messages, and what is stored of its conversation where they do not have it. */
+  /** The request's messages, and the stored conversation if the request leaves it out. */
   #saidIn(request: ComposeRequest, { history: stored, conversation }: StoredPast): SaidMessages {
     const { messages, historyRatio } = request;
     if (conversation === null) return { messages, warnings: [] };
@@ -499,7 +480,6 @@ export class PromptPlanner {
     return readHistory(stored, { messages, history: this.#historyOf(request), ratio, isCut });
   }
 
-  /** What is sent ahead of a prompt, in its engine's form. */
   #emitAhead(
     { scope }: WorkingScope,
     request: ComposeRequest,
@@ -521,7 +501,7 @@ export class PromptPlanner {
     return this.parts.engines[engine ?? this.parts.defaults.engineFamily];
   }
 
-  /** The cache that a prompt finds; undefined: nothing is known of it. */
+  /** The cache that the prompt will meet; undefined: unknown. */
   #cacheOf(request: ComposeRequest): TenantParts["cache"] {
     return goesElsewhere(request, this.parts.defaults) ? undefined : this.parts.cache;
   }
@@ -532,7 +512,7 @@ export class PromptPlanner {
     return { ...found, heldHead: (head, tokens) => found.heldHead(headOf(request, head as Digest), tokens) };
   }
 
-  /** What a prompt is billed by; null: no provider that is known bills it. */
+  /** The prompt's prices; null: no known provider bills it. */
   #priceOf(request: ComposeRequest): ProviderPrice | null {
     const { defaults } = this.parts;
     const { engineFamily, engineHost = null } = defaults;
@@ -549,7 +529,7 @@ export class PromptPlanner {
     return workers ?? this.parts.defaults.workers ?? [];
   }
 
-  /** The worker of a prompt: the one that a batch has chosen, or one of those that are named; undefined where none are. */
+  /** The worker of a prompt, chosen by its batch or here; undefined if none are named. */
   async #workerFor(
     working: WorkingScope,
     request: ComposeRequest,
@@ -576,12 +556,12 @@ function hasOnlyText({ content }: ChatMessage): boolean {
   return !Array.isArray(content) || content.every(({ type }) => type === "text");
 }
 
-/** Whether a prompt goes to another engine than the configured one: its caller sends it, and says another family. */
+/** Whether the caller sends the prompt to another engine family than the configured one. */
 function goesElsewhere({ destination, engine }: ComposeRequest, { engineFamily }: ComposeDefaults): boolean {
   return destination == null && engine !== null && engine !== engineFamily;
 }
 
-/** A prompt's instructions as its engine has them: after its tools, by its model. */
+/** The instructions as the engine sees them: after the tools, and per model. */
 function headOf(request: ComposeRequest, head: Digest): string {
   return `${head} ${request.destination?.besideTokens ?? 0} ${modelOf(request)}`;
 }
@@ -593,7 +573,7 @@ function movedWarnings({ moved = [] }: ComposeRequest): readonly Warning[] {
   return [{ code: "provider_memories_moved", message, memoryIds: moved }];
 }
 
-/** A composition as its routing reads it. A restated turn was not sent; what was, is the conversation's `newest` turn before it. */
+/** A composition for routing. A restated turn was never sent; the conversation's `newest` turn before it was. */
 function routable({ plan, memories, turn: { parent }, restated }: Composition, newest: TurnId | null): RoutablePrompt {
   return { plan, memories, previous: restated.some(({ turn }) => turn.id === parent) ? newest : parent };
 }

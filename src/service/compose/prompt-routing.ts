@@ -14,20 +14,18 @@ import type { TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scopes.js";
 import type { ComposeRequest } from "./compose-request.js";
 
-/** A prompt to be routed: a new one, or a stored one that is repeated. */
 export interface RoutablePrompt {
   readonly plan: Plan;
   readonly memories: readonly PlacedMemory[];
-  /** The turn that the prompt continues; null for none. */
+  /** The turn that the prompt continues; null: none. */
   readonly previous: TurnId | null;
 }
 
-/** Whose blocks they are, within the tenant. */
 type RoutedScope = Pick<ComposeRequest, "userId" | "agentId">;
 
 /**
- * Routes one tenant's prompts to workers, by what each worker processed and by its load (`routePrompt`). Loads live on between single
- * requests and batches; they are in memory only. Which worker processed what, and which prompt went where, is in the store.
+ * Routes one tenant's prompts to workers, by what each processed (stored) and by its load (`routePrompt`). Loads are in memory, and shared by
+ * single requests and batches.
  */
 export class PromptRouting {
   readonly #loads = new WorkerLoads();
@@ -37,7 +35,7 @@ export class PromptRouting {
     private readonly jobs: Pick<TenantQueues, "inScope">,
   ) {}
 
-  /** The worker of a prompt, of those with these names: at least one. Changes nothing. */
+  /** One of the named workers. Changes nothing. */
   async route(
     { scopeId, state }: Pick<WorkingScope, "scopeId" | "state">,
     { plan, memories, previous }: RoutablePrompt,
@@ -53,17 +51,15 @@ export class PromptRouting {
     return routePrompt(routed, names, state.workers, this.#loads, now);
   }
 
-  /** Records which blocks a worker processes with a new prompt. Not of a batch, which records them after each window, in one commit. */
+  /** Records the blocks that a worker processes with a new prompt. A batch uses {@link remember} after each window instead. */
   record(state: Pick<ScopeState, "workers">, worker: string, memories: RoutablePrompt["memories"]): void {
     state.workers.take(worker, [...newLabels(memories)]);
   }
 
-  /** A prompt for a worker was stored. */
   assigned(worker: string, { totalTokens }: Plan, now: number): void {
     this.#loads.add(worker, totalTokens, now);
   }
 
-  /** Recent tokens of some workers, of single requests and of every batch, in the order of the names. */
   loadsOf(names: readonly string[]): readonly number[] {
     return this.#loads.of(names, this.parts.now());
   }
@@ -77,10 +73,9 @@ export class PromptRouting {
     );
   }
 
-  /** Records that a worker processes these blocks of a batch. */
   remember(scope: RoutedScope, worker: string, texts: readonly Digest[]): Promise<void> {
     return this.jobs.inScope(scope, async (working) => {
-      // A user that was forgotten meanwhile must not be created again.
+      // A deleted user must not be created again.
       if (!working.isStored) return;
       working.state.rememberWorker(worker, texts);
       await working.commit((held) => held.commitChanges(deltaOf(working.state)));
@@ -88,7 +83,7 @@ export class PromptRouting {
   }
 }
 
-/** The blocks that a prompt adds to its history, carried ones among them. */
+/** The blocks that a prompt adds to its history, carried ones included. */
 function newLabels(memories: readonly PlacedMemory[]): ReadonlySet<Label> {
   return new Set(memories.filter(({ placement }) => placement !== "earlier_turn").map(({ label }) => label));
 }

@@ -18,40 +18,34 @@ import { type MemorySource, MemorySourceError, type SearchOptions } from "../../
 import type { MemprefixParts } from "../base/memprefix-parts.js";
 import { type ComposeRequest, topKOf } from "./compose-request.js";
 
-/** The retrieved blocks of a request. */
 export interface Retrieved {
   readonly lookup: MemoryLookup;
-  /** The blocks that a batch plan places first, by the digests of their texts; empty: none. */
+  /** The blocks that a batch plan places first, by the digests of their texts. */
   readonly front: readonly Digest[];
 }
 
-/** The result of a lookup. After a failed one the prompt is composed from known memories. */
+/** The result of a lookup. After a failure the prompt is composed from known memories. */
 export type MemoryLookup =
   | {
-      /** As their blocks give them. */
       readonly found: readonly RenderedMemory[];
-      /** Memories known before as they are now, which were not found. */
+      /** Known memories in their current form, which the search did not find. */
       readonly changed?: readonly RenderedMemory[];
       /** Those whose text was truncated. */
       readonly cut?: readonly MemoryId[];
-      /** Those that no longer hold, and are not among the found ones. */
+      /** Memories that no longer hold, and were not found. */
       readonly ended?: readonly EndedMemory[];
       /** The user's id in the source, if nothing was found under it and it differs from the caller's. */
       readonly emptyUnder?: string;
     }
-  /** `query` is null where the request narrowed its search by what is not known of memories. */
+  /** `query` is null if the request narrowed its search by something unknown about memories. */
   | { readonly failed: MemorySourceError; readonly query: string | null };
 
-/** A lookup whose request waits to be composed, with the number of the user's row then: a deletion makes it another one. */
+/** A lookup whose request waits. `userNumber`: the user's row at the lookup; it changes with a deletion. */
 export type WaitingLookup = MemoryLookup & { readonly userNumber?: number };
 
-/** The memory source, and the defaults of a search. */
 type LookupParts = Pick<MemprefixParts, "source" | "now" | "defaults">;
 
-/**
- * The memories for a request: its own, or the source's search results. Does not reject if the source fails (docs/internals/architecture.md,
- * "Promises"); the source has its own time-out.
- */
+/** The request's own memories, or else the source's search results. Does not reject if the source fails; the source has its own time-out. */
 export async function lookUpMemories(
   parts: LookupParts,
   scope: Scope,
@@ -75,12 +69,12 @@ export async function lookUpMemories(
   }
 }
 
-/** Whether a request is about some of the memories alone, by its own choice: none but what its search found may stand in its prompt. */
+/** Whether the request restricts its memories, so that only those its search found may be in its prompt. */
 export function isNarrowed({ search }: ComposeRequest): boolean {
   return search?.filters != null;
 }
 
-/** The configured options with a request's, option by option. The conditions of both apply. */
+/** The configured search options, overridden by the request's. The conditions of both apply. */
 function searchOptionsOf(
   { search: configured = {} }: LookupParts["defaults"],
   { search }: ComposeRequest,
@@ -91,8 +85,8 @@ function searchOptionsOf(
 }
 
 /**
- * Conditions that all apply. At the top where their names differ, since the open-source Mem0 takes nothing nested; the operator's last, since
- * of two on a field it takes the last.
+ * Conditions that all apply. Flat if their names differ, since open-source Mem0 takes no nesting; the operator's last, since of two on one field
+ * it takes the last.
  */
 function joined(asked: SearchOptions["filters"] = null, configured: SearchOptions["filters"] = null) {
   if (asked === null || configured === null) return asked ?? configured;
@@ -110,7 +104,6 @@ function conditionsIn(filters: object): readonly Condition[] {
   );
 }
 
-/** A lookup's memories, and the resulting warnings. */
 export interface SettledLookup {
   readonly memories: readonly RenderedMemory[];
   readonly changed: readonly RenderedMemory[];
@@ -119,7 +112,7 @@ export interface SettledLookup {
 }
 
 /**
- * The found memories; after a failed lookup, the scope's known memories that share words with the query, and hold at `now`, in milliseconds
+ * The found memories; after a failed lookup, the scope's known memories that share words with the query and hold at `now`, in milliseconds
  * since the epoch.
  */
 export function settleLookup(lookup: MemoryLookup, register: BlockRegister, topK: number, now: number): SettledLookup {
@@ -135,8 +128,8 @@ export function settleLookup(lookup: MemoryLookup, register: BlockRegister, topK
 }
 
 /**
- * A lookup with what its source says of memories that the conversation has from it and that were not found; and those of them that the
- * source no longer has. A source whose search failed is not believed that it has nothing.
+ * Adds to a lookup what the source says of the conversation's memories that were not found; `gone` are those that it no longer has. After a
+ * failed search, nothing counts as gone.
  */
 export function withCheck(
   parts: LookupParts,
@@ -159,7 +152,6 @@ export function withCheck(
   };
 }
 
-/** Warnings about items of a request's memories that are none. */
 export function unusableWarnings({ unusable }: Pick<ComposeRequest, "unusable">): readonly Warning[] {
   if (unusable === undefined) return [];
   const { count, issues } = unusable;
@@ -167,7 +159,7 @@ export function unusableWarnings({ unusable }: Pick<ComposeRequest, "unusable">)
   return [{ code: "memory_unusable", message: `${count} of the given memories left out: ${said}` }];
 }
 
-/** The memories that hold as their blocks give them, each within the maximum length; and those that do not. */
+/** The memories that hold, as blocks within the maximum length; and those that do not hold. */
 function asBlocks(
   parts: LookupParts,
   request: ComposeRequest,
@@ -176,11 +168,11 @@ function asBlocks(
 ): Extract<MemoryLookup, { readonly found: unknown }> {
   const now = parts.now();
   const { showExpired } = searchOptionsOf(parts.defaults, request);
-  // A request for expired ones gets them, in this prompt.
+  // A request that includes expired memories gets them, in this prompt.
   const hasEnded = ({ end }: RetrievedMemory) => end !== undefined && end.until <= (showExpired === true ? ENDED : now);
   if (!given.some(hasEnded)) return rendered(request, given, isFound);
   const found = given.filter((memory) => !hasEnded(memory));
-  // Of the same memory twice, as of one that was deleted and added again, what holds counts.
+  // If a memory appears twice, for example deleted and added again, the one that holds counts.
   const holding = new Set(found.map(({ id }) => id));
   const ended = given
     .filter((memory) => hasEnded(memory) && !holding.has(memory.id))
@@ -209,7 +201,7 @@ function cutWarnings(memoryIds: readonly MemoryId[]): readonly Warning[] {
   return [{ code: "memory_cut", message: "has a text that is too long; it was truncated", memoryIds }];
 }
 
-/** Only if no memory of the user was ever seen: otherwise the id in the source is right. */
+/** Only if no memory of the user was ever seen; otherwise the source's id is right. */
 function scopedIdWarnings(id: string | undefined, register: BlockRegister): readonly Warning[] {
   if (id === undefined || register.size > 0) return [];
   const message = `nothing was found in Mem0, where this user is ${JSON.stringify(id)}; memories kept there under the plain user id need a key of the tenant default`;
@@ -221,14 +213,12 @@ function lastQuestion(request: ComposeRequest): string {
   return question === undefined ? "" : messageText(question);
 }
 
-/** Most memories whose state one prompt has its source report. */
+/** Most memories that the source is asked about per prompt. */
 const MOST_CHECKED = 16;
-/** Memories of which it is known when they were last seen at their source; those of others come first. */
+/** Most memories whose last check is remembered; all others are checked first. */
 const MOST_REMEMBERED = 50_000;
 
-/** What a source now says of memories that a conversation has from it. */
 export interface SourceCheck {
-  /** As they are there now. */
   readonly kept: readonly RetrievedMemory[];
   readonly gone: readonly MemoryId[];
 }
@@ -236,33 +226,24 @@ export interface SourceCheck {
 export const NOTHING_CHECKED: SourceCheck = { kept: [], gone: [] };
 
 /**
- * Checks memories that a source of another system gave before: searches find what fits the question, and so never
- * say what changed of the others. Of many, those come first that were not seen there for longest.
+ * Checks memories that an external source returned before, since a search does not report what changed in memories that it does not find.
+ * The least recently checked come first.
  */
 export class SourceChecks {
-  /** When each was seen, by a count of checks. */
   readonly #seen = new LruMap<string, number>(MOST_REMEMBERED);
   #count = 0;
 
-  /**
-   * @param source null: nothing is asked
-   * @param filters the operator's conditions
-   */
+  /** @param filters the operator's conditions */
   constructor(
     private readonly source: MemorySource | null,
     private readonly filters: SearchOptions["filters"],
   ) {}
 
-  /** Whether there is anything to ask. */
   get isPossible(): boolean {
     return this.source?.current !== undefined;
   }
 
-  /**
-   * What became of the memories, as far as the source says. Does not reject: what cannot be asked stays as it is known.
-   *
-   * @param isLook whether nothing of it will be sent: the next check is of the same ones
-   */
+  /** Does not reject: what cannot be checked stays as known. @param isLook nothing will be sent, so the next check repeats this one */
   async check(scope: Scope, standing: readonly MemoryId[], isLook: boolean, signal: AbortSignal): Promise<SourceCheck> {
     if (this.source?.current === undefined || standing.length === 0) return NOTHING_CHECKED;
     const ids = standing

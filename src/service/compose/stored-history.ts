@@ -37,7 +37,6 @@ export interface SaidMessages {
   readonly warnings: readonly Warning[];
 }
 
-/** What a request says about the history of its prompt. */
 export interface HistoryRequest {
   readonly messages: readonly ChatMessage[];
   readonly history: HistoryName;
@@ -47,7 +46,7 @@ export interface HistoryRequest {
   readonly isCut: boolean;
 }
 
-/** Reads a request's messages against what is stored of its conversation; null: nothing is. */
+/** Reads a request's messages against its stored conversation; null: nothing is stored. */
 export function readHistory(stored: StoredHistory | null, request: HistoryRequest): SaidMessages {
   const { messages, history, ratio, isCut } = request;
   const terms: HistoryTerms = {
@@ -67,10 +66,7 @@ export function readHistory(stored: StoredHistory | null, request: HistoryReques
   return { messages, historyTerms: { ...terms, window }, warnings: cut };
 }
 
-/**
- * A conversation's whole history: what is stored, then what is new. The request's own instructions, where it has any, replace those of the
- * conversation's newest prompt.
- */
+/** The stored history, then the new messages. The request's own instructions, if any, replace those of the newest prompt. */
 function behindStored(stored: StoredHistory, messages: readonly ChatMessage[]): SaidMessages & { added: number } {
   const { head: own, said: fresh } = withoutHead(messages);
   const head = own.length > 0 ? own : stored.head;
@@ -82,10 +78,7 @@ function behindStored(stored: StoredHistory, messages: readonly ChatMessage[]): 
   };
 }
 
-/**
- * The terms of a window; null where the messages are none. They may also continue the turn before the newest one: a question that is asked
- * again, or edited.
- */
+/** The terms of a window; null: not a window. It may also continue the turn before the newest: a question asked again, or edited. */
 function windowTerms(
   stored: StoredHistory,
   messages: readonly ChatMessage[],
@@ -110,7 +103,7 @@ function exactTerms({ kind }: Window): WindowTerms | null {
   return { kind: "begins", reason: kind === "summarised" ? "summary" : "window" };
 }
 
-/** @param history `extended`: also what is missing between messages that were sent is put back */
+/** @param history `extended`: also restores what is missing between messages that were sent */
 function continuedTerms(
   { messages, prompts, behind }: StoredHistory,
   window: Window,
@@ -127,7 +120,7 @@ function continuedTerms(
   return { kind: "continued", messages: [...head, ...whole.messages], added: whole.added, leftOut, prompts };
 }
 
-/** Whether the first question of an epoch is repeated, or edited, after the same messages. */
+/** Whether the first question of an epoch is repeated or edited, after the same messages. */
 function isAskedAgain({ messages, newest, hasOwnHead }: StoredHistory, said: readonly ChatMessage[]): boolean {
   if (!hasOwnHead || newest !== messages.length || said.length !== newest) return false;
   return messages.slice(0, -1).every((message, at) => meaningOf(message) === meaningOf(said[at] as ChatMessage));
@@ -138,18 +131,17 @@ function withoutHead(messages: readonly ChatMessage[]) {
   return { head: messages.slice(0, first), said: messages.slice(first) };
 }
 
-/** What is stored of a request's past. Planning is synchronous, so it is read before. */
+/** What is stored of a request's past. Read in advance, because planning is synchronous. */
 export interface StoredPast {
   /** Null: the `single` layout. */
   readonly conversation: (WorkingConversation & { readonly id: ConversationId }) | null;
-  /** What was said; null where the request says it itself, and where nothing is stored. */
+  /** Null if the request has the history itself, or none is stored. */
   readonly history: StoredHistory | null;
   readonly isOurs: (section: Digest) => boolean;
-  /** The past as the request's own messages say it; null where that was not needed here. */
+  /** The past by the request's own messages; null if it was not needed. */
   readonly recalled: RecalledHistory | null;
 }
 
-/** A request, as far as its past depends on it. */
 interface PastRequest {
   readonly conversationId: ConversationId | null;
   readonly messages: readonly ChatMessage[];
@@ -157,7 +149,7 @@ interface PastRequest {
   readonly inResult: boolean;
 }
 
-/** Reads what is stored of a request's past, and not in memory. Mostly nothing is asked of the store. Changes nothing. */
+/** Reads a request's stored past, mostly from memory. Changes nothing. */
 export async function readPast(
   store: Pick<Store, "findHistory" | "knownSections">,
   working: WorkingScope,
@@ -179,6 +171,6 @@ export async function readPast(
   const history = name === "stored" || isCut ? await store.findHistory(scopeId, id) : null;
   // A client may have said it in a section's form.
   if (history !== null) await learn(history.messages);
-  // With more sections known the same messages may say less.
+  // With more known sections the same messages may say less.
   return { conversation, history, isOurs, recalled: history === null ? recalled : null };
 }

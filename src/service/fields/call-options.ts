@@ -4,11 +4,11 @@ import type { composeOptions } from "./compose-options.js";
 import type { Given } from "./fields.js";
 
 /*
- * What calls of the library and of the client (`memprefix/client`) take, by the schemas that check it. `null` counts as absent. The build
+ * Options of the library and the client (`memprefix/client`), derived from the schemas that check them. `null` counts as absent. The build
  * writes the types out (`.ci/plain-types.ts`), so that the client's need no package.
  */
 
-/** Every option but for the messages' own type. */
+/** All options except the messages, whose type is generic. */
 export type ComposeFields = Given<typeof composeOptions>;
 
 /** Options of `compose`: the fields of `POST /compose`. `query` or `messages` is required. */
@@ -29,5 +29,4 @@ export type FeedbackOptions = Given<typeof companions.feedbackOptions>;
 /** A memory to forget, by its id in its source. */
 export type ForgetMemoryOptions = Given<typeof companions.forgetMemoryOptions>;
 
-/** A user to forget. */
 export type ForgetUserOptions = Given<typeof companions.forgetUserOptions>;

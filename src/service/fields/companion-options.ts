@@ -5,8 +5,8 @@ import * as field from "./fields.js";
 import { modelName } from "./fields.js";
 
 /*
- * Checks the options of the library's calls other than `compose` (`call-options.ts`), and turns them into what the service takes.
- * The descriptions are the OpenAPI document's: HTTP's bodies are these options in snake_case.
+ * Options of the library's calls other than `compose`. HTTP's bodies are the same in snake_case, and the descriptions appear in the OpenAPI
+ * document.
  */
 
 export const addOptions = z.strictObject({

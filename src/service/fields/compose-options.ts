@@ -3,19 +3,16 @@ import { DEFAULT_BATCH_PLANNER, SERVICE_PLANNERS } from "../../core/index.js";
 import * as field from "./fields.js";
 import { givenMessages, messageFormat } from "./given-messages.js";
 
-/** Names of workers, of one request or of a batch. */
 export const workers = field.workers.describe(
   "Engine replicas with their own prefix cache, by name. A prompt is routed to the one that holds most of it, unless that one is overloaded. Default: those in `MEMPREFIX_ROUTER`.",
 );
 
-/** Who plans a batch. */
 export const planner = z
   .enum(SERVICE_PLANNERS)
   .describe(
     `Who orders blocks and requests. ContextPilot's: Alg. 4 and 5, or "context-pilot-live", Alg. 2 and 5 on each user's cluster tree. Default: "${DEFAULT_BATCH_PLANNER}".`,
   );
 
-/** Mem0's own options of a search. */
 export const searchOptions = z.strictObject({
   filters: field.memoryFilters
     .nullish()
@@ -36,8 +33,8 @@ export const searchOptions = z.strictObject({
 });
 
 /**
- * Options of `compose` (`ComposeOptions`), and, in snake_case, the body of `POST /compose`. `null` counts as absent. The descriptions are the
- * OpenAPI document's, so they name fields as it does.
+ * Options of `compose` (`ComposeOptions`) and, in snake_case, the body of `POST /compose`. `null` counts as absent. The descriptions appear in
+ * the OpenAPI document, so they name fields as it does.
  */
 export const composeOptions = z.strictObject({
   userId: field.userId.describe("Whose memories. Always given, never guessed."),

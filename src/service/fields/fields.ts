@@ -1,7 +1,6 @@
 /*
- * fields: the fields of requests, and how they are checked.
- * Enters: what a caller gave, untrusted. Leaves: typed values (zod), or an `InvalidRequestError` that names every invalid field. The
- * library's camelCase options and HTTP's snake_case bodies are built of the same fields.
+ * fields: the fields of requests, shared by the library's camelCase options and HTTP's snake_case bodies.
+ * Enters: untrusted input. Leaves: typed values (zod), or an `InvalidRequestError` that names every invalid field.
  */
 
 import { z } from "zod";
@@ -36,17 +35,13 @@ import { type AnswerIssue, readMem0Answer } from "../../memory/mem0-answer.js";
 import type { FieldIssue, InstructionPart } from "../base/call-types.js";
 import { InvalidRequestError } from "../base/errors.js";
 
-/** Most memories in one request or of one search. */
 const MAX_MEMORIES = 1_000;
-/** Most messages in one request. */
 export const MAX_MESSAGES = 10_000;
 /** Most characters of a query or of one message's text. */
 const MAX_TEXT_CHARACTERS = 1_000_000;
-/** Most characters of a user's, an agent's, a conversation's or a request's id. */
 const MAX_ID_CHARACTERS = 256;
 /** Deepest nesting of values that are passed through: deeper ones overflow the stack of recursive code. */
 const MAX_NESTING = 100;
-/** Most request ids in one eviction. */
 const MAX_EVICTED_IDS = 10_000;
 
 const storable = (problemOf: (value: never) => string | null) => (value: unknown, context: z.RefinementCtx) => {
@@ -66,9 +61,9 @@ export const agentId = identifier.transform((id) => id as AgentId);
 export const conversationId = identifier.transform((id) => id as ConversationId);
 /** Sent to the engine in a header, so printable ASCII. */
 const printableId = identifier.regex(/^[\x20-\x7e]*$/, "must be printable ASCII");
-/** Id of a composed request; one that no request has names nothing. */
+/** Id of a composed request; an unknown one finds nothing. */
 export const requestId = printableId.transform((id) => id as RequestId);
-/** Id of a request to compose. Headers lose leading and trailing blanks, so the engine would see another id. */
+/** Id of a request to compose. Headers lose leading and trailing blanks, so the engine would see a different id. */
 export const newRequestId = printableId
   .regex(/^(?! )[\s\S]*(?<! )$/, "must not begin or end with a blank")
   .transform((id) => id as RequestId);
@@ -91,7 +86,7 @@ export const system: z.ZodType<string | ContentPart[], string | readonly Instruc
   "must be a text, or a list of text parts",
 );
 
-/** Why JSON that is passed through cannot be stored; null where it can. */
+/** Why passed-through JSON cannot be stored; null if it can. */
 export function unkeepable(value: unknown): string | null {
   if (isNestedDeeper(value, MAX_NESTING)) return `must not be nested more than ${MAX_NESTING} levels deep`;
   return unstorableWithin(value);
@@ -102,14 +97,10 @@ function isNestedDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((inner) => isNestedDeeper(inner, levels - 1));
 }
 
-/**
- * Truncates a list that is too long to its limit plus one. Checking an item costs a thousand times what sending it does, and four megabytes
- * hold a million items.
- */
+/** Truncates an oversized list to its limit plus one: four megabytes hold a million items, and checking them is slow. */
 export const cutAt = (most: number) => (list: unknown) =>
   Array.isArray(list) && list.length > most ? list.slice(0, most + 1) : list;
 
-/** Roles of chat messages, and those of the last one: what is to be answered. */
 export const MESSAGE_ROLES = ["system", "developer", "user", "assistant", "tool", "function"] as const;
 export const LAST_ROLES: readonly string[] = ["user", "tool", "function"];
 
@@ -144,22 +135,18 @@ const messageList = z
 
 export const messages = z.preprocess(cutAt(MAX_MESSAGES), messageList);
 
-/** Memories as a request gave them. */
 export interface GivenMemories {
   /** Best first. */
   readonly usable: readonly RetrievedMemory[];
-  /** What is left out because it is no memory. */
   readonly unusable: UnusableMemories;
 }
 
-/** Items of a list of memories that are none. */
 export interface UnusableMemories {
   readonly count: number;
-  /** Of the first ones: where they stand, and what is wrong with them. Never quotes memory text. */
+  /** The first ones, with their positions. Never quotes memory text. */
   readonly issues: readonly AnswerIssue[];
 }
 
-/** Memories in any of Mem0's result shapes. */
 export const memories = z.unknown().transform((value, context): GivenMemories => {
   const list = Array.isArray(value) ? value : (value as { results?: unknown } | null)?.results;
   if (Array.isArray(list) && list.length > MAX_MEMORIES) {
@@ -190,19 +177,17 @@ export const epochReason = z.enum(EPOCH_REASONS);
 export const depthOutcome = z.enum(DEPTH_OUTCOMES);
 /** Average tokens of prompts, as a multiple of what the client's own windows would have sent. */
 export const historyRatio = z.number().min(1).max(100);
-/** Most tokens of one prompt, by the token counter. */
+/** By the token counter. */
 export const maxPromptTokens = z.int().min(1).max(100_000_000);
 export const policy = z.enum(POLICY_NAMES);
 export const retention = z.enum(RETENTION_NAMES);
 /** A plan's retention of one turn: never `auto`. */
 export const freshStartReason = z.enum(FRESH_START_REASONS);
 export const fixedRetention = z.enum(FIXED_RETENTIONS);
-/** The prompt's engine family. */
 export const engine = z.enum(ENGINE_NAMES);
-/** Which texts are given once. */
 export const dedupe = z.enum(DEDUPE_NAMES);
 
-/** Names of engines or agents with a prefix cache of their own; a name may become a header. */
+/** Names of engines or agents with their own prefix cache. A name may become a header. */
 export const workers = z
   .array(
     z.string().regex(/^[\x21-\x7e]{1,256}$/, "must be printable ASCII without white space, at most 256 characters"),
@@ -210,11 +195,9 @@ export const workers = z
   .min(1, "must not be empty")
   .max(MAX_WORKERS, `must have at most ${MAX_WORKERS} workers`)
   .refine((names) => new Set(names).size === names.length, "must name each worker once");
-/** Urgency of a request in a batch. */
 export const priority = z.int();
 export const deadline = z.number();
 
-/** Which annotations the prompt gets. */
 export const annotations = z.union([z.boolean(), z.literal("paper")], 'must be true, false or "paper"');
 
 export const requestIds = z.preprocess(
@@ -225,11 +208,10 @@ export const tokenCount = z.int().min(0);
 export const milliseconds = z.number().min(0);
 
 export { ENDED } from "../../core/blocks/context-block.js";
-/** When a memory ceases to hold, by what Mem0 says beside its text; and what stands for a memory that was not read. */
+/** When a memory ceases to hold, by Mem0's fields; and the placeholder of a memory that was not read. */
 export { mem0End as memoryEnd, UnreadMemory } from "../../memory/mem0-answer.js";
-/** Mem0's metadata of a memory. */
 export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
-/** Text of a memory that exists already: truncated on use where it is too long. */
+/** Text of an existing memory; truncated on use if it is too long. */
 export const foundMemoryText = z.string().superRefine(storable(foundTextProblem));
 export const memoryTexts = z.preprocess(
   cutAt(MAX_MEMORIES),
@@ -239,9 +221,9 @@ export const memoryTexts = z.preprocess(
     .max(MAX_MEMORIES, `must have at most ${MAX_MEMORIES} texts`),
 ) as z.ZodType<string[], string[]>;
 
-/** What a caller may give where a schema checks it. */
+/** What a caller may pass to a schema. */
 export type Given<S extends z.ZodType> = AsGiven<z.input<S>>;
-/** A value that nobody changes. */
+/** The value, deeply readonly. */
 export type AsGiven<T> = T extends string | number | boolean | null | undefined
   ? T
   : T extends readonly (infer Item)[]
@@ -250,7 +232,7 @@ export type AsGiven<T> = T extends string | number | boolean | null | undefined
       ? { readonly [K in keyof T]: AsGiven<T[K]> }
       : T;
 
-/** Checks given options against a schema. Throws {@link InvalidRequestError} naming every invalid field. */
+/** Checks options against a schema. Throws {@link InvalidRequestError} naming every invalid field. */
 export function readOptions<S extends z.ZodType>(schema: S, given: unknown): z.output<S> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
@@ -273,7 +255,7 @@ function issuesOf(issue: z.core.$ZodIssue, path: readonly PropertyKey[]): FieldI
       .map((key) => ({ field: fieldName([...path, key]), message: "is not a known field" }));
   }
   if (issue.code === "invalid_union") {
-    // The alternative that fails deeper than its root is the one that was meant.
+    // The alternative that fails deeper than its root is the intended one.
     const meant = issue.errors.find((issues) => issues.some((inner) => inner.path.length > 0));
     if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, [...path, ...inner.path]));
   }
@@ -293,9 +275,7 @@ function fieldName(path: readonly PropertyKey[]): string {
     .join("");
 }
 
-/*
- * The fields of `DepthSettings`, in requests and settings.
- */
+/* Fields of `DepthSettings`, in requests and settings. */
 
 export const firstBlocks = z.int().min(1, "must be at least 1").max(1_000, "must be at most 1000");
 export const growth = z.number().gt(1, "must be more than 1").max(100, "must be at most 100");
@@ -303,11 +283,9 @@ export const entropyNats = z.number().min(0, "must not be negative").max(20, "mu
 export const maxProbes = z.int().min(1, "must be at least 1").max(8, "must be at most 8");
 export const timeLimitMs = z.int().min(1, "must be at least 1").max(60_000, "must be at most 60000");
 
-/*
- * Fields of the usage views, as every entry point checks them.
- */
+/* Fields of the usage views. */
 
 export const usageWindow = z.enum(USAGE_WINDOWS);
 export const missCause = z.enum(MISS_CAUSES);
-/** A model's name as its client wrote it. Longer ones are kept as `other`. */
+/** A model as its client named it. Longer names are stored as `other`. */
 export const modelName = z.string().min(1).max(200);

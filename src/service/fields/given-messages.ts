@@ -10,14 +10,12 @@ import { fieldIssues, LAST_ROLES, MESSAGE_ROLES } from "./fields.js";
 const ROLES: ReadonlySet<unknown> = new Set(MESSAGE_ROLES);
 
 /**
- * Chat messages that have a role and a text each and nothing else, as most have, accepted by their shape: a history of hundreds is sent with
- * every request, and the schema takes ten times as long. Null for all others, valid or not, which are the schema's.
- *
- * @param most messages of a request
+ * Accepts messages of only a role and a text by their shape: histories of hundreds come with every request, and the schema takes ten times as
+ * long. Null for all others, valid or not: the schema checks them.
  */
 export function plainMessages(given: readonly unknown[], most: number): readonly ChatMessage[] | null {
   if (given.length === 0 || given.length > most || !given.every(isPlain)) return null;
-  // Copies, as the schema's are: the caller may change its own.
+  // Copies, like the schema's: the caller may change its own.
   return LAST_ROLES.includes(given.at(-1)?.role ?? "") ? given.map(({ role, content }) => ({ role, content })) : null;
 }
 
@@ -34,26 +32,22 @@ function isPlain(message: unknown): message is ChatMessage & { readonly content:
   );
 }
 
-/** The API whose messages a request gives. */
 export const messageFormat = z.enum(API_NAMES);
 
-/** Messages as a caller gave them, and the same as chat messages. */
 export interface GivenMessages {
   readonly format: ApiName;
   readonly given: readonly unknown[];
   readonly chat: readonly ChatMessage[];
 }
 
-/** What of a request gives its prompt the format of its messages. */
+/** The parts of a request that decide its prompt's format. */
 export interface GivenPrompt extends Pick<GivenMessages, "format" | "given"> {
-  /** Whether the request has instructions beside them. */
   readonly hasSystem: boolean;
 }
 
-/** A composed prompt in the format of the messages that it was made of. */
 export interface RestoredPrompt {
   readonly messages: readonly ChatMessage[];
-  /** Anthropic's instructions, which are no message; absent where there are none. */
+  /** Anthropic's instructions, which are not a message there. */
   readonly system?: Instructions;
 }
 
@@ -62,7 +56,7 @@ const list = z
   .min(1, "must not be empty")
   .max(field.MAX_MESSAGES, `must have at most ${field.MAX_MESSAGES} messages`);
 
-/** Messages of any API, by what only one of them has; plain texts are alike in all, and are chat messages. */
+/** Messages of any API, recognized by what only one API has. Plain texts are the same in all, and count as chat messages. */
 export const givenMessages = z
   .preprocess(field.cutAt(field.MAX_MESSAGES), list)
   .transform((given, context): GivenMessages => {
@@ -74,7 +68,7 @@ export const givenMessages = z
 
 const chatMessages = z.object({ messages: field.messages });
 
-/** Messages of a named format; what is wrong with them, by the fields of a request. */
+/** Messages of a named format, or its issues by the request's fields. */
 export function readMessages(given: readonly unknown[], format: ApiName): GivenMessages | readonly FieldIssue[] {
   if (format === "chat") {
     const plain = plainMessages(given, field.MAX_MESSAGES);
@@ -91,21 +85,17 @@ export function readMessages(given: readonly unknown[], format: ApiName): GivenM
   const chat = api.history({ [api.historyField]: given });
   if (chat === null) return [{ field: "messages", message: "must be messages of Anthropic's API" }];
   const read = field.messages.safeParse(chat);
-  // One message given may be several chat messages, so positions differ.
+  // One given message may be several chat messages, so positions differ.
   return read.success
     ? { format, given, chat: read.data }
     : read.error.issues.map(({ message }) => ({ field: "messages", message }));
 }
 
-/** Chat messages that are given as such. */
 export function asGiven(chat: readonly ChatMessage[]): GivenMessages {
   return { format: "chat", given: chat, chat };
 }
 
-/**
- * A composed prompt in the format of the messages given, chat messages by default. What memprefix added is a user's message there, or part
- * of one.
- */
+/** A composed prompt in the format of the given messages. What memprefix added is a user message there, or part of one. */
 export function restored(prompt: GivenPrompt | null, composed: readonly ChatMessage[]): RestoredPrompt {
   if (prompt === null || prompt.format === "chat") return { messages: composed };
   const api = APIS[prompt.format];
@@ -120,7 +110,7 @@ export function restored(prompt: GivenPrompt | null, composed: readonly ChatMess
   };
 }
 
-/** The format of messages, by the first that only one API has. */
+/** The messages' format, by the first message that only one API has. */
 function formatOf(given: readonly unknown[]): ApiName {
   for (const message of given) {
     const { role, type, content, tool_calls: calls } = record(message);

@@ -2,9 +2,7 @@ import { z } from "zod";
 import { isObject } from "../../core/text/json.js";
 import { unstorable } from "../../core/text/memory-text.js";
 
-/*
- * Filters of a search, in Mem0's form: `{ topic: "food", year: { gte: 2025 }, OR: [{ … }, { … }] }`.
- */
+/* Filters of a search, in Mem0's form: `{ topic: "food", year: { gte: 2025 }, OR: [{ … }, { … }] }`. */
 
 /** Most conditions of one filter, and how deep they may be nested. */
 const MAX_CONDITIONS = 100;
@@ -14,12 +12,12 @@ const OPERATORS: ReadonlySet<string> = new Set([
   ...["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains", "icontains"],
 ]);
 const LOGICAL: ReadonlySet<string> = new Set(["AND", "OR", "NOT"]);
-/** Whose memories: never a filter's matter. Within `OR`, it would undo what the request says. */
+/** Never allowed in a filter: within `OR`, they would undo the request's own user. */
 const IDENTITIES: ReadonlySet<string> = new Set([
   ...["user_id", "agent_id", "run_id", "app_id", "userId", "agentId", "runId", "appId"],
 ]);
 
-/** What is wrong with filters, phrased as the end of a sentence whose subject is the field; null for none. Never quotes a value. */
+/** A filter's problem, as the end of a sentence whose subject is the field; null: none. Never quotes a value. */
 function memoryFiltersProblem(filters: unknown): string | null {
   const conditions = { left: MAX_CONDITIONS };
   return problemIn(filters, conditions, MAX_FILTER_NESTING);
@@ -50,7 +48,7 @@ function conditionProblem(
   levels: number,
 ): string | null {
   if (LOGICAL.has(name)) {
-    // The platform's form of one that does not apply.
+    // The platform's form of a condition that must not apply.
     if (name === "NOT" && isObject(condition)) return problemIn(condition, conditions, levels - 1);
     if (!Array.isArray(condition)) return `must have a list of filters in ${name}`;
     for (const inner of condition) {
@@ -83,7 +81,6 @@ function isValue(value: unknown): boolean {
   return value === null || typeof value === "boolean" || Number.isFinite(value);
 }
 
-/** Conditions on memories, in Mem0's form. */
 export const memoryFilters = z
   .record(z.string(), z.unknown(), "must be an object of conditions")
   .superRefine((filters, context) => {

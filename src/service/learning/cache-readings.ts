@@ -8,23 +8,21 @@ import type { Upstream } from "../../engines/upstream/upstream.js";
 
 /** Milliseconds between two readings, while prompts are composed. */
 const INTERVAL_MS = 2_000;
-/** Milliseconds that a reading may take. */
 const TIMEOUT_MS = 5_000;
-/** A longer exposition is not read. */
+/** Longer expositions are not read. */
 const MOST_BYTES = 8 * 1024 * 1024;
 
 export interface CacheReadingOptions {
   readonly cache: CachingEngine;
   readonly upstream: Upstream;
-  /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** Milliseconds between two readings. Default 2,000. */
   readonly intervalMs?: number;
 }
 
 /**
- * Reads what the engine says of its prefix cache, from `/metrics` beside its API: at once, and again while prompts are composed. Nothing waits
- * for it, and an engine that says nothing, nonsense or too much is planned for as if it had not been asked.
+ * Reads the state of the engine's prefix cache from `/metrics` beside its API: now, and again while prompts are composed. Nothing waits for it;
+ * an engine without a usable answer is planned for as unknown.
  *
  * @returns stops it
  */
@@ -49,7 +47,7 @@ export function startCacheReadings({
       cache.read(readCacheMetrics(exposition), now());
       promptsRead = prompts;
     } catch {
-      // Too long, or broken off. An engine that cannot be reached is reported where a prompt is sent to it.
+      // Too long, or broken off. An engine that cannot be reached is reported when a prompt is sent to it.
     } finally {
       isReading = false;
     }
@@ -63,27 +61,25 @@ export function startCacheReadings({
   };
 }
 
-/** Milliseconds that an engine may take to make tokens of a prompt. Nothing waits for it. */
+/** Milliseconds to tokenize a prompt. Nothing waits for it. */
 const TOKENIZE_MS = 10_000;
-/** What decides which tokens a prompt is. */
+/** The fields that determine a prompt's tokens. */
 const TEMPLATE_FIELDS = ["model", "messages", "tools", "chat_template", "chat_template_kwargs"] as const;
 
 const tokenized = z.object({ tokens: z.array(z.int().min(0)) });
 
-/** A prompt in its engine's tokens. */
 export interface ExactExpectation extends TokenizedPrompt {
   /**
-   * How many of them the engine has cached, as its events say by now: what other prompts added or displaced since this one was sent counts, what
-   * was computed of this one does not. Null: not known.
+   * Cached tokens by the engine's events so far. Counts what other prompts added or displaced since this one was sent, not what was computed of
+   * this one. Null: unknown.
    */
   cachedTokens(): number | null;
 }
 
-/** What an engine that publishes events has cached of a prompt that is sent to it: to the block, in its own tokens. */
+/** What an engine that publishes events has cached of a prompt: exact to the block, in the engine's tokens. */
 export class KvExpectations {
   readonly #route: OptionalRoute;
 
-  /** @param now milliseconds since the epoch */
   constructor(
     private readonly cache: CachingEngine,
     upstream: Upstream,
@@ -92,7 +88,7 @@ export class KvExpectations {
     this.#route = new OptionalRoute(upstream, now);
   }
 
-  /** Null where it is not known. To be called before the prompt is sent, and awaited after. Never rejects. */
+  /** Call it before the prompt is sent, and await it after. Null: unknown. Never rejects. */
   async of(body: Readonly<Record<string, unknown>>): Promise<ExactExpectation | null> {
     const { residents } = this.cache;
     if (residents.length === 0 || !Array.isArray(body["messages"])) return null;
@@ -107,16 +103,16 @@ export class KvExpectations {
       const salt = body["cache_salt"];
       return this.#ofTokens(tokens, typeof salt === "string" ? apartBy([salt]) : null, sentAt);
     } catch {
-      // An engine that cannot be reached, or makes no tokens of this prompt, says so where it is sent.
+      // An engine that cannot be reached, or cannot tokenize this prompt, reports that when the prompt is sent.
       return null;
     }
   }
 
   #ofTokens(ids: readonly number[], apart: string | null, sentAt: readonly number[]): ExactExpectation {
     const { cache } = this;
-    // Not before they are needed: of an engine that has just started, this prompt's own events are the first to say how long its blocks are.
+    // Computed late: a newly started engine reports its block length first with this prompt's own events.
     let known: readonly BlockChain[] | null = null;
-    // Not for longer either: of many long prompts they are much.
+    // Released early: the tokens of many long prompts take much memory.
     let unnamed: readonly number[] | null = ids;
     const tokens = ids.length;
     return {
@@ -128,7 +124,7 @@ export class KvExpectations {
       },
       cachedTokens() {
         const resident = cache.residentTokens(this.chains, sentAt);
-        // The last token is computed in any case, and with it its block.
+        // The last token is always computed, and with it its block.
         const most = tokens - 1 - ((tokens - 1) % (cache.blockTokens ?? 1));
         return resident === null ? null : Math.min(resident, most);
       },

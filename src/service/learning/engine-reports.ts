@@ -1,7 +1,7 @@
 /*
  * learning: what an engine's answers teach.
- * Enters: cached tokens, times to first token, evictions and refusals, as engines report them. Leaves: a corrected context index, a fitted
- * cost model, and per model what the engine does not support. Each is bounded, and what is learned of a model expires.
+ * Enters: cached tokens, times to first token, evictions and refusals. Leaves: a corrected context index, a fitted cost model, and per model
+ * what the engine does not support. All bounded; what is learned of a model expires.
  */
 
 import { billedBy } from "../../core/cost/expected-reads.js";
@@ -37,7 +37,7 @@ import { deltaOf, sentAs, type WorkingScope, type WorkingScopes } from "../scope
 import type { EngineLosses } from "../usage/losses.js";
 import type { EngineLaw, TokenRatios } from "./engine-measures.js";
 
-/** Evicts requests from a scope's context index: what only they had is no longer expected to hit. Gives those that were live. */
+/** Evicts requests from a scope's context index: what only they had is not expected to hit. Gives those that were live. */
 async function evictIn(
   working: WorkingScope,
   store: Store,
@@ -45,7 +45,7 @@ async function evictIn(
   residency: ResidencyModel,
 ): Promise<readonly RequestId[]> {
   const { scope, state } = working;
-  // Read again here: another eviction may have run while this one was queued.
+  // Read again: another eviction may have run while this one was queued.
   const live = (await store.findLiveRequests(scope.tenant, ids)).filter(
     (request) => request.scope.userId === scope.userId && request.scope.agentId === scope.agentId,
   );
@@ -59,9 +59,8 @@ async function evictIn(
 }
 
 /**
- * Evicts served prompts, not yet evicted in the store, from the context index. Where the engine has slots, a later prompt that ends at the
- * same node may have overwritten one: then the later one stays. Of the requests that end at one node the latest are held, as many as the
- * index has there.
+ * Evicts served prompts from the context index, before they are evicted in the store. In an engine with slots a later prompt at the same node
+ * may have overwritten one; then the later one stays. Of the requests at a node, the latest are held, as many as the index has there.
  */
 async function dropServed(
   { scopeId, state }: WorkingScope,
@@ -70,22 +69,18 @@ async function dropServed(
   { limits }: Pick<ResidencyModel, "limits">,
 ): Promise<void> {
   const isOverwritten = async (leaf: NodeId, turn: TurnId) => {
-    // Without slots nothing is overwritten.
     if (limits?.kind !== "slots") return false;
     const held = state.index.heldAt(leaf);
     return held > 0 && (await store.countServedSince(scopeId, leaf, turn, held)) >= held;
   };
-  // Oldest first: the store counts later ones only.
+  // Oldest first: the store counts only later ones.
   for (const { leaf, turn } of served.toSorted((a, b) => a.turn - b.turn)) {
     if (await isOverwritten(leaf, turn)) state.published.evict(turn);
     else state.evict(leaf, turn);
   }
 }
 
-/**
- * Withdraws a request whose prompt the engine refused: no hit is expected from it, its conversation resumes from the turn before, and its id
- * is free again. Labels that its memories got stay.
- */
+/** Withdraws a refused request: its conversation resumes from the turn before, and its id is free. Labels of its memories stay. */
 async function withdrawIn(
   working: WorkingScope,
   store: Store,
@@ -112,15 +107,12 @@ export function observationOf(reported: Partial<Record<keyof EngineReport, numbe
   };
 }
 
-/** Who answered a prompt. */
 export interface ServedBy {
-  /** The model, as its client names it. */
   readonly model: string;
-  /** The answer after its first token, where it was streamed and counted: tokens, and the milliseconds that they took. */
+  /** The answer after its first token: tokens and milliseconds; null if it was not streamed or not counted. */
   readonly answered?: { readonly tokens: number; readonly ms: number } | null;
 }
 
-/** What an engine says of one tenant's prompts: evicted, refused, or served with so many tokens cached. */
 export class EngineReports {
   constructor(
     private readonly parts: TenantParts,
@@ -128,21 +120,18 @@ export class EngineReports {
     private readonly scopes: WorkingScopes,
     private readonly law: EngineLaw,
     private readonly ratios: TokenRatios,
-    /** What the engine works on, for all tenants. */
     private readonly work: EngineWork,
     private readonly observer: Required<MemprefixObserver>,
-    /** Why engines lost what was expected of them, of all tenants. */
     private readonly losses: EngineLosses,
   ) {}
 
-  /** The first token of a prompt's answer came. Times are of the caller's clock, the same for all prompts. */
+  /** The first token of an answer came. Times are by the caller's clock, the same for all prompts. */
   began(userId: UserId, agentId: AgentId | null, { requestId, plan }: ComposeAnswer, wait: PromptWait): void {
     const { totalTokens: promptTokens, expectedCachedTokens } = plan;
     const work = { promptTokens, computedTokens: promptTokens - expectedCachedTokens };
     this.work.begins(this.#sentAs(userId, agentId, requestId), wait, work);
   }
 
-  /** A prompt's answer ended, at a time of the same clock. */
   ended(userId: UserId, agentId: AgentId | null, id: RequestId, at: number): void {
     this.work.ends(this.#sentAs(userId, agentId, id), at);
   }
@@ -152,15 +141,15 @@ export class EngineReports {
   }
 
   /**
-   * The engine dropped these requests' cache: what only they had is no longer expected to hit. `of`: one user's alone; an engine that names
-   * requests knows no users, so by default all the tenant's of that name. Ids may be as the engine calls them.
+   * The engine dropped these requests' cache. `of`: only this user's; by default all of the tenant's, since engines know no users. Ids may be in
+   * the engine's form.
    */
   async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
     const unique = [...new Set(ids.map(sentRequestId))];
     const evicted = new Set<RequestId>();
     const find = () => this.parts.store.findLiveRequests(this.jobs.tenant, unique);
     if (of !== undefined) {
-      // Queued at once: the user's next request comes after it.
+      // Queued at once, so that the user's next request comes after it.
       await this.jobs.run(of, async () =>
         this.#evictOf(
           of,
@@ -169,7 +158,7 @@ export class EngineReports {
         ),
       );
     } else {
-      // Side by side: one that waits for its user's search does not hold up the others.
+      // Concurrent: one user's search does not delay the others.
       const byUser = groupBy(await find(), ({ scope }) => scope.userId);
       const ofUsers = [...byUser].map(([userId, named]) =>
         this.jobs.run(userId, () => this.#evictOf(userId, named, evicted)),
@@ -193,10 +182,7 @@ export class EngineReports {
     }
   }
 
-  /**
-   * The engine refused a request's prompt as it is: it counts as never composed, and its id is free. A request that is not known is none to
-   * be taken back.
-   */
+  /** The engine refused the prompt: it counts as never composed, and its id is free. An unknown request is ignored. */
   withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
     const { store, residency = KEEPS_ALL, cache } = this.parts;
     const scope = this.jobs.scopeOf(userId, agentId);
@@ -207,22 +193,22 @@ export class EngineReports {
     });
   }
 
-  /** The engine never got a request's prompt: no hit is expected from it, and nothing was displaced by it. */
+  /** The engine never got the prompt: no hit is expected from it, and it displaced nothing. */
   async neverServed(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
     this.parts.cache?.release(this.#sentAs(userId, agentId, id));
     await this.evict([id], userId);
   }
 
-  /** A request's client left before the engine said anything of its prompt, which may have been computed. */
+  /** The client left before the engine answered; the prompt may have been computed. */
   interrupted(userId: UserId, agentId: AgentId | null, id: RequestId): void {
     this.parts.cache?.report(this.#sentAs(userId, agentId, id), null, this.parts.now());
   }
 
   /**
-   * Keeps what the engine reported of a request, and corrects by it what should be cached: the first time that it says how much was.
-   * Rejects with {@link NotFoundError}.
+   * Stores what the engine reported of a request, and corrects the context index by the first report with cached tokens. Rejects with
+   * {@link NotFoundError}.
    *
-   * @param served who answered; unknown where the caller sent the prompt
+   * @param served who answered; unknown if the caller sent the prompt
    * @param model what usage counts the prompt under; null: what it was composed for
    */
   feedback(
@@ -268,13 +254,7 @@ export class EngineReports {
     });
   }
 
-  /**
-   * Stores an engine's report on a request, merged with earlier ones, with what it says of the prompt's figures, and corrects the scope's
-   * context index by the first report that has cached tokens: a repeated report changes nothing. Gives the request as it was before; null
-   * where there is none.
-   *
-   * @param now milliseconds since the epoch
-   */
+  /** Merges the report into the stored one. Gives the request as it was before; null: there is none. */
   async #reportIn(
     working: WorkingScope,
     {
@@ -319,7 +299,7 @@ export class EngineReports {
   }
 }
 
-/** What a report says beside what was expected: in the engine's tokens, where it says how many of them the prompt has. */
+/** Compares a report with what was expected: in the engine's tokens, if it reports how many the prompt has. */
 function feedbackOf(
   requestId: RequestId,
   { plan }: ServedRequest,

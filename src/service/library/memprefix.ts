@@ -1,8 +1,7 @@
 /*
- * library: one object for everything that a tenant's users can ask of the service; routes, the command line and the library call it.
- * Enters: a store, a memory source, engine adapters and settings; then requests of users, by tenant. Leaves: answers of the folders
- * below: composed prompts, forgotten and exported records, corrections by engines' reports, explanations. Tenants share working scopes and
- * queues; closing finishes accepted requests first.
+ * library: one object for everything that a tenant's users can request; routes, the command line and the library call it.
+ * Enters: a store, a memory source, engine adapters and settings; then requests. Leaves: prompts, records, corrections, explanations.
+ * Tenants share working scopes and queues; closing finishes accepted requests first.
  */
 
 import {
@@ -41,23 +40,18 @@ import { isServed, type WorkingScope, WorkingScopes } from "../scopes/working-sc
 import { EngineLosses } from "../usage/losses.js";
 import { TenantUsage } from "../usage/tenant-usage.js";
 
-/** Default maximum of one user's concurrent and queued requests. */
 const MAX_WAITING_PER_USER = 64;
 
-/** What all tenants of a service share. */
 class SharedWork {
   readonly observers = new Observers();
   readonly queues = new UserQueues();
   readonly closing = new AbortController();
-  /** One per tenant that was used; bounded, because only the operator creates tenants. */
+  /** Bounded, because only the operator creates tenants. */
   readonly tenants = new Map<string, Memprefix>();
-  /** What the engine works on. */
   readonly work = new EngineWork();
-  /** Why engines lost what was expected of them. */
   readonly losses = new EngineLosses();
   readonly degraded: DegradedParts;
   readonly scopes: WorkingScopes;
-  /** Null: none is configured. */
   readonly source: MemorySource | null;
 
   constructor(readonly parts: MemprefixParts) {
@@ -69,19 +63,15 @@ class SharedWork {
   }
 }
 
-/** The current load of a service. */
 export interface Load {
-  /** Scopes in memory, and their estimated bytes. */
   readonly scopes: number;
   readonly bytes: number;
-  /** Nodes of their context indexes. */
   readonly nodes: number;
-  /** Users with concurrent or queued requests, and the number of those. */
   readonly busyUsers: number;
   readonly jobs: number;
 }
 
-/** The operations that do not belong to a tenant. */
+/** The operations that belong to no tenant. */
 export type MemprefixOfAll = Pick<
   Memprefix,
   | "dropUnused"
@@ -100,13 +90,10 @@ export type MemprefixOfAll = Pick<
   | "close"
 >;
 
-/** Milliseconds since the epoch by the system's clock, which is asked for at every call: tests set another one. */
+/** Milliseconds since the epoch. Calls `Date.now` each time, because tests replace it. */
 export const systemClock = (): number => Date.now();
 
-/**
- * The service for one tenant's users. One user's requests run in the order of arrival; users do not wait for each other. Every answer is in
- * the store.
- */
+/** The service for one tenant's users. One user's requests run in order of arrival; users do not wait for each other. Every answer is stored. */
 export class Memprefix {
   readonly #jobs: TenantQueues;
   readonly #records: UserRecords;
@@ -114,15 +101,13 @@ export class Memprefix {
   readonly #composer: PromptComposer;
   readonly #additions: MemoryAdditions;
   readonly #reports: EngineReports;
-  /** Composes batches. */
   readonly batches: BatchComposer;
-  /** Composes the proxy's chats. */
   readonly chats: ChatComposer;
 
   private readonly parts: TenantParts;
   readonly #shared: SharedWork;
 
-  /** @param shared another tenant's shared state, to be one service with it */
+  /** @param shared another tenant's state, to be one service with it */
   constructor(
     given: MemprefixParts,
     private readonly tenant: Tenant = DEFAULT_TENANT,
@@ -157,70 +142,65 @@ export class Memprefix {
     this.#composer = composer;
   }
 
-  /** The same service for another tenant, isolated from this one. */
+  /** The same service for another tenant. */
   forTenant(tenant: Tenant): Memprefix {
     const { tenants, parts } = this.#shared;
     const known = tenants.get(tenant.name);
     return known?.tenant.cacheSecret === tenant.cacheSecret ? known : new Memprefix(parts, tenant, this.#shared);
   }
 
-  /** The engine's cache, for all tenants; undefined where it is planned for as if it had no end. */
+  /** The engine's cache, for all tenants; undefined: planned for as unbounded. */
   get cachingEngine(): CachingEngine | undefined {
     return this.parts.cachingEngine;
   }
 
-  /** The same as this tenant's prompts are planned for; null where it is planned for as if it had no end. */
+  /** The engine's cache as this tenant's prompts find it; null: planned for as unbounded. */
   get cacheState(): CacheState | null {
     return this.parts.cache?.predicted.state ?? null;
   }
 
-  /** Adds an observer of all tenants' events. The function returned removes it. */
+  /** Observes all tenants' events. @returns removes the observer */
   observe(observer: MemprefixObserver): () => void {
     return this.#shared.observers.add(observer);
   }
 
-  /** Figures of the tenant's prompts. */
   get usage(): TenantUsage {
     const { store, now, defaults } = this.parts;
     return new TenantUsage(this.tenant.name, store.prompts, now, engineModelFor(defaults, null).cost.kind === "money");
   }
 
-  /** Shows a prompt beside the one that it continued. Rejects with {@link NotFoundError}. `hasText`: with the messages' texts. */
+  /** Shows a prompt beside the one that it continued. Rejects with {@link NotFoundError}. */
   show(userId: UserId, agentId: AgentId | null, id: RequestId, hasText: boolean): Promise<ShownPrompt> {
     const { store, countTokens } = this.parts;
     return this.#ofStored(userId, agentId, id, (working) => showIn(working, store, id, { countTokens, hasText }));
   }
 
-  /** What memprefix needs of others, and which of it fails. */
   get degraded(): DegradedParts {
     return this.#shared.degraded;
   }
 
-  /** Name of the configured memory source; null for none. */
   get sourceName(): string | null {
     return this.parts.source?.name ?? null;
   }
 
-  /** See {@link PromptComposer.compose}. */
   async compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
     return this.#composer.compose({ request, signal });
   }
 
-  /** The current load. */
   get load(): Load {
     const { scopes, queues } = this.#shared;
     const { size, weight: bytes, nodes } = scopes;
     return { scopes: size, bytes, nodes, busyUsers: queues.busy, jobs: queues.jobs };
   }
 
-  /** Milliseconds that each token of a prompt adds to its answer, as measured; 0 until it is. */
+  /** Milliseconds that each token of a prompt adds to its answer; 0 until measured. */
   get perHeldTokenMs(): number {
     return this.#law.modelFor(null).perHeldTokenMs ?? 0;
   }
 
   readonly addMemories: MemoryAdditions["add"] = (...of) => this.#additions.add(...of);
   readonly evict: EngineReports["evict"] = (...of) => this.#reports.evict(...of);
-  /** The engine's measured time law; null until enough times are reported, or if prompts cost money. */
+  /** Null until enough times are reported, or if prompts cost money. */
   readonly timeLaw: EngineLaw["law"] = () => this.#law.law();
   readonly forgetMemory: UserRecords["forgetMemory"] = (...of) => this.#records.forgetMemory(...of);
   readonly forgetUser: UserRecords["forgetUser"] = (...of) => this.#records.forgetUser(...of);
@@ -230,7 +210,6 @@ export class Memprefix {
   readonly dropUnused: UserRecords["dropUnused"] = (...of) => this.#records.dropUnused(...of);
   readonly dropFigures: UserRecords["dropFigures"] = (...of) => this.#records.dropFigures(...of);
 
-  /** See {@link EngineReports.feedback}. */
   feedback(
     userId: UserId,
     agentId: AgentId | null,
@@ -241,7 +220,7 @@ export class Memprefix {
     return this.#reports.feedback(userId, agentId, id, observation, undefined, model);
   }
 
-  /** Says what a prompt missed, and which earlier prompt it continued. Rejects with {@link NotFoundError}. */
+  /** Explains a prompt's misses, and which earlier prompt it continued. Rejects with {@link NotFoundError}. */
   explain(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<Explanation> {
     return this.#ofStored(userId, agentId, id, (working) => explainIn(working, this.parts.store, id));
   }
@@ -258,7 +237,7 @@ export class Memprefix {
     return this.#jobs.inScope({ userId, agentId }, read);
   }
 
-  /** Describes a user's context index; empty for an unknown user. */
+  /** Empty for an unknown user. */
   describeIndex(userId: UserId, agentId: AgentId | null, limit: number): Promise<IndexDescription> {
     return this.#jobs.inScope({ userId, agentId }, (working) => describeIn(working, this.parts, limit));
   }
@@ -268,9 +247,7 @@ export class Memprefix {
     return this.parts.store.ping();
   }
 
-  /**
-   * Finishes accepted requests, then closes source and store. After `graceMs` requests that still wait for the source continue without it.
-   */
+  /** Finishes accepted requests, then closes source and store. After `graceMs`, requests continue without waiting for the source. */
   async close(graceMs = 5_000): Promise<void> {
     const cut = setTimeout(() => this.#shared.closing.abort(), graceMs);
     await this.#shared.queues.idle();
@@ -280,7 +257,6 @@ export class Memprefix {
   }
 }
 
-/** Plans batches on this thread. */
 const planHere: PlanBatch = async (...batch) => planBatch(...batch);
 
 /** The engine's cache as one tenant's prompts find it, and what it leaves of a user's. */

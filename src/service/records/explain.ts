@@ -19,10 +19,8 @@ import type { MemprefixParts } from "../base/memprefix-parts.js";
 import { storedMessages } from "../compose/compose-answer.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
-/** A stored prompt's figures. */
 export interface ShownFigures {
   readonly requestId: RequestId;
-  /** Milliseconds since the epoch. */
   readonly at: number;
   readonly totalTokens: number;
   readonly expectedCachedTokens: number;
@@ -31,27 +29,24 @@ export interface ShownFigures {
   readonly isEvicted: boolean;
 }
 
-/** What a request's prompt missed, and the earlier prompt that it continued. */
 export interface Explanation extends ShownFigures {
-  /** By the engine's report, where there is one. */
+  /** By the engine's report, if any. */
   readonly miss: Miss | null;
-  /** Null: there is none. */
+  /** Null: none. */
   readonly continued: ShownFigures | null;
   /** The same as sentences. */
   readonly words: readonly string[];
 }
 
-/** A message of a prompt. */
 export interface ShownMessage {
   readonly role: string;
   readonly tokens: number;
-  /** Whether the other prompt has the same messages up to this one. */
+  /** Whether both prompts are the same up to this message. */
   readonly isShared: boolean;
-  /** Null: it is not to be shown. */
+  /** Null: texts were not requested. */
   readonly text: string | null;
 }
 
-/** An explanation with the messages of both prompts. */
 export interface ShownPrompt {
   readonly explanation: Explanation;
   readonly messages: readonly ShownMessage[];
@@ -67,7 +62,7 @@ export async function explainIn({ scopeId }: WorkingScope, store: Store, request
   return explanationOf(prompt, continued, failed);
 }
 
-/** Shows a request's prompt from stored data; changes nothing. Rejects with `NotFoundError`. `hasText`: whether messages have their text. */
+/** Shows a request's prompt from stored data; changes nothing. Rejects with `NotFoundError`. */
 export async function showIn(
   { scopeId, state: { register } }: WorkingScope,
   store: Store,
@@ -91,7 +86,7 @@ export async function showIn(
   return { explanation, messages: shown(here), continuedMessages: there && shown(there) };
 }
 
-/** Maximum live requests in an index description; older ones are left out. */
+/** Most live requests in a description of an index; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
 
 /** Describes a scope's context index, with at most `limit` nodes. */

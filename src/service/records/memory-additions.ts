@@ -6,13 +6,10 @@ import { DeletedMeanwhileError } from "../base/errors.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { isServed } from "../scopes/working-scopes.js";
 
-/** Milliseconds for which an addition holds its user's queue. What is added by then, the next search finds. */
+/** Milliseconds for which an addition holds its user's queue. The next search finds what was added by then. */
 const HELD_MS = 500;
 
-/**
- * Adds memories to the source, and none for a user that was deleted meanwhile. Of one user one addition follows the other. An addition
- * to a source that hangs takes a minute, and no prompt of the user's waits for that.
- */
+/** Adds memories to the source, one addition of a user at a time. After {@link HELD_MS} the user's prompts do not wait for a slow source. */
 export class MemoryAdditions {
   constructor(
     private readonly source: MemorySource | null,
@@ -22,10 +19,7 @@ export class MemoryAdditions {
     private readonly heldMs = HELD_MS,
   ) {}
 
-  /**
-   * Rejects with {@link MemorySourceError}, with {@link BusyUserError} like `compose`, and with {@link DeletedMeanwhileError} where the user was
-   * deleted meanwhile; then nothing stays added.
-   */
+  /** Rejects with {@link MemorySourceError}, {@link BusyUserError}, or {@link DeletedMeanwhileError}: then nothing stays added. */
   async add(
     userId: UserId,
     agentId: AgentId | null,
@@ -35,10 +29,7 @@ export class MemoryAdditions {
     return this.#add(this.jobs.scopeOf(userId, agentId), memories, signal, async () => true);
   }
 
-  /**
-   * Adds an exchange with an engine as a memory. False where its prompt is stored no more: what it was given was forgotten since, so the
-   * answer may quote that. Rejects like {@link add}.
-   */
+  /** Adds an exchange as a memory. False if its prompt is no longer stored: the answer may quote a memory that was forgotten since. */
   async keepExchange(
     userId: UserId,
     agentId: AgentId | null,
@@ -55,11 +46,7 @@ export class MemoryAdditions {
     }
   }
 
-  /**
-   * Removes what it added where the user was deleted during the addition.
-   *
-   * @param mayBeAdded asked before and after
-   */
+  /** Removes what it added if the user was deleted meanwhile. @param mayBeAdded checked before and after */
   async #add(
     scope: Scope,
     memories: readonly NewMemory[],

@@ -2,31 +2,29 @@ import type { AgentId, ChatMessage, ConversationId, RequestId, UserId } from "..
 import type { Store } from "../../store/store.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 
-/** A stored response, with what was said up to it. */
 export interface FoundResponse {
   /** Null: its prompt was a single one. */
   readonly conversationId: ConversationId | null;
-  /** The messages of its prompt, without what memprefix injected. The answer is the engine's alone. */
+  /** Its prompt's messages, without injected ones. Only the engine has the answer. */
   readonly history: readonly ChatMessage[];
 }
 
-/** A response of the engine's. */
 export interface NewResponse {
   readonly id: string;
   /** The request that led to it. */
   readonly requestId: RequestId;
-  /** The engine's own conversation that it belongs to; null: none. */
+  /** The engine's own conversation; null: none. */
   readonly engineConversation: string | null;
 }
 
-/** Which prompt led to a response of the engine's, by its id: a later request may name that in place of its history. */
+/** Which prompt led to an engine's response: a later request may name the response in place of its history. */
 export class StoredResponses {
   constructor(
     private readonly store: Store,
     private readonly jobs: TenantQueues,
   ) {}
 
-  /** Null: not known. Reads in the user's queue, after what was kept before. */
+  /** Null: unknown. Reads in the user's queue, after earlier responses were stored. */
   find(userId: UserId, agentId: AgentId | null, id: string): Promise<FoundResponse | null> {
     return this.jobs.run(userId, async () => {
       const scopeId = await this.store.find(this.jobs.scopeOf(userId, agentId));
@@ -38,7 +36,7 @@ export class StoredResponses {
     });
   }
 
-  /** Stores a response in the user's queue, before the user's next request is composed, unless its request was forgotten meanwhile. */
+  /** Stores a response before the user's next request is composed, unless its request was forgotten meanwhile. */
   async keep(userId: UserId, agentId: AgentId | null, response: NewResponse): Promise<void> {
     const { id, requestId, engineConversation } = response;
     await this.jobs.run(userId, async () => {

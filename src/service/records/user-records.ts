@@ -1,7 +1,7 @@
 /*
- * records: what is kept of users, for their owners: forgotten, exported, updated, expired, added, explained.
- * Enters: a user's name, or an event of a memory's owner. Leaves: receipts of what was removed, exports, counts. Every change is a job in
- * its user's queue, so nothing of that user is being planned meanwhile.
+ * records: what is stored of users, for their owners: forgotten, exported, updated, expired, added, explained.
+ * Enters: a user's name, or an event of a memory's owner. Leaves: receipts, exports, counts. Every change is a job in its user's queue, so it
+ * never runs while that user's prompts are planned.
  */
 
 import { setImmediate as setImmediateAsync } from "node:timers/promises";
@@ -21,18 +21,17 @@ import type { MemprefixParts } from "../base/memprefix-parts.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 
-/** What happened to a memory, by its owner. */
+/** What a memory's owner did with it. */
 export type MemoryEvent =
   | { readonly kind: "deleted"; readonly memoryId: MemoryId }
   | {
       readonly kind: "updated";
       readonly memoryId: MemoryId;
-      /** Null: it stays. */
+      /** Null: unchanged. */
       readonly text: string | null;
       readonly end?: MemoryEnd | undefined;
     };
 
-/** The records of a tenant's users. */
 export class UserRecords {
   constructor(
     private readonly parts: MemprefixParts,
@@ -40,15 +39,12 @@ export class UserRecords {
     private readonly scopes: WorkingScopes,
   ) {}
 
-  /**
-   * Forgets a user's memory for good, with every agent: see `Store.forget`. Rejects with `MemorySourceError` where memprefix's own source
-   * fails; what was forgotten by then stays so.
-   */
+  /** Forgets a memory with every agent: see `Store.forget`. Rejects with `MemorySourceError`; what was forgotten by then stays forgotten. */
   forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
     return this.jobs.run(userId, () => this.#forgetMemory(userId, memoryId));
   }
 
-  /** The same for memories that a source of another's no longer has. Call it from the user's queue. */
+  /** The same for memories that an external source no longer has. Call it from the user's queue. */
   async forgetGone(userId: UserId, memoryIds: readonly MemoryId[]): Promise<void> {
     for (const memoryId of memoryIds) await this.#forgetMemory(userId, memoryId);
   }
@@ -71,14 +67,13 @@ export class UserRecords {
     };
   }
 
-  /** The source's text may be in no prompt yet. If the source fails, the deletion reports it. */
+  /** No prompt may have had the source's text yet. If the source fails, the deletion reports it. */
   async #textsInSource(own: User, memoryId: MemoryId): Promise<readonly string[]> {
     const { source } = this.parts;
     const listed = source?.owned ? await source.list?.(own, this.jobs.closing).catch(() => []) : [];
     return (listed ?? []).filter(({ id }) => id === memoryId).map(({ text }) => canonicalText(text));
   }
 
-  /** Forgets a user with everything memprefix stores of them, with every agent. */
   forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
     return this.jobs.run(userId, async () => {
       const { source, store, now } = this.parts;
@@ -87,15 +82,13 @@ export class UserRecords {
       const scopes = await store.deleteUser(user, isInSource, now());
       this.scopes.dropUser(this.jobs.tenant, userId);
       if (isInSource) await source.deleteUser(user, this.jobs.closing);
-      // Additions that go on find the user deleted, and remove what they added.
+      // Running additions find the user deleted, and remove what they added.
       await this.jobs.runAside(userId, () => undefined);
       return { userId, scopes };
     });
   }
 
-  /**
-   * Finishes deletions that earlier processes left pending in the source: for every tenant's users, one at a time, from each user's queue.
-   */
+  /** Finishes deletions that earlier processes left pending in the source, for every tenant's users, one at a time. */
   async finishDeletions(onFault: (error: unknown) => void, signal: AbortSignal): Promise<void> {
     const { store, source } = this.parts;
     if (source === null || !source.owned) return;
@@ -104,13 +97,13 @@ export class UserRecords {
       0,
       (after) => store.usersPendingInSource(after),
       async (user) => {
-        // Any call of the source for this user finishes them first.
+        // Any call to the source for this user finishes them first.
         await this.jobs.runOf(user, () => source.list?.(user, this.jobs.closing)).catch(onFault);
       },
     );
   }
 
-  /** Everything held on a user, with every agent. Rejects with `MemorySourceError` where memprefix's own source fails. */
+  /** Everything stored of a user, with every agent. Rejects with `MemorySourceError` if memprefix's own source fails. */
   exportUser(userId: UserId, signal?: AbortSignal): Promise<UserExport> {
     const { store, source } = this.parts;
     const user = { tenant: this.jobs.tenant, userId };
@@ -125,8 +118,8 @@ export class UserRecords {
   }
 
   /**
-   * Applies an event of a memory's owner: a deleted memory is forgotten for every user of the tenant that has it, an updated one gets its new
-   * text. Looks through all memories of the tenant's users, in steps between which other requests run. Gives the number of users that it changed.
+   * Applies an owner's event to every user of the tenant who has the memory: forgets it, or updates it. Other requests run meanwhile. Gives how
+   * many users changed.
    */
   async takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
     const { store } = this.parts;
@@ -151,8 +144,8 @@ export class UserRecords {
   }
 
   /**
-   * Removes what was not used since a time (milliseconds since the epoch), for every tenant's users, one at a time, from each user's queue.
-   * Gives the number of turns. Where scopes are damaged, all others are swept before it rejects with the first one's error.
+   * Removes what was not used since `before`, for every tenant's users, one at a time. Gives the number of turns. Damaged scopes do not stop the
+   * others: it rejects at the end, with the first error.
    */
   async dropUnused(before: number, signal: AbortSignal): Promise<number> {
     const { store } = this.parts;
@@ -170,7 +163,7 @@ export class UserRecords {
             return count;
           });
         } catch (error) {
-          // Any other fault is the whole store's.
+          // Any other fault affects the whole store.
           if (!(error instanceof StoreUnavailableError && error.fault === "damaged")) throw error;
           damage ??= error;
         }
@@ -180,7 +173,6 @@ export class UserRecords {
     return dropped;
   }
 
-  /** Removes figures of prompts from before a time, and the oldest past `most`. */
   dropFigures(before: number, most: number): Promise<void> {
     return this.parts.store.prompts.sweep(before, most);
   }
@@ -204,10 +196,7 @@ export class UserRecords {
   }
 }
 
-/**
- * Gives a memory that a scope knows a new text, or an end: later prompts use it, and the old one is not carried over. False where the scope
- * does not know the memory, or has this already.
- */
+/** Gives a known memory a new text or an end, for later prompts. False if the scope does not know it, or nothing changes. */
 async function updateIn(
   working: WorkingScope,
   { memoryId, text, end }: Extract<MemoryEvent, { readonly kind: "updated" }>,
@@ -225,13 +214,11 @@ async function updateIn(
   return true;
 }
 
-/** Everything that is held on a user. */
 export interface UserExport extends ExportedUser {
   readonly userId: UserId;
-  /** Null: no source is configured. */
   readonly source: {
     readonly name: string;
-    /** Null: another system owns the memories, and exports them itself. */
+    /** Null: another system owns and exports them. */
     readonly memories: readonly KeptMemory[] | null;
   } | null;
 }

@@ -3,13 +3,13 @@ import { type MemorySource, MemorySourceError, wrappedSource } from "../../memor
 import type { PendingSourceDeletions, Store, User } from "../../store/store.js";
 import type { DegradedParts, PartName } from "../base/memprefix-observer.js";
 
-/** Statuses with which a service refuses one request, and would take another. */
+/** Statuses with which a service refuses only one request. */
 const OF_REQUEST: ReadonlySet<number> = new Set([400, 404, 405, 409, 413, 414, 422]);
 
-/** A source whose failures are reported: of searches, and of whatever changes its memories. */
+/** Reports a source's failures in searches and changes. */
 export function watchedSource(source: MemorySource, parts: DegradedParts): MemorySource {
   return wrappedSource(source, async ({ name }, signal, make) => {
-    // Beside a search, which says it: to know nothing of a memory is no failure, and no success either.
+    // Runs during a search, which reports failures: an unknown memory is neither a failure nor a success.
     if (name === "current") return make(signal);
     const isRead = name === "search" || name === "list";
     const part = isRead ? "memory_search" : "memory_writes";
@@ -33,10 +33,7 @@ function report(parts: DegradedParts, part: PartName, { failure, message, unquot
 
 type Ledger = Pick<Store, "pendingInSource" | "deletedFromSource">;
 
-/**
- * Wraps a source of memprefix's own so that pending deletions of a user are finished before any other call for that user: a process that was
- * killed during a deletion left the memories there. A source that another system owns is returned unmodified.
- */
+/** Finishes a user's pending deletions, left by a process that was killed, before any other call. An external source is returned unmodified. */
 export function finishingDeletions(source: MemorySource, store: Ledger): MemorySource {
   if (!source.owned) return source;
   return wrappedSource(source, async ({ name, scope, id }, signal, make) => {
@@ -50,10 +47,7 @@ export function finishingDeletions(source: MemorySource, store: Ledger): MemoryS
   });
 }
 
-/**
- * Finishes a user's pending deletions in the source. Safe to run in several processes at once: nothing is added while a deletion is pending,
- * so everything listed was there before it.
- */
+/** Safe in several processes at once: nothing is added while a deletion is pending, so everything listed was there before it. */
 async function finishDeletions(source: MemorySource, store: Ledger, user: User, signal: AbortSignal): Promise<void> {
   const pending = await store.pendingInSource(user);
   if (pending === null) return;
@@ -62,7 +56,7 @@ async function finishDeletions(source: MemorySource, store: Ledger, user: User, 
   const still = await store.pendingInSource(user);
   if (still === null) return;
   const { memoryIds } = still;
-  // A user may have been deleted since, of whom nothing was listed: that stays pending.
+  // If the user was deleted since, nothing was listed for that: it stays pending.
   const everything = pending.everything && still.everything;
   const ids = everything ? [...memoryIds, ...listed.map(({ id }) => id)] : memoryIds;
   const scope = { ...user, agentId: null };
@@ -70,12 +64,11 @@ async function finishDeletions(source: MemorySource, store: Ledger, user: User, 
   await settle(store, user, namesOf({ memoryIds, everything }));
 }
 
-/** Marks deletions as done in the source. */
 async function settle(store: Ledger, user: User, names: readonly (MemoryId | null)[]): Promise<void> {
   for (const name of names) await store.deletedFromSource(user, name);
 }
 
-/** Pending deletions in the form of `Store.deletedFromSource`. */
+/** In the form of `Store.deletedFromSource`. */
 function namesOf(pending: PendingSourceDeletions | null): readonly (MemoryId | null)[] {
   return pending === null ? [] : [...pending.memoryIds, ...(pending.everything ? [null] : [])];
 }

@@ -1,6 +1,6 @@
 /*
  * scopes: who may work on a scope's state, and when.
- * Enters: jobs of users, and the store. Leaves: scopes in memory, one job per user at a time. The store keeps other processes out meanwhile.
+ * Enters: jobs of users, and the store. Leaves: scopes in memory, one job per user at a time; the store excludes other processes.
  */
 
 import {
@@ -22,34 +22,32 @@ import {
 import type { HeldScope, ScopeDelta, ScopeVersion, Store } from "../../store/store.js";
 import { inSpan } from "../base/spans.js";
 
-/** The instructions of a prompt, and when it was composed, in milliseconds since the epoch. */
 interface EarlierPrompt {
   readonly head: Digest;
   readonly at: number;
-  /** How many in a row, up to it, came when the one before them had left its provider's cache. */
+  /** How many in a row, up to this one, came after the one before had left its provider's cache. */
   readonly lateInRow: number;
 }
 
-/** Conversations of a scope whose newest prompt is remembered. */
 const MOST_EARLIER = 100;
 
 /** A conversation of a scope in memory. */
 export interface WorkingConversation {
   readonly turns: Conversation;
-  /** Whether it lost its end since its newest prompt, because a memory was forgotten. */
+  /** Whether its end was removed since its newest prompt, because a memory was forgotten. */
   readonly isCut: boolean;
-  /** Whether it was not in memory. */
+  /** Whether it was read from the store. */
   readonly isRead: boolean;
 }
 
-/** A scope in memory, as it is stored. A job of its user's may change it and commit once; whatever it changes without is dropped. */
+/** A scope in memory, as it is stored. One job of its user may change it and commit once; changes without a commit are dropped. */
 export class WorkingScope {
   readonly requests: OpenRequests;
-  /** The newest prompt of each conversation, of no conversation (null) … */
+  /** The newest prompt of each conversation; null: of single prompts. */
   readonly earlier = new LruMap<ConversationId | null, EarlierPrompt>(MOST_EARLIER);
-  /** … and of all; by this process only. */
+  /** The newest prompt of all, by this process. */
   newest: EarlierPrompt | undefined;
-  /** Conversations whose end was forgotten, until they go on. */
+  /** Conversations whose end was removed, until their next prompt. */
   readonly #cut = new Set<ConversationId>();
   #version: ScopeVersion | null;
   #held: HeldScope | null = null;
@@ -59,7 +57,6 @@ export class WorkingScope {
     readonly scope: Scope,
     readonly state: ScopeState,
     version: ScopeVersion | null,
-    /** See `HeldScope.userNumber`. */
     readonly userNumber: number,
     private readonly store: Store,
   ) {
@@ -67,27 +64,24 @@ export class WorkingScope {
     this.requests = new OpenRequests(store, () => this.scopeId);
   }
 
-  /** Null: not stored. */
   get version(): ScopeVersion | null {
     return this.#version;
   }
 
-  /** 0: not stored; nothing is found under it. */
+  /** 0: not stored; finds nothing. */
   get scopeId(): number {
     return this.#version?.scopeId ?? 0;
   }
 
-  /** Whether anything was ever committed. */
   get isStored(): boolean {
     return (this.#version?.version ?? 0) > 0;
   }
 
-  /** Whether the state is what was committed: work without a commit may have changed it, for a later commit to store. */
+  /** Whether the state is the committed one: work without a commit may have changed it. */
   get isAsStored(): boolean {
     return this.#isAsStored;
   }
 
-  /** Works while nobody else changes what is stored. */
   async during<T>(held: HeldScope, work: () => T | Promise<T>): Promise<T> {
     this.#held = held;
     this.#version = held.version;
@@ -99,7 +93,7 @@ export class WorkingScope {
     }
   }
 
-  /** Waits until a commit is durable. Rejects as the commit does; then the scope in memory is ahead of the stored one. */
+  /** Resolves when the commit is durable. If it rejects, the scope in memory is ahead of the stored one. */
   async commit(write: (held: HeldScope) => Promise<ScopeVersion>): Promise<void> {
     const held = this.#held;
     if (held === null) throw new Error("a scope is committed while it is held");
@@ -107,7 +101,7 @@ export class WorkingScope {
     this.#isAsStored = true;
   }
 
-  /** A conversation, from memory or the store. What was read stays in memory only with {@link keep}. */
+  /** Reads a conversation from memory or the store. It stays in memory only with {@link keep}. */
   async conversation(id: ConversationId): Promise<WorkingConversation> {
     const loaded = this.state.loadedConversation(id);
     if (loaded !== undefined) return { turns: loaded, isCut: this.#cut.has(id), isRead: false };
@@ -121,13 +115,11 @@ export class WorkingScope {
     if (isCut) this.#cut.add(id);
   }
 
-  /** A prompt of the conversation was stored. */
   goesOn(id: ConversationId): void {
     this.#cut.delete(id);
   }
 }
 
-/** Whether a request of this id is stored. */
 export async function isServed(
   store: Pick<Store, "find" | "findServed">,
   scope: Scope,
@@ -137,30 +129,25 @@ export async function isServed(
   return scopeId !== null && (await store.findServed(scopeId, id)) !== null;
 }
 
-/** What changed in a scope since the last commit, for the next one. */
+/** A scope's changes since the last commit. */
 export function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };
 }
 
-/** How many of a scope's last requests are looked at; as many as a store looks at. */
+/** How many of a scope's last requests count; the same as in a store. */
 const MOST_REQUESTS = 32;
 
-/** One request that was composed since the scope was loaded. */
 interface ComposedRequest {
   readonly id: RequestId;
-  /** Milliseconds since the epoch. */
   readonly at: number;
   isOpen: boolean;
 }
 
-/**
- * The requests of a scope in memory that its engine may still be computing: `Store.underWaySince`, of which the store is asked only for what
- * was composed before the scope was loaded.
- */
+/** Open requests of a scope in memory, like `Store.underWaySince`, which is read only for requests from before the scope was loaded. */
 class OpenRequests {
   /** Oldest first. */
   #composed: ComposedRequest[] = [];
-  /** When the oldest open request from before the first of those was composed; null: none. Undefined: to be read. */
+  /** When the oldest open request before all of those was composed; null: none; undefined: not read. */
   #before: number | null | undefined;
 
   constructor(
@@ -168,13 +155,11 @@ class OpenRequests {
     private readonly scopeId: () => number,
   ) {}
 
-  /** A request was composed and stored. */
   composed(id: RequestId, at: number): void {
     this.#composed.push({ id, at, isOpen: true });
     if (this.#composed.length > MOST_REQUESTS) this.#composed.shift();
   }
 
-  /** Requests were reported, evicted or withdrawn. */
   ended(ids: readonly RequestId[]): void {
     for (const id of ids) {
       const known = this.#composed.find((request) => request.id === id);
@@ -184,12 +169,11 @@ class OpenRequests {
     }
   }
 
-  /** See `Store.underWaySince`. */
   async since(since: number): Promise<number | null> {
     const later = this.#composed.filter(({ at }) => at > since);
     if (later.length >= MOST_REQUESTS) return since;
     const own = later.find(({ isOpen }) => isOpen)?.at ?? null;
-    // What is older than the first of them is before `since`, too.
+    // Requests before the first of them are before `since` too.
     if (later.length < this.#composed.length) return own;
     if (this.#before === undefined || (this.#before !== null && this.#before <= since)) {
       const oldest = await this.store.underWaySince(this.scopeId(), since);
@@ -204,10 +188,7 @@ interface Entry {
   weight: number;
 }
 
-/**
- * The scopes in memory: loaded on first use, and dropped in LRU order once together they exceed `maxBytes`. A single scope may exceed it;
- * it has bounds of its own.
- */
+/** The scopes in memory: loaded on first use, and dropped in LRU order while their total exceeds `maxBytes`. A single scope may exceed it. */
 export class WorkingScopes {
   readonly #entries = new LruMap<string, Entry>();
   #weight = 0;
@@ -223,12 +204,10 @@ export class WorkingScopes {
     return this.#entries.size;
   }
 
-  /** Bytes, estimated. */
   get weight(): number {
     return this.#weight;
   }
 
-  /** Nodes of all their context indexes. */
   get nodes(): number {
     let sum = 0;
     for (const { working } of this.#entries.values()) sum += working.state.index.size;
@@ -242,8 +221,8 @@ export class WorkingScopes {
   }
 
   /**
-   * Runs `work`, which may change a scope and commit it once. Call it from the user's queue, so that nothing else changes the scope
-   * meanwhile. If `work` rejects, the scope is dropped, since memory may be ahead of the database.
+   * Runs `work`, which may change a scope and commit it once. Call it from the user's queue, so that nothing else changes the scope. If `work`
+   * rejects, the scope is dropped: memory may be ahead of the database.
    */
   async use<T>(scope: Scope, work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
     const key = scopeName(scope);
@@ -289,7 +268,7 @@ export class WorkingScopes {
     entry.weight = weight;
     while (this.#weight > this.maxBytes && this.#entries.size > 1) {
       const { oldest = key } = this.#entries;
-      // The one that is settled stays, whatever it takes.
+      // The current scope stays, whatever its size.
       if (oldest === key) this.#entries.get(key);
       else this.#remove(oldest);
     }
@@ -303,28 +282,25 @@ export class WorkingScopes {
   }
 }
 
-/** A scope in memory as the store compares it; null: it has to be loaded. */
+/** A scope in memory as the store compares it; null: load it. */
 function knownScope(working: WorkingScope | undefined) {
   if (working === undefined) return null;
   const { version, userNumber, state, isAsStored } = working;
   return version === null ? null : { version, userNumber, stored: isAsStored ? () => state.stored() : null };
 }
 
-/*
- * Names of prompts in a cache that all users share. They name nobody: what a deleted user sent stays in the sums.
- */
+/* Names of prompts in a cache that all users share. They are digests: a deleted user's prompts stay in the sums. */
 
-/** Whose prompts continue each other: a conversation, or a user's single prompts. */
+/** One name for prompts that continue each other: a conversation's, or a user's single prompts. */
 export function streamOf({ tenant, userId, agentId }: Scope, conversation: ConversationId | null): string {
   return digestOf(JSON.stringify([tenant, userId, agentId, "conversation", conversation]));
 }
 
-/** Whose prompts those of all agents are. */
+/** One name for a user's prompts with all agents. */
 export function userOf({ tenant, userId }: Scope): string {
   return digestOf(JSON.stringify([tenant, userId, "user"]));
 }
 
-/** One prompt. */
 export function sentAs({ tenant, userId, agentId }: Scope, request: RequestId): CacheHandle {
   return digestOf(JSON.stringify([tenant, userId, agentId, "request", request])) as string as CacheHandle;
 }

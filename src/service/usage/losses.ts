@@ -12,52 +12,44 @@ import { keptIn, smallest } from "../../core/text/collections.js";
 import type { PromptKey } from "../../store/prompt-figures.js";
 import type { ObservedCompose } from "../base/memprefix-observer.js";
 
-/** Conversations, and single prompts' scopes, whose newest prompt is remembered; prompts whose report may come; evicted prompts. */
+/** Bound of each: newest prompts by conversation, prompts that wait for a report, evicted prompts. */
 const MAX_REMEMBERED = 20_000;
 
-/** What a report shows of lost tokens. */
 export interface Loss {
-  /** Why the engine had less than planned, if it had; null: not known. */
+  /** Why the engine had less than planned, if it had; null: unknown. */
   readonly because: MissCause | null;
-  /** With this report a restart shows: these prompts, reported earlier, lost what they did by the same. */
+  /** Earlier reported prompts whose loss this report now explains by a restart. */
   readonly restarted: readonly PromptKey[];
 }
 
 const NOTHING_KNOWN: Loss = { because: null, restarted: [] };
 
-/** The newest prompt of a conversation. */
 interface NewestPrompt {
   readonly requestId: RequestId;
-  /** Milliseconds since the epoch. */
   readonly at: number;
 }
 
-/** What is known of a prompt when its report comes. */
 interface RememberedPrompt {
   readonly key: PromptKey;
   readonly at: number;
-  /** Of the prompt before; null: not known. */
+  /** Of the prompt before; null: unknown. */
   readonly beforeAt: number | null;
   readonly isBeforeEvicted: boolean;
   /** Estimated, of the whole prompt. */
   readonly expectedTokens: number;
   readonly promptTokens: number;
-  /** The engine's newest; null: it has not reported. */
+  /** The engine's newest; null: none yet. */
   report: CacheReport | null;
   because: MissCause | null;
 }
 
-/**
- * Why engines lost what was expected of them, for all tenants: they evicted the prompt before, or were restarted. In memory only: of prompts
- * that another process composed, or that are past the bounds, nothing is known.
- */
+/** Why engines lost expected tokens, for all tenants: evictions and restarts. In memory only, so it ignores prompts of other processes. */
 export class EngineLosses {
   readonly #newest = new LruMap<string, NewestPrompt>(MAX_REMEMBERED);
   readonly #prompts = new LruMap<string, RememberedPrompt>(MAX_REMEMBERED);
   readonly #evicted = new LruMap<string, true>(MAX_REMEMBERED);
   readonly #restarts = new EngineRestarts();
 
-  /** A prompt was composed and stored, and is counted. */
   composed(prompt: Pick<ObservedCompose, "scope" | "conversationId" | "requestId" | "at" | "plan">): void {
     const { scope, conversationId, requestId, at, plan } = prompt;
     const owner = scopeName(scope);
@@ -76,13 +68,12 @@ export class EngineLosses {
     });
   }
 
-  /** An engine named requests as evicted. */
   evicted(scope: Scope, ids: readonly RequestId[]): void {
     const owner = scopeName(scope);
     for (const id of ids) this.#evicted.set(owner + id, true);
   }
 
-  /** An engine reported on a prompt. A repeated report is no second loss, and has the first one's reason. */
+  /** A repeated report is no second loss, and has the first one's reason. */
   reported(scope: Scope, id: RequestId, report: CacheReport | null): Loss {
     const prompt = this.#prompts.get(scopeName(scope) + id);
     if (prompt === undefined || report === null) return NOTHING_KNOWN;
@@ -99,33 +90,27 @@ export class EngineLosses {
   }
 }
 
-/** Scopes of one tenant that have to lose everything, without a hit in between. */
+/** Scopes of one tenant that must lose everything, without a hit in between, … */
 const SCOPES = 3;
-/** Milliseconds within which they do. */
+/** … within so many milliseconds. */
 const WITHIN_MS = 5 * 60_000;
-/** Smallest expected prefix that counts: less is lost for other reasons, too. */
+/** Smallest expected prefix that counts: smaller ones are lost for other reasons too. */
 const MIN_TOKENS = 256;
-/** Share of the expected tokens up to which everything was lost; instructions that others cached again may be left. */
+/** Remaining share of the expected tokens that still counts as a full loss: others may have cached the instructions again. */
 const LOST_SHARE = 0.1;
-/** Tenants that are watched. */
 const MAX_TENANTS = 1_000;
 
-/** A report, as far as it shows a restart. */
+/** A report, as far as it can show a restart. */
 interface ServedReport extends Pick<RememberedPrompt, "key" | "at" | "beforeAt" | "expectedTokens"> {
-  /** In the same count. */
   readonly cachedTokens: number;
 }
 
 interface Watched {
   losses: ServedReport[];
-  /** When the last restart was first seen, in milliseconds since the epoch; null: none was. */
   restartedAt: number | null;
 }
 
-/**
- * Detects that an engine was restarted: several scopes of a tenant, one after the other, find nothing of what they expected. Each tenant is
- * judged by its own prompts.
- */
+/** Detects a restart: several scopes of one tenant, one after the other, find nothing of what they expected. */
 class EngineRestarts {
   readonly #tenants = new LruMap<string, Watched>(MAX_TENANTS);
 

@@ -13,7 +13,6 @@ export {
 } from "../../core/index.js";
 export type { PromptPage, StoredFigures } from "../../store/prompt-figures.js";
 
-/** What a view shows: all of the tenant's, or a part. */
 export type ViewOptions = Omit<PromptView, "tenant" | "now">;
 /** Which prompts a list has. */
 export type FilterOptions = Omit<PromptFilter, "tenant">;
@@ -23,9 +22,8 @@ export class TenantUsage {
   constructor(
     private readonly tenant: string,
     private readonly prompts: PromptTable,
-    /** Milliseconds since the epoch. */
     private readonly now: () => number,
-    /** Whether prompts cost money, not time. */
+    /** Whether prompts cost money instead of time. */
     readonly hasPrices: boolean,
   ) {}
 
@@ -41,7 +39,7 @@ export class TenantUsage {
     return this.prompts.page({ ...filter, tenant: this.tenant }, before, limit);
   }
 
-  /** Null: it is not stored, or no longer. */
+  /** Null: not stored, or no longer. */
   prompt(userId: UserId, agentId: AgentId | null, requestId: RequestId): Promise<StoredFigures | null> {
     return this.prompts.prompt({ tenant: this.tenant, userId, agentId, requestId });
   }

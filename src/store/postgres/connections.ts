@@ -6,24 +6,23 @@ import { namedFault, StoreUnavailableError } from "../store.js";
 import { faultOfPostgres, isConnectionLost, isNameLost, isUndoneForAnother } from "./faults.js";
 import type { Statements } from "./statements.js";
 
-/** Most connections. A caller that holds a user may still read: that takes one of the others. */
+/** Most connections. A caller that holds a user may still read: that takes one of `others`. */
 const MOST = { holders: 16, others: 4 };
 type Purpose = keyof typeof MOST;
 
-/** Limit for connecting, and for waiting for a free connection. */
+/** For connecting, and for waiting for a free connection. */
 const CONNECT_MS = 3_000;
-/** The server's limits for one statement and one lock. */
 const STATEMENT_MS = 10_000;
 const LOCK_MS = 2_000;
-/** A connection is closed after it was silent for so long, or unused. */
+/** A connection is closed after so long without an answer, or without use. */
 const SILENCE_MS = 15_000;
 const IDLE_MS = 60_000;
 /** The wait before the second attempt; doubled for each later one. */
 const FIRST_WAIT_MS = 10;
 
 /**
- * What every transaction is run with. A commit is on the server's disk before it resolves. A plan made while a table was small must not scan
- * it once it has grown, so indexes are always preferred.
+ * Settings of every transaction. A commit is on the server's disk before it resolves. Indexes are always preferred: a plan made while a table
+ * was small must not scan it once it has grown.
  */
 const SETTINGS = {
   statement_timeout: STATEMENT_MS,
@@ -31,12 +30,12 @@ const SETTINGS = {
   idle_in_transaction_session_timeout: SILENCE_MS,
   synchronous_commit: "on",
   enable_seqscan: "off",
-  // To plan a commit takes as long as to run it.
+  // Planning a commit takes as long as running it.
   plan_cache_mode: "force_generic_plan",
   jit: "off",
 };
 
-/** In a session of our own they are set when it begins; with a pooler, the next transaction runs in another session. */
+/** Set at the start of our own sessions; a pooler runs the next transaction in another session. */
 const AT_CONNECT = Object.entries(SETTINGS)
   .map(([name, value]) => `-c ${name}=${value}`)
   .join(" ");
@@ -54,7 +53,7 @@ function parserOf(oid: number): (text: string) => number | string {
   return oid === BOOLEAN ? (text) => (text === "t" ? 1 : 0) : String;
 }
 
-/** The driver's options for a URL. Values come as numbers and texts, as in SQLite. Throws for a URL that the driver cannot read. */
+/** Values come as numbers and texts, as in SQLite. Throws for a URL that the driver cannot read. */
 export function clientConfig(url: string): pg.ClientConfig {
   return {
     connectionString: url,
@@ -71,10 +70,7 @@ interface WithSocket {
   readonly connection?: { readonly stream?: { cork(): void; uncork(): void } };
 }
 
-/**
- * A connection taken from its pool. It sends each statement without waiting for earlier answers, and all of one turn of the event loop in one
- * write.
- */
+/** A pooled connection. Sends statements without waiting for earlier answers, and all of one event loop turn in one write. */
 export class PostgresConnection {
   #isCorked = false;
 
@@ -96,7 +92,7 @@ export class PostgresConnection {
 
   async commit(): Promise<void> {
     const { command } = await this.#send("commit");
-    // The server's answer where an earlier statement failed.
+    // The server's answer if an earlier statement failed.
     if (command !== "COMMIT") throw new Error("the transaction was undone");
   }
 
@@ -118,7 +114,7 @@ export class PostgresConnection {
   }
 }
 
-/** The connections of one process to its server. Rejects with the store's faults. */
+/** One process's connections to its server. Rejects with the store's faults. */
 export class Connections {
   readonly #pools: Readonly<Record<Purpose, pg.Pool>>;
   /** How often connections were found stale; those made before the last time are closed. */
@@ -148,9 +144,8 @@ export class Connections {
   }
 
   /**
-   * Runs statements in one transaction, in one round trip, and gives the rows of each. One statement to a server of our own is a transaction
-   * by itself. Tries again once, and then until `patienceMs` have passed, where the connection was lost or the server undid the transaction
-   * for another one.
+   * Runs statements in one transaction and one round trip, and gives the rows of each. Our own server runs a single statement as a transaction.
+   * Tries again once, and then until `patienceMs` have passed, if the connection was lost or the server rolled back for another transaction.
    */
   async transact(statements: readonly Statement[], patienceMs = 0): Promise<object[][]> {
     const startedAt = performance.now();
@@ -166,10 +161,7 @@ export class Connections {
     }
   }
 
-  /**
-   * Names an error's fault. Where one connection was lost the others may be, too, and a read-only server may be a standby now: all that were
-   * made before are closed.
-   */
+  /** Names an error's fault. If a connection was lost, or the server may be a standby now (read-only), closes all earlier connections. */
   named(error: unknown): unknown {
     const fault = namedFault(error, faultOfPostgres(error));
     if (fault instanceof StoreUnavailableError && ["read-only", "unreachable"].includes(fault.fault))
@@ -211,7 +203,7 @@ function newPool(url: string, max: number, isPooled: boolean): pg.Pool {
     query_timeout: SILENCE_MS,
     pipeline: true,
   });
-  // The pool replaces an idle connection that is lost; the user of another one gets the error from its statements.
+  // The pool replaces a lost idle connection; otherwise the statements report the error.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
   return pool;

@@ -3,10 +3,10 @@ import type { User } from "../store.js";
 import type { Connections } from "./connections.js";
 import { PostgresTransaction } from "./transaction.js";
 
-/** How long a write is tried while the server is away. */
+/** How long a write is retried while the server is away. */
 const PATIENCE_MS = 2_000;
 
-/** A database on a PostgreSQL server, shared by several processes. To hold a user is to lock its row without an agent. */
+/** A database on a PostgreSQL server, shared by several processes. Holding a user locks its row without an agent. */
 export class PostgresDatabase implements Database {
   readonly isShared = true;
   readonly #underWay = new Set<Promise<unknown>>();
@@ -46,7 +46,7 @@ export class PostgresDatabase implements Database {
     try {
       return await work(transaction);
     } catch (error) {
-      // One that was kept since before the server was restarted is found lost when it is used.
+      // A pooled connection from before a server restart is found lost when it is used.
       if (isAgain || !transaction.isLostUnused) throw error;
     } finally {
       void this.#watch(transaction.end());

@@ -6,7 +6,7 @@ const SQLSTATES: Readonly<Record<StoreFault, string>> = {
   // No connection or too many; shutting down, crashed, starting, the database dropped, the session idle; a new password, revoked rights, no
   // such database; prepared in another session, so there is a pooler.
   unreachable: "08 53300 57P01 57P02 57P03 57P04 57P05 28 3D 26000 42P05",
-  // A timeout, or an operator; undone for another transaction; a lock.
+  // A timeout, or an operator; rolled back for another transaction; a lock.
   busy: "57014 40 55P03",
   full: "53100",
   "read-only": "25006",
@@ -45,7 +45,7 @@ export function isConnectionLost(error: unknown): boolean {
   return faultOfPostgres(error) === "unreachable";
 }
 
-/** Whether the server undid a transaction in favor of another one: a retry may succeed. */
+/** Whether the server rolled a transaction back in favor of another: a retry may succeed. */
 export function isUndoneForAnother(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === "40P01" || error.code === "40001");
 }

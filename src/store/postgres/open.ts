@@ -21,8 +21,8 @@ const MIGRATION_LOCK = "7883957431812026";
 const OLDEST_SERVER = 130_000;
 
 /**
- * Opens a database and migrates its schema `memprefix`. Rejects with {@link DatabaseOpenError} where the server cannot be reached or written
- * to, or a newer version wrote the schema. The message names neither user nor password.
+ * Opens a database and migrates its schema `memprefix`. Rejects with {@link DatabaseOpenError}, which names neither user nor password, if the
+ * server cannot be reached or written to, or a newer version wrote the schema.
  */
 export async function openPostgres(url: string): Promise<Database> {
   try {
@@ -33,10 +33,10 @@ export async function openPostgres(url: string): Promise<Database> {
   }
 }
 
-/** Checks and migrates. Resolves with whether a pooler is in between. */
+/** Checks and migrates. Gives whether a pooler is in between. */
 async function prepareServer(url: string): Promise<boolean> {
   const client = new pg.Client(clientConfig(url));
-  // The statement under way rejects, too.
+  // The running statement rejects too.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -59,13 +59,13 @@ async function checkServer(client: pg.Client): Promise<void> {
   if (readOnly === "on") throw new StoreUnavailableError("read-only");
 }
 
-/** A pooler makes up the process number that it greets with. */
+/** A pooler greets with a made-up process number. */
 async function isPooled(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ id: number }>("select pg_backend_pid() as id");
   return !("processID" in client) || client.processID !== rows[0]?.id;
 }
 
-/** Does what drizzle's `migrate` does, in one transaction with the lock, as a pooler needs it. */
+/** Like drizzle's `migrate`, but in one transaction with the lock, as a pooler needs it. */
 async function migrate(client: pg.Client): Promise<void> {
   const known = readMigrationFiles({ migrationsFolder: MIGRATIONS });
   await client.query("begin");
@@ -74,7 +74,7 @@ async function migrate(client: pg.Client): Promise<void> {
   const times = known.map(({ folderMillis }) => folderMillis);
   refuseOtherSchema(applied, times, `an empty database, or drop its schema ${SCHEMA}`);
   const missing = known.slice(applied.length);
-  // Where nothing is missing, the user needs no right to create tables.
+  // Otherwise the user needs no right to create tables.
   if (missing.length > 0) {
     await client.query(`create schema if not exists ${SCHEMA}`);
     await client.query(

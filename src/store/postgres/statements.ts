@@ -9,13 +9,12 @@ export const TABLES = ["scopes", "changes", "conversations", "turns", "messages"
 
 const BEFORE_TABLE = new RegExp(`\\b(from|into|update|join)\\s+(?=(?:${TABLES.join("|")})\\b)`, "gi");
 
-/** Most statements that run as one. */
 const MOST_JOINED = 24;
 
-/** Texts that were joined, by those that they are of. */
+/** Joined texts, by their parts. */
 const JOINED = new Map<string, string>();
 
-/** Statements that neither read nor write what another one writes, as one: the server plans and runs it in a third of the time. */
+/** Joins independent statements into one, which the server plans and runs in a third of the time. */
 export function joined(statements: readonly Statement[]): readonly Statement[] {
   if (statements.length < 2 || statements.length > MOST_JOINED) return statements;
   const text = keptIn(JOINED, statements.map((one) => one.text).join(";"), () => joinedText(statements));
@@ -32,10 +31,7 @@ function joinedText(statements: readonly Statement[]): string {
   return `with ${parts.join(", ")} select 1 as one`;
 }
 
-/**
- * Translates statements for the server: adds the schema to tables, since a pooler keeps no `search_path`, and names each text, so that a
- * connection prepares it once.
- */
+/** Adds the schema to table names, since a pooler keeps no `search_path`, and names each text, so that a connection prepares it once. */
 export class Statements {
   readonly #texts = new Map<string, { readonly name: string; readonly text: string }>();
 
@@ -57,7 +53,7 @@ export class Statements {
     return this.#areNamed ? { name: known.name, ...query } : query;
   }
 
-  /** From now on, nothing is prepared. */
+  /** Prepares nothing from now on. */
   forgetNames(): void {
     this.#areNamed = false;
   }

@@ -5,7 +5,7 @@ import type { Connections, PostgresConnection } from "./connections.js";
 import { isConnectionLost } from "./faults.js";
 import { joined } from "./statements.js";
 
-/** The user's locked row, and the transaction's id, which identifies its outcome later. */
+/** The user's locked row, and the transaction's id, by which its outcome is found later. */
 interface LockedRow {
   readonly id: number;
   readonly xid: string;
@@ -17,19 +17,19 @@ const LOCK = `select id, pg_current_xact_id()::text as xid from scopes
 
 const OUTCOME = "select pg_xact_status($1::xid8) as status";
 
-/** Whether the transaction changed this user. After a crash, the server reuses the ids of transactions that it lost. */
+/** Whether the transaction changed this user. After a crash, the server reuses the ids of lost transactions. */
 const TRACE = `select not exists (select from scopes where id = $1)
   or exists (select from scopes where tenant = $2 and user_id = $3 and xmin = $4::xid8::xid)
   or exists (select from scopes s join changes c on c.scope_id = s.id
     where s.tenant = $2 and s.user_id = $3 and c.xmin = $4::xid8::xid) as "isThere"`;
 
-/** The answers to both questions; empty where the server gave none. */
+/** Empty if the server gave no answer. */
 interface OutcomeRow {
   readonly status?: "committed" | "aborted" | "in progress" | null;
   readonly isThere?: number;
 }
 
-/** Limit for finding out a commit's outcome, and the wait between attempts. */
+/** Limit for finding a commit's outcome, and the wait between attempts. */
 const OUTCOME_MS = 2_000;
 const OUTCOME_WAIT_MS = 50;
 
@@ -52,7 +52,7 @@ export class PostgresTransaction implements UserTransaction {
     this.#locked = this.#answer(rows.then(([row]) => row));
   }
 
-  /** Whether its connection was lost before the server answered anything: then nothing was read, and nothing done. */
+  /** Whether the connection was lost before any answer: nothing was read or done. */
   get isLostUnused(): boolean {
     return this.#failure?.isLost === true && !this.#isAnswered;
   }
@@ -76,7 +76,7 @@ export class PostgresTransaction implements UserTransaction {
     }
   }
 
-  /** Rolls back unless it was committed, and then returns the connection. */
+  /** Rolls back unless committed, and returns the connection. */
   async end(): Promise<void> {
     this.#ending ??= this.#answer(this.connection.rollback());
     await this.#ending.catch(() => {});
@@ -98,7 +98,7 @@ export class PostgresTransaction implements UserTransaction {
     return answer;
   }
 
-  /** Whether a commit is stored, though its answer was lost. False where the server does not confirm it in time. */
+  /** Whether a commit is stored although its answer was lost. False if the server does not confirm it in time. */
   async #isStored({ id, xid }: LockedRow): Promise<boolean> {
     const { tenant, userId } = this.user;
     const questions = [

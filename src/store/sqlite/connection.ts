@@ -4,19 +4,19 @@ import type { SqlValue, Statement } from "../database.js";
 import { namedFault } from "../store.js";
 import { faultOf } from "./faults.js";
 
-/** Milliseconds that a statement waits for another process's lock. It blocks the thread. */
+/** Milliseconds that a statement waits for another process's lock. Blocks the thread. */
 export const LOCK_MS = 20;
-/** Milliseconds that a transaction waits for it: `memprefix keys`, a backup and the `sqlite3` command hold it for a moment. */
+/** Milliseconds that a transaction waits for it: `memprefix keys`, a backup and the `sqlite3` command hold it briefly. */
 const BEGIN_MS = 2_000;
 const AGAIN_MS = 5;
 
 /**
- * Commits survive a kill of the process at any point; a power cut may lose the last ones, never the file's integrity. FULL, which survives
- * that too, waits for the disk once for each group: 3 to 4 ms of every answer, and a sixth of the throughput, on a virtual machine's disk.
+ * A commit survives a kill of the process; a power cut may lose the last ones, but never damages the file. FULL survives that too, but waits
+ * for the disk once per group: 3 to 4 ms of every answer, and a sixth of the throughput, on a virtual machine's disk.
  */
 export const SYNCHRONOUS = "NORMAL";
 
-/** A connection to a database file, whose statements are prepared once: their texts are the program's own, and few. */
+/** A connection to a database file. Prepares each statement once: the program has only few texts. */
 export class Connection {
   readonly #prepared = new Map<string, Database.Statement>();
 
@@ -26,12 +26,11 @@ export class Connection {
   static to(file: string): Connection {
     const sqlite = new Database(file, { fileMustExist: true, timeout: LOCK_MS });
     sqlite.pragma(`synchronous = ${SYNCHRONOUS}`);
-    // Deleted text is overwritten.
+    // Overwrites deleted text.
     sqlite.pragma("secure_delete = ON");
     return new Connection(sqlite);
   }
 
-  /** The rows of a query; throws the store's faults. */
   read<R extends object>(text: string, values: readonly SqlValue[]): R[] {
     return named(() => this.#statement(text).all(bound(values)) as R[]);
   }
@@ -40,7 +39,7 @@ export class Connection {
     named(() => this.#statement(text).run(bound(values)));
   }
 
-  /** Runs statements in one transaction; throws the store's faults, and then nothing of it is stored. */
+  /** Runs statements in one transaction; throws the store's faults, and then nothing is stored. */
   transaction(work: () => void): void {
     named(() => {
       whileLocked(() => this.sqlite.exec("begin immediate"), BEGIN_MS);
@@ -48,14 +47,14 @@ export class Connection {
         work();
         this.sqlite.exec("commit");
       } catch (error) {
-        // Some errors, a full disk's for one, have rolled it back.
+        // Some errors, such as a full disk, have rolled it back already.
         if (this.sqlite.inTransaction) this.sqlite.exec("rollback");
         throw error;
       }
     });
   }
 
-  /** Copies the write-ahead log into the file and empties it; false where a reader still needs it, or the disk fails. */
+  /** Copies the write-ahead log into the file and empties it. False if a reader still needs it, or the disk fails. */
   emptyLog(): boolean {
     try {
       const [outcome] = this.sqlite.pragma("wal_checkpoint(TRUNCATE)") as { readonly busy: number }[];
@@ -74,7 +73,7 @@ export class Connection {
   }
 }
 
-/** Runs `work`, for so many milliseconds again and again while another process holds a lock. Blocks the thread. */
+/** Repeats `work` for up to `waitMs` while another process holds a lock. Blocks the thread. */
 export function whileLocked<T>(work: () => T, waitMs: number): T {
   for (const deadline = performance.now() + waitMs; ; sleep(AGAIN_MS)) {
     try {

@@ -5,25 +5,24 @@ import { StoreUnavailableError, type User } from "../store.js";
 import type { Connection } from "./connection.js";
 import { type FileAnswer, type FileCall, type Outcome, type ThreadData, throwOutcome, Writer } from "./writer.js";
 
-/** Groups that the writer has: one that it writes, and the next, so that it never waits for this thread. */
+/** Groups sent to the writer: the one it writes and the next, so that it never waits for this thread. */
 const MOST_UNDER_WAY = 2;
-/** Transactions of a group … */
+/** Most transactions of a group … */
 const MOST_TRANSACTIONS = 256;
-/** … and characters of what they write, from which no more are added: bounds the wait of the first. */
+/** … and the characters they write after which none are added. Bounds the wait of the first. */
 const MOST_CHARACTERS = 4_000_000;
 
 /**
- * A store's thread. Megabytes of heap: a group of commits, or a large scope, with room to collect; young ones stay small, as they are never
- * given back. What this process was started with, a larger heap for instance, is not for its threads.
+ * Heap in megabytes: room for a group of commits or a large scope. The young generation stays small, because it is never given back. Options of
+ * this process, such as a larger heap, are not inherited.
  */
 const STORE_THREAD = {
   resourceLimits: { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 8, stackSizeMb: 1 },
   execArgv: [],
-  // A file that SQLite has open is never closed beside it.
+  // Otherwise Node closes searched files with the thread, and so releases SQLite's locks (see `writer.ts`).
   trackUnmanagedFds: false,
 } as const satisfies WorkerOptions;
 
-/** A connection to the file, on a thread or on this one. */
 interface FileWork {
   ask(call: FileCall): Promise<FileAnswer>;
   close(): Promise<void>;
@@ -31,7 +30,7 @@ interface FileWork {
 
 type Numbered<T> = T & { readonly id: number };
 
-/** Works in a thread, which starts with its first call. Where it dies, what is under way rejects as failing, though it may be stored. */
+/** A thread, started by its first call. If it dies, running calls reject as failing, though they may be stored. */
 function inThread(file: string, threads: URL, purpose: ThreadData["purpose"]): FileWork {
   const thread = new WorkerCalls<Numbered<FileCall>, Numbered<FileAnswer>>(
     new URL("thread.js", threads),
@@ -42,27 +41,23 @@ function inThread(file: string, threads: URL, purpose: ThreadData["purpose"]): F
   return { ask: (call) => thread.ask(call), close: () => thread.end({ ask: "close" }) };
 }
 
-/** Works on this thread, in a later turn of the event loop: who composes in a loop would let no timer and no other request in. */
+/** This thread, in a later turn of the event loop: otherwise a loop of composes would block timers and other requests. */
 function onThisThread(connection: Connection): FileWork {
   const writer = new Writer(connection);
   return { ask: async (call) => writer.answer(call), close: async () => {} };
 }
 
-/** A transaction that waits for its group. */
 interface Waiting {
   readonly statements: readonly Statement[];
   readonly resolve: (outcome: Outcome) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/**
- * A SQLite file. It is read on this thread and written by one writer: transactions of many users that come together are one in the file.
- */
+/** A SQLite file, read on this thread and written by one writer. Concurrent transactions of many users become one in the file. */
 export class SqliteDatabase implements Database {
   readonly #writing: FileWork;
   readonly #aside: FileWork;
   readonly #waiting: Waiting[] = [];
-  /** The last holder of each user. */
   readonly #holders = new Map<string, Promise<unknown>>();
   #underWay = 0;
   #isDue = false;
@@ -70,7 +65,7 @@ export class SqliteDatabase implements Database {
   #isClosed = false;
 
   /**
-   * @param hasOthers whether others write to it, too: another process, or a second store of this one
+   * @param hasOthers whether others write too: another process, or a second store in this one
    * @param threads the folder of the threads' JavaScript files; null: everything runs on this thread
    */
   constructor(
@@ -107,7 +102,7 @@ export class SqliteDatabase implements Database {
     );
   }
 
-  /** Other processes do not write users, so it is this one's holders that wait for each other. */
+  /** Other processes do not write users, so only this one's holders wait for each other. */
   async hold<T>(user: User, work: (transaction: UserTransaction) => Promise<T>): Promise<T> {
     const name = JSON.stringify([user.tenant, user.userId]);
     const transaction = { read: this.read, commit: (statements: readonly Statement[]) => this.write(statements) };
@@ -129,7 +124,7 @@ export class SqliteDatabase implements Database {
     return isErased === true ? "erased" : "pending";
   }
 
-  /** This connection is the last to close the file. */
+  /** This connection closes the file last. */
   async close(): Promise<void> {
     if (this.#underWay > 0 || this.#waiting.length > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
     this.#isClosed = true;
@@ -137,7 +132,7 @@ export class SqliteDatabase implements Database {
     this.connection.close();
   }
 
-  /** With what else this iteration of the event loop brings. */
+  /** Together with what else arrives in this turn of the event loop. */
   #sendSoon(): void {
     if (this.#isDue || this.#underWay >= MOST_UNDER_WAY) return;
     this.#isDue = true;
@@ -169,7 +164,6 @@ export class SqliteDatabase implements Database {
   }
 }
 
-/** Characters that statements write. */
 function sizeOf(statements: readonly Statement[]): number {
   let size = 0;
   for (const { values } of statements) for (const value of values) if (typeof value === "string") size += value.length;

@@ -1,7 +1,7 @@
 import Database from "better-sqlite3";
 import type { StoreFault } from "../store.js";
 
-/** By SQLite's primary result code (https://sqlite.org/rescode.html); an extended code begins with its primary one. */
+/** By SQLite's primary result code (https://sqlite.org/rescode.html), with which an extended code begins. */
 const FAULTS = new Map<string | undefined, StoreFault>([
   ["SQLITE_BUSY", "busy"],
   ["SQLITE_LOCKED", "busy"],
@@ -14,7 +14,7 @@ const FAULTS = new Map<string | undefined, StoreFault>([
   ["SQLITE_NOTADB", "damaged"],
 ]);
 
-/** The fault that one of SQLite's errors stands for; null for any other error, a bug of ours included. */
+/** Null for any other error, such as a bug. */
 export function faultOf(error: unknown): StoreFault | null {
   if (!(error instanceof Database.SqliteError)) return null;
   return FAULTS.get(/^SQLITE_[A-Z]+/.exec(error.code)?.[0]) ?? null;

@@ -13,26 +13,25 @@ import { faultOf } from "./faults.js";
 import { own } from "./owner.js";
 import { finishErasure } from "./writer.js";
 
-/** The database in a data directory. */
 export const DATABASE_FILE = "memprefix.db";
 
-// Equally deep in `src` and `dist`.
+// The same depth in `src` and `dist`.
 const MIGRATIONS = fileURLToPath(new URL("../../../migrations", import.meta.url));
-/** Page size of new files: most rows have about as many bytes, and a compose changes a few bytes on some ten pages. */
+/** Page size of new files: about a row's size; a compose changes a few bytes on some ten pages. */
 const PAGE_BYTES = 2_048;
 /** Milliseconds that opening waits for another process's lock. */
 const OPEN_WAIT_MS = 5_000;
 
-/** A database in a data directory that this process owns. Closing it gives the directory up. */
+/** A database in a data directory that this process owns. Closing it releases the directory. */
 export interface OwnedDatabase {
   readonly database: SqliteDatabase;
-  /** Says where the process's service listens, for the message to other processes. */
+  /** Publishes the service's address, for error messages in other processes. */
   announce(address: string): void;
 }
 
 interface Shared extends OwnedDatabase {
   users: number;
-  /** Whether a second store ever used it: what another one has in memory may be older. */
+  /** Whether a second store ever used it, so that another store's memory may be older. */
   wasShared: boolean;
 }
 
@@ -40,8 +39,8 @@ interface Shared extends OwnedDatabase {
 const OWNED = new Map<string, Shared>();
 
 /**
- * Opens the database in a data directory, as its one owner: a second call in this process shares the first one's database, another process
- * gets an error that says what to do. Throws {@link DatabaseOpenError}.
+ * Opens the database in a data directory as its only owner. A second call in this process shares it; in another process it throws
+ * {@link DatabaseOpenError}, which says what to do.
  */
 export function openOwned(directory: string): OwnedDatabase {
   const name = named(directory, () => realpathSync(directory));
@@ -56,7 +55,7 @@ function openFirst(directory: string, name: string): OwnedDatabase {
   const { announce, release } = named(directory, () => own(name));
   try {
     const connection = openFile(join(directory, DATABASE_FILE), finishErasure);
-    // Run from source, there is no JavaScript file for a thread to load.
+    // Run from source, there is no JavaScript file for a thread.
     const threads = import.meta.filename.endsWith(".ts") ? null : new URL(".", import.meta.url);
     const database = new SqliteDatabase(connection, () => shared.wasShared, threads);
     const shared: Shared = { database, announce, users: 1, wasShared: false };
@@ -75,7 +74,7 @@ function openFirst(directory: string, name: string): OwnedDatabase {
   }
 }
 
-/** Opens the database of a data directory beside its owner: to read it, and for keys. Throws {@link DatabaseOpenError}. */
+/** Opens a data directory's database beside its owner, to read it and to manage keys. Throws {@link DatabaseOpenError}. */
 export function openBeside(directory: string): SqliteDatabase {
   const connection = openFile(join(directory, DATABASE_FILE));
   // The owner may be writing a large group, or rewriting the file; a command can wait.
@@ -83,19 +82,18 @@ export function openBeside(directory: string): SqliteDatabase {
   return new SqliteDatabase(connection, () => true, null);
 }
 
-/** A database in memory. */
 export function openInMemory(): SqliteDatabase {
   return new SqliteDatabase(openFile(":memory:"), () => false, null);
 }
 
 /**
- * Opens a database file, or `":memory:"`, and brings its schema up to date in one transaction. Throws {@link DatabaseOpenError}, and
- * writes nothing to the file, where it is no database, is another program's or damaged, or has a schema that this version does not know.
+ * Opens a database file, or `":memory:"`, and migrates it in one transaction. Throws {@link DatabaseOpenError}, and writes nothing, if it is no
+ * database, foreign or damaged, or has an unknown schema.
  *
- * @param prepare what else its owner does before anything is served
+ * @param prepare the owner's work before anything is served
  */
 export function openFile(file: string, prepare: (connection: Connection) => void = () => {}): Connection {
-  // SQLite does not wait for every lock: where two processes switch a new file to WAL together, one fails immediately
+  // If two processes switch a new file to WAL together, one fails without waiting for the lock
   // (https://sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode). Nothing is served yet.
   return named(file, () => whileLocked(() => openOnce(file, prepare), OPEN_WAIT_MS));
 }
@@ -116,7 +114,7 @@ function openOnce(file: string, prepare: (connection: Connection) => void): Conn
     sqlite.pragma(`page_size = ${PAGE_BYTES}`);
     sqlite.pragma("journal_mode = WAL");
     sqlite.pragma(`synchronous = ${SYNCHRONOUS}`);
-    // A checkpoint waits for the disk; the writer makes them. 16 MB at most until then.
+    // A checkpoint waits for the disk, so the writer makes them. Until then 16 MB at most.
     sqlite.pragma("wal_autocheckpoint = 4000");
     sqlite.pragma("secure_delete = ON");
     migrate(drizzle(sqlite), { migrationsFolder: MIGRATIONS });
@@ -133,7 +131,7 @@ function openOnce(file: string, prepare: (connection: Connection) => void): Conn
   }
 }
 
-/** Checked through a read-only connection: a writable one would checkpoint the log into a foreign file when it closes. */
+/** Checks through a read-only connection: a writable one would checkpoint the log into a foreign file when it closes. */
 function refuseForeign(file: string): void {
   if (!existsSync(file) || statSync(file).size === 0) return;
   const sqlite = new Database(file, { readonly: true, timeout: OPEN_WAIT_MS });
@@ -151,21 +149,17 @@ function refuseForeign(file: string): void {
   }
 }
 
-/** The install script runs also where npm is configured to run none. */
+/** Forces the install script, even if npm is configured to run none. */
 const REBUILD =
   "better-sqlite3 has no native build for this Node.js; make it with: npm rebuild better-sqlite3 --ignore-scripts=false";
 
-/**
- * What to do about an error that `better-sqlite3` throws without a native build which this Node.js can load: it was installed without its
- * script, or for another Node.js. Null for other errors.
- */
+/** What to do if `better-sqlite3` has no native build for this Node.js; null for other errors. */
 export function nativeBuildProblem(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const isUnloadable = "code" in error && error.code === "ERR_DLOPEN_FAILED";
   return isUnloadable || error.message.startsWith("Could not locate the bindings file") ? REBUILD : null;
 }
 
-/** Why a file could not be opened, as {@link DatabaseOpenError} says it. */
 export function openProblem(error: unknown): string {
   const unbuilt = nativeBuildProblem(error);
   if (unbuilt !== null) return unbuilt;

@@ -5,21 +5,17 @@ import { parsedJson, record } from "../../core/text/json.js";
 import { DatabaseOpenError } from "../open-error.js";
 import { faultOf } from "./faults.js";
 
-/** The file whose lock makes a process the owner of a data directory; and what the owner says of itself. */
+/** The file whose lock makes a process the owner of a data directory; and the owner's pid and address. */
 const LOCK = "owner.db";
 const SAYS = "owner.json";
 
 /** The right to write a data directory's database; one process has it. */
 export interface Ownership {
-  /** Says where the owner's service listens, for the message to others. */
   readonly announce: (address: string) => void;
   readonly release: () => void;
 }
 
-/**
- * Makes this process the owner of a data directory. The system releases the lock when the process dies, however it does. Throws
- * `DatabaseOpenError` where another process is the owner, with its pid and address.
- */
+/** Makes this process the owner of a data directory, until it dies. Throws `DatabaseOpenError` with another owner's pid and address. */
 export function own(directory: string): Ownership {
   const lock = new Database(join(directory, LOCK), { timeout: 0 });
   try {
@@ -42,7 +38,7 @@ export function own(directory: string): Ownership {
   };
 }
 
-/** What to do where another process owns the directory. */
+/** What to do if another process owns the directory. */
 function otherOwner(directory: string): string {
   const file = join(directory, SAYS);
   const said = record(existsSync(file) ? parsedJson(readFileSync(file, "utf8")) : null);

@@ -3,15 +3,13 @@ import { stayInBackground } from "../../threads/worker-calls.js";
 import { Connection } from "./connection.js";
 import { type FileCall, type ThreadData, Writer } from "./writer.js";
 
-/*
- * A thread with a connection of its own to a file, so that the event loop does not wait for its disk calls. They are made in order.
- */
+/* A thread with its own connection to a file, so that the event loop does not wait for the disk. Calls run in order. */
 
 const { file, purpose } = workerData as ThreadData;
 const connection = Connection.to(file);
 const writer = new Writer(connection);
 if (purpose === "read") stayInBackground();
-// Pages of indexes by scope are written all over; 4 MB.
+// Pages of indexes by scope are rewritten often; 4 MB.
 else connection.sqlite.pragma("cache_size = -4096");
 
 parentPort?.on("message", (call: FileCall & { readonly id: number }) => {

@@ -5,7 +5,7 @@ import type { SqlValue, Statement } from "../database.js";
 import { type StoreFault, StoreUnavailableError } from "../store.js";
 import { type Connection, sleep } from "./connection.js";
 
-/** How a transaction went, as it crosses threads: an error loses its class there. Null: it is stored. */
+/** A transaction's outcome in a form that crosses threads, where an error loses its class. Null: stored. */
 export type Outcome = null | { readonly fault: StoreFault; readonly cause: string } | { readonly bug: Error };
 
 /** Calls of a connection to a file, on any thread. */
@@ -15,13 +15,13 @@ export type FileCall =
   | { readonly ask: "read"; readonly text: string; readonly values: readonly SqlValue[] }
   | { readonly ask: "close" };
 
-/** What a thread is for: the one that writes, or one for queries over many rows, so that no compose waits for the dashboard's sums. */
+/** `write`: the writer; `read`: queries over many rows, so that no compose waits for the dashboard's sums. */
 export interface ThreadData {
   readonly file: string;
   readonly purpose: "write" | "read";
 }
 
-/** An outcome for each transaction, or of the query; whether deleted text is out of the files; the query's rows. */
+/** An outcome per transaction, or of the query; whether deleted text is out of the files; the query's rows. */
 export interface FileAnswer {
   readonly outcomes?: readonly Outcome[];
   readonly isErased?: boolean;
@@ -33,12 +33,12 @@ const BETWEEN_CHECKPOINTS = 512;
 /** Milliseconds for which an erasure waits for readers. */
 const READERS_MS = 1_000;
 const AGAIN_MS = 20;
-/** Texts that a file is searched for, the longest ones; bytes of each, as a page may have no more of it; and bytes that are read at once. */
+/** A file is searched for the longest texts; for so many bytes of each, as a page may hold no more; and read in chunks. */
 const MOST_TEXTS = 16;
 const BEGINNING = 64;
 const READ_AT_ONCE = 1 << 20;
 
-/** Writes to a file: transactions that it is given together are one in the file. */
+/** Writes to a file. The transactions of one call become one in the file. */
 export class Writer {
   #sinceCheckpoint = 0;
 
@@ -55,7 +55,7 @@ export class Writer {
     }
   }
 
-  /** Durable when it returns. Where one fails, each gets a transaction of its own. */
+  /** Durable when it returns. If one fails, each gets its own transaction. */
   write(transactions: readonly (readonly Statement[])[]): Outcome[] {
     try {
       this.#run(transactions.flat());
@@ -68,9 +68,8 @@ export class Writer {
   }
 
   /**
-   * Takes deleted text out of the files. `secure_delete` overwrites deleted rows; a page that was rebalanced may hold a copy of one in its
-   * free space, so the file is searched, and rewritten where something is found. A file that could not be erased says so in its
-   * `user_version`, and is rewritten when it is opened.
+   * Takes deleted text out of the files. `secure_delete` overwrites deleted rows, but the free space of a rebalanced page may hold a copy: the
+   * file is searched, and rewritten if one is found. An unfinished erasure is marked in `user_version`, and finished when the file is opened.
    */
   erase(texts: readonly string[]): boolean {
     const { connection } = this;
@@ -79,7 +78,7 @@ export class Writer {
     connection.sqlite.pragma("user_version = 1");
     if (!this.#emptyLog()) return false;
     try {
-      // The texts of the one that was left are not known any more.
+      // The texts of an earlier, unfinished erasure are unknown now.
       if (isLeft || isIn(connection.sqlite.name, texts)) rewrite(connection);
       connection.sqlite.pragma("user_version = 0");
       return this.#emptyLog();
@@ -101,7 +100,7 @@ export class Writer {
     }
   }
 
-  /** Nobody else writes meanwhile, so the whole log is copied and begins again: it stays short. */
+  /** Nobody else writes meanwhile, so the whole log is copied and restarts: it stays short. */
   #checkpoint(transactions: number): void {
     this.#sinceCheckpoint += transactions;
     if (this.#sinceCheckpoint < BETWEEN_CHECKPOINTS) return;
@@ -109,12 +108,12 @@ export class Writer {
     try {
       this.connection.sqlite.pragma("wal_checkpoint(PASSIVE)");
     } catch {
-      // What is in the log is durable. The next transaction reports the disk's fault.
+      // The log is durable. The next transaction reports the disk's fault.
     }
   }
 }
 
-/** Rewrites a file whose erasure an earlier process left, and empties its log. Throws SQLite's errors. */
+/** Finishes an earlier process's erasure, and empties the log. Throws SQLite's errors. */
 export function finishErasure(connection: Connection): void {
   if (isErasureLeft(connection)) {
     rewrite(connection);
@@ -134,7 +133,7 @@ function rewrite({ sqlite }: Connection): void {
 }
 
 /**
- * Descriptors of files that were searched, by device and inode. They stay open: closing one would release the locks of every connection of
+ * Descriptors of files that were searched, by device and inode. They stay open: closing one would release the locks of every connection in
  * this process (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
  */
 const descriptors = new Map<string, number>();
@@ -144,7 +143,7 @@ function descriptorOf(file: string): number {
   return keptIn(descriptors, `${dev}:${ino}`, () => openSync(file, "r"));
 }
 
-/** Whether a file has the beginning of one of some texts, plain or escaped in JSON. */
+/** Whether a file contains the beginning of one of the texts, plain or escaped in JSON. */
 function isIn(file: string, texts: readonly string[]): boolean {
   const longest = [...texts].sort((a, b) => b.length - a.length).slice(0, MOST_TEXTS);
   const forms = new Set(longest.flatMap((text) => [text, JSON.stringify(text).slice(1, -1)]));
@@ -160,14 +159,12 @@ function isIn(file: string, texts: readonly string[]): boolean {
   }
 }
 
-/** How a transaction or a query went that threw this. */
 function outcomeOf(error: unknown): Outcome {
-  // SQLite's errors are no errors any more on another thread.
+  // On another thread, SQLite's errors are not errors any more.
   if (!(error instanceof StoreUnavailableError)) return { bug: new Error(messageOf(error)) };
   return { fault: error.fault, cause: error.cause instanceof Error ? error.cause.message : "" };
 }
 
-/** Throws what a transaction threw. */
 export function throwOutcome(outcome: Outcome): void {
   if (outcome === null) return;
   if ("bug" in outcome) throw outcome.bug;

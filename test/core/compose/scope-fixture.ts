@@ -120,6 +120,9 @@ export class UserScope {
   ): Composition {
     const stored = this.#turnsOf((options.conversation ?? null) as ConversationId | null);
     const composition = compose(this.#state, this.#input(messages, retrieved, options));
+    const { freshStart, freshStartReason } = composition.plan;
+    if (freshStart !== (freshStartReason !== undefined))
+      throw new Error("a fresh start says why, and nothing else does");
     for (const { turn } of composition.restated) stored.push(structuredClone(turn));
     stored.push(structuredClone(composition.turn));
     this.#composedAt.set(composition.turn.id, this.now);
