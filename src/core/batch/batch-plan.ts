@@ -1,7 +1,4 @@
-/*
- * batch: plans requests that are all known before the first is executed.
- * Enters: each request's blocks and urgency, and what should be cached, as plain data. Leaves: block orders and an execution order.
- */
+/* batch: plans requests that are all known beforehand. Enters: blocks, urgency, cached sequences. Leaves: block orders, an execution order. */
 
 import type { RetrievedBlock } from "../ordering/ordering.js";
 import { groupBy, keptIn } from "../text/collections.js";
@@ -25,13 +22,11 @@ export interface KeyKnowledge {
   readonly key: string;
   /** Block sequences that should be cached after the key's bytes, least recently used first. */
   readonly cached: readonly (readonly Label[])[];
-  /** Block sets of the scope's recent requests, oldest first; only the last {@link RECENT_REQUESTS} count. */
   readonly recent: readonly (readonly Label[])[];
 }
 
 export interface PlannedRequest {
   readonly request: number;
-  /** Its place in the execution order, from 0. */
   readonly rank: number;
   /** Each block exactly once, none carried. */
   readonly order: readonly Label[];
@@ -107,8 +102,8 @@ function leadingNumbers(sequence: readonly Label[], numbers: ReadonlyMap<Label, 
 export type Urgency = Pick<BatchRequest, "conversation" | "priority" | "deadline">;
 
 /**
- * Applies priorities, deadlines and conversations to a sequence of request indices. Higher priorities go first, then earlier deadlines; otherwise
- * the sequence is kept. A deadline may be missed. An earlier turn of a conversation is as urgent as its most urgent later turn. O(N log N).
+ * Sorts a sequence by priority, then by deadline, which may be missed; otherwise keeps it. An earlier turn of a conversation is as urgent as its
+ * most urgent later one. Takes and returns request indices. O(N log N).
  */
 export function underUrgency(sequence: readonly number[], requests: readonly Urgency[]): number[] {
   const urgency = inherited(requests);

@@ -24,7 +24,6 @@ import {
   tokensIn,
 } from "./prefix-tree.js";
 
-/** A cached prefix in a batch's block numbers. */
 interface CachedPrefix {
   readonly blocks: readonly number[];
   readonly tokens: number;
@@ -53,11 +52,7 @@ class CachedPrefixes {
     return this.from.cached.length === 0;
   }
 
-  /**
-   * The cached prefix with the most tokens whose every block is among `blocks`.
-   *
-   * @param limit a prefix that no result exceeds in tokens
-   */
+  /** The cached prefix with the most tokens whose every block is among `blocks`; none exceeds `limit` in tokens. */
   longest(blocks: readonly number[], limit: CachedPrefix | null = null): CachedPrefix {
     if (this.isEmpty || limit?.tokens === 0) return NOTHING_CACHED;
     const wanted = new Map(blocks.map((block) => [block as Label, this.tokensOf[block] as number]));
@@ -368,7 +363,6 @@ function compareBranches(a: PlannedBranch, b: PlannedBranch): number {
   return a.key - b.key || comparePaths(a.cachedPath, b.cachedPath) || a.earliest - b.earliest;
 }
 
-/** The branches of requests that were ordered one by one. */
 function singleBranches(alone: readonly RequestAlone[], key: number): PlannedBranch[] {
   return [...groupBy(alone, ({ path }) => path[0]).values()].map((requests) => ({
     requests: requests.map(({ request, order, path }) => ({

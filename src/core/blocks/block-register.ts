@@ -1,7 +1,4 @@
-/*
- * blocks: one block per memory and version of its text, with labels that are never reused.
- * Enters: retrieved memories. Leaves: blocks in relevance order, which block supersedes which, and what is forgotten.
- */
+/* blocks: one per memory and version of its text. Enters: retrieved memories. Leaves: blocks by relevance, and what they supersede. */
 
 import { type InjectedBlock, renderBlock } from "../prompt/section.js";
 import { ChangedRows, keptIn } from "../text/collections.js";

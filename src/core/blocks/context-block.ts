@@ -23,7 +23,6 @@ export interface MemoryVersion {
   /** {@link WITHDRAWN}: the memory no longer holds; this row has no text. */
   readonly label: Label;
   readonly current: boolean;
-  /** Whether a search found the memory, so that its source can be queried for it. Like `ofRun` and `until`, only on the current version. */
   readonly found?: true;
   /** Whether it belongs to a run of Mem0's: only requests for that run may have it. */
   readonly ofRun?: true;

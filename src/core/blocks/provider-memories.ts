@@ -33,7 +33,7 @@ export interface WithoutProviderMemories {
   readonly memories: readonly RetrievedMemory[] | null;
 }
 
-/** Removes the memories of Mem0's provider from the instructions at the front of a prompt. Leaves any other text unmodified. Linear time. */
+/** Removes Mem0's memories from the instructions at the front of a prompt. Leaves any other text unmodified. Linear time. */
 export function withoutProviderMemories(messages: readonly ChatMessage[]): WithoutProviderMemories {
   const texts: string[] = [];
   const head = instructionsAtHead(messages);

@@ -10,9 +10,7 @@ export interface ExpectedTokens {
 export interface ReportedRequest {
   /** Node of the context index where its sequence ends. */
   readonly leaf: NodeId;
-  /** The scope's logical clock. */
   readonly turn: TurnId;
-  /** Milliseconds since the epoch. */
   readonly at: number;
   readonly plan: ExpectedTokens;
   /** Null for requests stored before these were recorded. */
@@ -31,20 +29,18 @@ export interface ReportGrounds {
 
 export interface CacheReport {
   readonly cachedTokens: number;
-  /** Null: not reported. */
   readonly promptTokens: number | null;
   /** What the engine is sent besides the prompt, by memprefix's counter: a chat's tools, which come first. */
   readonly besideTokens?: number;
 }
 
 export interface ReportReading {
-  /** Whether the previous report also showed only the instructions. Two such misses in a row mean that the engine was restarted. */
+  /** Whether the previous report also showed only the instructions: two in a row mean that the engine was restarted. */
   readonly again?: boolean;
   readonly isExact?: boolean;
 }
 
 export interface Correction {
-  /** Estimated tokens by which the context index shrank, each prefix once. */
   readonly tokensRemoved: number;
 }
 
@@ -60,15 +56,15 @@ const UNSCALED_ERROR = 0.1;
 /** By how much an engine's tokens of the tools may differ from memprefix's, as a share. */
 export const BESIDE_ERROR = 0.25;
 
-/** Maximum prefill time. A concurrent request cannot hit what the first has not written yet: its miss is no eviction. */
+/** Maximum prefill time. A concurrent request's miss is no eviction: the first has not written its prefix yet. */
 export const IN_FLIGHT_MS = 5_000;
 
-/** Tokens of the step in which an engine counts cached tokens: OpenAI counts in 128, vLLM in blocks of 16. Otherwise 1. */
+/** The step in which an engine counts cached tokens: 128 for OpenAI, blocks of 16 for vLLM, otherwise 1. */
 export function stepOf(cachedTokens: number): number {
   return [128, 16].find((tokens) => cachedTokens % tokens === 0) ?? 1;
 }
 
-/** Upper bound of what the engine held of the prompt, in tokens of the plan: reported tokens, the last step's rest, and the tolerance. */
+/** Upper bound of what the engine held, in tokens of the plan: reported tokens, the last step's rest, and the tolerance. */
 export function reachOf({ plan }: Pick<ReportedRequest, "plan">, report: CacheReport, isExact = false): number {
   const { cachedTokens, promptTokens } = report;
   const besideTokens = besideIn(report, plan.totalTokens);
@@ -102,7 +98,6 @@ export function ownReport(report: CacheReport, total: number): CacheReport {
   };
 }
 
-/** Cached tokens of a report, scaled to memprefix's counter. */
 export function cachedOf(report: CacheReport, total: number): number {
   const { cachedTokens, promptTokens } = ownReport(report, total);
   return Math.round(promptTokens !== null && promptTokens > 0 ? (cachedTokens * total) / promptTokens : cachedTokens);
@@ -117,9 +112,8 @@ export function hadOnlyHead(request: Omit<ReportedRequest, "leaf" | "turn" | "at
 }
 
 /**
- * Corrects the index by an engine's report (docs/internals/algorithms.md, "Residency"). A miss of an expected prefix means that it was evicted,
- * with everything after it and everything used no later. Exceptions: what was served since, and what may not have been written yet. The prefix that
- * hit counts as used at `now` (milliseconds). No effect if the request left the index.
+ * Corrects the index by an engine's report (docs/internals/algorithms.md, "Residency"). A missed prefix was evicted, with everything used no later,
+ * except what may not have been written yet. The prefix that hit counts as used at `now` (milliseconds).
  */
 export function takeReport(
   index: ContextIndex,

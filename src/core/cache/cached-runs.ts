@@ -50,7 +50,6 @@ class TokensByUse {
     this.#clearedAt = at;
   }
 
-  /** Adds tokens last used then; a negative number removes at most those that are there. */
   add(at: number, tokens: number, tips: number): void {
     if (at <= this.#clearedAt) return;
     const last = this.#at.at(-1) ?? NEVER;
@@ -105,7 +104,7 @@ export interface CachedRun {
   readonly before: CachedRun | null;
   readonly from: number;
   readonly end: number;
-  /** See {@link TokensByUse.timeOf}. */
+  /** See {@link CachedRuns.timeOf}. */
   readonly usedAt: number;
 }
 

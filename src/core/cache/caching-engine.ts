@@ -3,7 +3,6 @@ import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
 
 /** Maximum tokens of memprefix's prompts that the engine has not counted yet. Beyond that, another engine got them. */
 const MOST_AHEAD = 1_000_000;
-/** Maximum prompts whose reports are awaited. */
 const MOST_UNDER_WAY = 16_384;
 /** A prompt not reported for so long will not be. */
 const LONGEST_UNDER_WAY_MS = 2 * 60_000;
@@ -28,7 +27,6 @@ export interface UnderWay {
   readonly cached: number;
 }
 
-/** `reports` may contradict the other two. */
 export type CapacityOrigin = "setting" | "engine" | "reports";
 
 /** The engine restarted between two readings, in milliseconds since the epoch. */
@@ -37,10 +35,8 @@ export interface EngineRestart {
   readonly by: number;
 }
 
-/** One engine with its cache, for all tenants. */
 export class CachingEngine {
   readonly runs = new CachedRuns();
-  /** One per worker that publishes KV events. */
   readonly residents: ResidentBlocks[] = [];
   #reading: CacheReading = { capacityTokens: null, blockTokens: null, computedTokens: null };
   /** Tokens counted beyond memprefix's prompts; negative: tokens not counted yet. */
@@ -51,11 +47,10 @@ export class CachingEngine {
   #foreign = 0;
   /** How often the counter went back recently. Engines that share an address have useless counters. */
   #doubt = 0;
-  /** When its counter was read last. */
   #readAt = Number.NEGATIVE_INFINITY;
   #restart: EngineRestart | null = null;
 
-  /** @param configured capacity in the engine's tokens, which readings do not change */
+  /** @param configured in the engine's tokens; readings do not change it */
   constructor(private readonly configured: number | null = null) {}
 
   /** In the engine's tokens; null: unknown. */
@@ -98,7 +93,6 @@ export class CachingEngine {
     return this.#foreign;
   }
 
-  /** The newest one. */
   get restart(): EngineRestart | null {
     return this.#restart;
   }
@@ -118,17 +112,13 @@ export class CachingEngine {
     this.#unexplained += prompt.computed;
   }
 
-  /** Records how many tokens it computed of a prompt. */
   computed(tokens: number, prompt: UnderWay): void {
     if (this.#underWay.has(prompt)) this.#atOnce = Math.max(this.#underWay.size, STILL_AT_ONCE * this.#atOnce);
     this.#underWay.delete(prompt);
     this.#unexplained -= tokens - prompt.computed;
   }
 
-  /**
-   * Takes a reading. Other clients' tokens displace memprefix's prompts. A counter that went back means a restart since the last reading: only what
-   * was computed since is cached.
-   */
+  /** Takes a reading; other clients' tokens displace memprefix's prompts. After a counter went back, only newly computed tokens are cached. */
   read(reading: CacheReading, at: number): void {
     const before = this.#reading.computedTokens;
     const now = reading.computedTokens;

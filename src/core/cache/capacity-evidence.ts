@@ -4,18 +4,14 @@ const LEAST_CAPACITY = 1_024;
 const LEVELS = 16 * PER_OCTAVE;
 /** Before any hit, the cache is assumed to hold at least this share of what it is known not to hold. */
 const LEAST_SHARE = 0.25;
-/** Factor for contradicted evidence. */
 const CONTRADICTED = 0.5;
-/** Evidence below this is dropped. */
 const NEGLIGIBLE = 0.05;
 /** Tokens that a report may lack because of another tokenizer, as a share of the prompt. */
 const INACCURACY = 0.02;
 /** Tokens of a template, which all prompts may share. */
 const TEMPLATE_TOKENS = 64;
-/** Maximum misses that can be withdrawn. */
 const MOST_TAKEN_BACK = 1_024;
 
-/** Evidence from reports of how much an engine holds. */
 export class CapacityEvidence {
   /** By level: evidence that so much is held, and that it is not. */
   readonly #hits = new Float64Array(LEVELS);
@@ -37,7 +33,7 @@ export class CapacityEvidence {
     const isOwn = cached > head + step + TEMPLATE_TOKENS;
     if (isOwn) this.#hit(levelOf(distance + Math.min(cached, known)));
     if (cached + step >= known * (1 - INACCURACY)) return;
-    // Prompts are evicted from their ends. Where nothing of its own was left, any part may have been evicted last.
+    // Prompts are evicted from their ends. Without any hit, the evicted part is unknown.
     this.#miss(levelOf(distance + (isOwn ? cached + step : known)) + (isOwn ? 1 : 0), at);
   }
 

@@ -1,19 +1,12 @@
-/*
- * context-index: what an engine's prefix cache should hold, per scope: radix trees of served block sequences, one per anchor.
- * Enters: served prompts, evictions, the engine's reports, time. Leaves: how much of a sequence should be cached, and nodes to search. Residency
- * models (`residency.ts`) say what an engine evicts by itself.
- */
+/* context-index: what an engine should hold. Enters: served prompts, evictions, reports. Leaves: cached sequences, and nodes to search. */
 
 import { append, ChangedRows, type RowChanges } from "../text/collections.js";
 import type { Digest, Label, NodeId } from "../text/ids.js";
 
-/** A stored node of the radix tree over *served sequences*: the blocks from its anchor's root to itself, in the order an engine has seen them. */
+/** A node of the radix tree over *served sequences*: the blocks from its anchor's root to itself, in the order an engine has seen them. */
 export interface IndexNode {
   readonly id: NodeId;
-  /**
-   * The node that this one extends. On an anchor's root: the end of the earlier turn whose whole prompt is a prefix of this root's. So an engine
-   * that holds a node holds all its ancestors.
-   */
+  /** The node that this one extends; on an anchor's root, the end of the earlier turn whose whole prompt it extends. */
   readonly parent: NodeId | null;
   /** Digest of the prompt before the blocks; only on an anchor's root. */
   readonly anchor: Digest | null;
@@ -30,11 +23,10 @@ export interface IndexNode {
   readonly lastUsed: number;
   /** Milliseconds since the epoch; 0: not known. */
   readonly usedAt: number;
-  /** Tokens of no block. On an anchor's root: the prompt before the blocks. Elsewhere: the rest of the last prompt that ended here. */
+  /** Tokens of no block: the prompt before the blocks on an anchor's root, elsewhere the rest of the last prompt that ended here. */
   readonly tokens: number;
 }
 
-/** A node in memory, read-only. */
 export interface ServedNode {
   readonly row: IndexNode;
   /** Null on an anchor's root. */
@@ -42,9 +34,7 @@ export interface ServedNode {
   /** The next less recently used node after the same anchor. */
   readonly staler: ServedNode | null;
   readonly children: ReadonlyMap<Label, ServedNode>;
-  /** Tokens of its run's blocks. */
   readonly runTokens: number;
-  /** Scratch of the running search. */
   mark: number;
 }
 
@@ -68,7 +58,6 @@ export interface HeldEnd {
   readonly tokens: number;
 }
 
-/** An anchor of a prompt, and the prompt's blocks right after it. */
 export interface PassedAnchor {
   readonly anchor: Digest;
   readonly labels: readonly Label[];
@@ -78,12 +67,8 @@ export interface PassedAnchor {
 const NO_CHILDREN = new Map<Label, TreeNode>();
 const NO_CONTINUATIONS = new Set<TreeNode>();
 
-/** A node with the links that the index maintains. */
 class TreeNode implements ServedNode {
-  /**
-   * Neighbours in the list of its anchor's nodes, most recently used first, from the root. Within one request parents come first, so that a pass
-   * over the list can build each node's result on its parent's.
-   */
+  /** The list of its anchor's nodes, most recently used first; parents before children, so that one pass builds on parents' results. */
   fresher: TreeNode | null = null;
   staler: TreeNode | null = null;
   children = NO_CHILDREN;
@@ -126,10 +111,7 @@ class TreeNode implements ServedNode {
     return tokens;
   }
 
-  /**
-   * The cached tokens that this node adds to its parent's prefix; the sum over a tree counts every prefix once. Text after the blocks counts only
-   * for the last request that ended here, and only if no prompt extends it.
-   */
+  /** Cached tokens that this node adds to its parent's prefix; the sum over a tree counts every prefix once. */
   get ownTokens(): number {
     const { row, above, runTokens, continuations } = this;
     if (row.anchor === null) return runTokens + (continuations.size === 0 ? row.tokens : 0);
@@ -170,11 +152,9 @@ function withExtensions(tops: Iterable<TreeNode>): TreeNode[] {
 }
 
 /**
- * The context index of one scope (docs/internals/algorithms.md, "The context index"). Mutable; changes are drained as rows. Beyond `maxNodes` it
- * evicts least recently used leaves, a tenth of the nodes at a time.
- *
- * A node is never older than its descendants. Loading derives older rows' times from descendants, so that a long conversation does not rewrite all
- * its rows. Removing a descendant writes its parent's row.
+ * The context index of one scope (docs/internals/algorithms.md, "The context index"). Beyond `maxNodes` it evicts least recently used leaves, a
+ * tenth of the nodes at a time. A node is never older than its descendants: loading derives its time from theirs, so that a long conversation does
+ * not rewrite all its rows.
  */
 export class ContextIndex {
   /** LRU order; within one request, descendants before ancestors. Each pass evicts the oldest first. */
@@ -248,7 +228,6 @@ export class ContextIndex {
     return this.#roots.values();
   }
 
-  /** How many leading blocks should be cached after the anchor, in this order. */
   heldBlocks(anchor: Digest, sequence: readonly Label[]): number {
     return followSequence(this.root(anchor), sequence).held;
   }
@@ -339,7 +318,6 @@ export class ContextIndex {
     this.#pruneAll(parents);
   }
 
-  /** Evicts what was last used at or before `time` (milliseconds). Using a node uses its ancestors. */
   dropUnusedSince(time: number): void {
     for (const node of this.#nodes.values()) if (node.row.usedAt <= time && node.isLeaf) this.#cut(node);
   }
@@ -359,9 +337,8 @@ export class ContextIndex {
   }
 
   /**
-   * Corrects the index: the request that ended here at logical time `clock` hit only `tokens` tokens. Removes the rest of its path and, by LRU,
-   * everything used no later, except what was served since. Without any hit, removes everything used before `clock`. What was used after `settled`
-   * (milliseconds) may not have been written yet, and stays.
+   * The request that ended here at logical time `clock` hit only `tokens` tokens. Removes the rest of its path and, by LRU, everything used no
+   * later, or used before `clock` without any hit. What was used after `settled` (milliseconds) stays: it may not have been written yet.
    */
   miss(id: NodeId, clock: number, tokens: number, settled: number): void {
     const end = this.#nodes.get(id);
@@ -397,7 +374,6 @@ export class ContextIndex {
       node.row.usedAt = Math.max(node.row.usedAt, at);
   }
 
-  /** Returns and resets what changed since the last call. */
   drain(): RowChanges<NodeId, IndexNode> {
     return this.#changes.drain((id) => {
       const node = this.#nodes.get(id);
@@ -503,7 +479,6 @@ export class ContextIndex {
     }
   }
 
-  /** Removes a leaf, and the ancestors that die with it. */
   #cut(leaf: TreeNode): void {
     leaf.row.live = 0;
     this.#prune(leaf);
@@ -593,10 +568,7 @@ export class ContextIndex {
   }
 }
 
-/**
- * How many leading blocks were served in this order, and the node where exactly those end. `next`: the block served after the sequence, within a
- * run.
- */
+/** How many leading blocks were served in this order, and the node where exactly those end. `next`: the block after, within a run. */
 export function followSequence(
   root: ServedNode | undefined,
   sequence: readonly Label[],

@@ -1,12 +1,8 @@
 import type { CacheReport } from "./cache-report.js";
 import { KEEPS_ALL, type ResidencyModel } from "./residency.js";
 
-/*
- * One engine's prefix cache, predicted (`predicted-cache.ts`) or observed by events (`observed-cache.ts`). See docs/internals/algorithms.md, "A
- * shared cache".
- */
+/* An engine's prefix cache, predicted or observed (docs/internals/algorithms.md, "A shared cache"). */
 
-/** Instructions that other prompts may share. */
 export interface CacheHead {
   readonly digest: string;
   readonly tokens: number;
@@ -15,14 +11,13 @@ export interface CacheHead {
 /** A prompt that an engine is about to compute, in estimated tokens. */
 export interface CachePrompt {
   readonly handle: CacheHandle;
-  /** A conversation, or a user's single prompts. */
   readonly stream: string;
   readonly user: string;
   readonly at: number;
   readonly total: number;
-  /** Tokens expected to be cached. */
+  /** Expected to be cached. */
   readonly cached: number;
-  /** Tokens that would be cached if nothing were ever evicted. */
+  /** Cached if nothing were ever evicted. */
   readonly known: number;
   readonly head: CacheHead;
 }
@@ -30,22 +25,19 @@ export interface CachePrompt {
 export type CacheHandle = string & { readonly __brand: "CacheHandle" };
 
 export interface CacheLookup {
-  /** How many leading tokens of the stream's newest prompt are still held; infinite if nothing is known to be evicted. */
+  /** Leading tokens of the stream's newest prompt that are still held; infinite if nothing is known to be evicted. */
   readonly residentTokens: number;
-  /** How many tokens its prompts may have to be still cached at its next turn, at least a fair share; infinite for unknown capacity. */
+  /** Tokens that its prompts may have to be still cached at its next turn; infinite for unknown capacity. */
   readonly shareTokens: number;
-  /** Tokens of the engine's blocks, by memprefix's counter; null: unknown. */
   readonly blockTokens: number | null;
   readonly residency: ResidencyModel;
   /** Cached tokens of these instructions; 0 unless two users sent them, so that nothing leaks between users. */
   heldHead(digest: string, tokens: number): number;
-  /** How many leading tokens are whole blocks, where the block size is known. */
   wholeBlocks(tokens: number): number;
 }
 
 /** Both forms pass `test/core/cache/engine-cache.suite.ts`. */
 export interface EngineCache {
-  /** What it leaves of one user's index. */
   readonly residency: ResidencyModel;
   lookup(stream: string): CacheLookup;
   /** Counts a prompt before it is computed, so that concurrent plans leave it room. */
@@ -56,7 +48,6 @@ export interface EngineCache {
   report(handle: CacheHandle, report: CacheReport | null, at: number): void;
 }
 
-/** For a user whose prompts are planned as if there were no others. */
 export function endlessLookup(residency: ResidencyModel = KEEPS_ALL): CacheLookup {
   return {
     residentTokens: Number.POSITIVE_INFINITY,

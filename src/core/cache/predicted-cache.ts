@@ -90,10 +90,7 @@ export interface CacheState {
   readonly foreignTokens: number;
 }
 
-/**
- * A finite LRU cache as its prompts should leave it. All tenants' prompts count as used. The capacity is configured, stated by the engine, or
- * learned from this tenant's reports alone, so that false reports mislead only their sender. An unknown capacity is infinite until the first miss.
- */
+/** A finite LRU cache as its prompts should leave it. Reports change only their tenant's capacity, so false ones mislead only their sender. */
 export class PredictedCache implements EngineCache {
   readonly #streams = new LruMap<string, Stream>(MOST_STREAMS);
   readonly #sent = new LruMap<CacheHandle, SentPrompt>(MOST_STREAMS);
@@ -103,7 +100,6 @@ export class PredictedCache implements EngineCache {
   #ratio = 1;
   /** The newest restart that the evidence includes. */
   #restart: EngineRestart | null = null;
-  /** What the stream of the newest prompt shared the cache with. */
   #newest: Sharing | null = null;
   readonly residency: ResidencyModel;
 
@@ -329,10 +325,7 @@ export class PredictedCache implements EngineCache {
     return tokens === Number.POSITIVE_INFINITY ? 0 : Math.max(0, Math.floor(this.capacity - tokens));
   }
 
-  /**
-   * In an outgrown cache, the first stream over its fair share starts afresh and the others grow on. So all of the cache is used, and prompts
-   * become up to twice a fair share. What others send too counts once.
-   */
+  /** In an outgrown cache, the first stream over its fair share starts afresh and the others grow on, up to twice a fair share. So all is used. */
   #share({ among, between, shared }: Sharing): number {
     const { capacity } = this;
     if (capacity === Number.POSITIVE_INFINITY) return capacity;

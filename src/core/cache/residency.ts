@@ -1,7 +1,6 @@
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
 import type { ContextIndex, HeldEnd, PassedAnchor } from "./context-index.js";
 
-/** How long, and how much of one user, an engine's prefix cache is assumed to keep. */
 export type ResidencyConfig =
   /** Everything until an eviction names it or a report misses it. */
   | { readonly kind: "all" }
@@ -13,54 +12,40 @@ export type ResidencyConfig =
   /** The last prompt of each slot, as llama.cpp does. */
   | { readonly kind: "slots"; readonly slots: number };
 
-/**
- * What an engine is assumed to have evicted silently. No model restores anything: only a served request adds a prefix. Every model passes
- * `test/core/cache/residency.suite.ts`.
- */
+/** What an engine is assumed to have evicted silently. Every model passes `test/core/cache/residency.suite.ts`. */
 export interface ResidencyModel {
   /** Called before each request is planned. `now` is in milliseconds since the epoch. */
   expire(index: ContextIndex, now: number): void;
-  /**
-   * For engines with several separate caches: what a prompt hits in its own, and which prompt it replaces. Called before the prompt is added.
-   * `sections` are the prompt's, first to last. Absent: everything in the index hits.
-   */
+  /** For engines with several caches: what a prompt hits in its own, and which prompt it replaces. Absent: everything in the index hits. */
   foresee?(index: ContextIndex, sections: readonly SectionTokens[]): Foreseen;
-  /** For explanations. */
   readonly limits?: ResidencyConfig;
 }
 
-/** A section of a prompt that is about to be served. Positions are in tokens. */
 export interface SectionTokens extends PassedAnchor {
-  /** Tokens before its blocks, opening included. */
+  /** Before its blocks, opening included. */
   readonly before: number;
-  /** Tokens after its blocks, to the end of its turn. */
+  /** After its blocks, to the end of its turn. */
   readonly behind: number;
-  /** Tokens up to the end of its turn. */
   readonly end: number;
   /** The turn that sent the same bytes up to here. */
   readonly sentBy: TurnId | null;
-  /**
-   * Tokens up to the end of the first `blocks` blocks; for 0: up to the section, or its opening.
-   *
-   * @param goesOn whether another block follows, before which every section has the same opening
-   */
+  /** Tokens up to the end of the first `blocks` blocks; `goesOn`: whether another block follows. */
   upTo(blocks: number, goesOn: boolean): number;
 }
 
 export interface Foreseen {
   readonly cachedTokens: number;
-  /** How many leading blocks of the last section are among them. */
+  /** Leading blocks of the last section. */
   readonly cachedBlocks: number;
   /** The end of the prompt that this one replaces. */
   readonly replaces: NodeId | null;
 }
 
 export interface KnownTurns {
-  /** How many sections belong to a prompt that is held whole, … */
+  /** How many sections belong to a prompt that is held whole. */
   readonly sections: number;
-  /** … the node where its blocks end, … */
+  /** Where its blocks end. */
   readonly end: NodeId | null;
-  /** … and the tokens of the held prefix. */
   readonly tokens: number;
 }
 
@@ -68,11 +53,7 @@ export interface Served extends Foreseen {
   readonly leaf: NodeId;
 }
 
-/**
- * Adds a prompt to the index at logical time `clock` and `at` (milliseconds since the epoch). Returns what should hit.
- *
- * @param sections first to last: those of earlier turns, then the new one
- */
+/** Adds a prompt at logical time `clock` and `at` (milliseconds since the epoch). `sections`: those of earlier turns, then the new one. */
 export function serve(
   index: ContextIndex,
   model: Pick<ResidencyModel, "foresee">,
@@ -84,7 +65,7 @@ export function serve(
   const foreseen = heldTokens(index, model, sections, known);
   const insert = ({ anchor, labels, before, behind }: SectionTokens, follows: NodeId | null) =>
     index.insert(anchor, labels, clock, { at, follows, tokensBefore: before, tokensBehind: behind });
-  // A slot model compares whole prompts, so earlier turns must be in the index too. No other prompt has restated turns.
+  // A slot model compares whole prompts, so earlier turns must be in the index too.
   const passed: NodeId[] = [];
   for (const section of sections.slice(known.sections, -1)) passed.push(insert(section, passed.at(-1) ?? known.end));
   const leaf = insert(sections.at(-1) as SectionTokens, passed.at(-1) ?? known.end);
@@ -94,7 +75,6 @@ export function serve(
   return { ...foreseen, leaf };
 }
 
-/** Tokens that a prompt should hit; without {@link ResidencyModel.foresee} all that the index holds. */
 export function heldTokens(
   index: ContextIndex,
   model: Pick<ResidencyModel, "foresee">,
@@ -107,7 +87,6 @@ export function heldTokens(
     const cachedBlocks = index.heldBlocks(last.anchor, last.labels);
     return { cachedTokens: last.upTo(cachedBlocks, false), cachedBlocks, replaces: null };
   }
-  // Other prompts may share what is before blocks without labels.
   const before = sections.at(-2);
   const isShared = before !== undefined && before.labels.length === 0 && index.hasAnchor(before.anchor);
   const cachedTokens = Math.max(known.tokens, isShared ? before.upTo(0, false) : 0);
@@ -139,13 +118,8 @@ export function isWithinTtl({ limits }: ResidencyModel, usedAt: number, now: num
 }
 
 /**
- * An engine that keeps the last prompt of each slot (llama.cpp). A prompt takes the slot of {@link chooseSlot}, hits the prefix that it shares, and
- * overwrites the rest.
- *
- * Assumes that the slots serve this scope alone, one request at a time; other scopes' evictions show in reports. The tokens of answers are unknown,
- * so a prompt that shares close to a tenth of a slot may take another slot than expected.
- *
- * Throws a RangeError unless `slots` is a whole number above 0.
+ * An engine that keeps the last prompt of each slot (llama.cpp). A prompt takes the slot of {@link chooseSlot} and overwrites what it does not
+ * share. Assumes that the slots serve this scope alone, one request at a time. Throws a RangeError unless `slots` is a whole number above 0.
  */
 export function promptSlots(slots: number): ResidencyModel {
   if (!Number.isInteger(slots) || slots < 1) throw new RangeError(`slots is ${slots}, not a whole number above 0`);
@@ -199,7 +173,6 @@ function sharedWith(
 
 export interface FreeSlot {
   readonly tokens: number;
-  /** How many of them are a prefix of the request's prompt. */
   readonly shared: number;
   /** Ascends with every use; 0: never used. */
   readonly lastUsed: number;

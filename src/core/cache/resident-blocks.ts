@@ -16,7 +16,6 @@ export type KvEvent =
   | {
       readonly kind: "stored";
       readonly hashes: readonly string[];
-      /** The block before the first of them; null: they begin a prompt. */
       readonly parent: string | null;
       readonly tokens: readonly number[];
       readonly blockTokens: number;
@@ -94,9 +93,8 @@ export class ResidentBlocks {
   }
 
   /**
-   * How many leading tokens of a prompt are cached; null if its first blocks may have been stored before events were followed.
-   *
-   * @param sentAt the newest batch when the prompt was sent: computed blocks after it mark where the cached prefix ended
+   * Leading tokens that are cached; null if the first blocks may have been stored before events were followed. `sentAt`: the newest batch when the
+   * prompt was sent; blocks computed since mark where its cached prefix ended.
    */
   residentTokens(chains: readonly BlockChain[], sentAt = Number.POSITIVE_INFINITY): number | null {
     if (this.#blockTokens === null) return this.#isWhole ? 0 : null;
@@ -107,10 +105,7 @@ export class ResidentBlocks {
     return (missing === -1 ? chains.length : missing) * this.#blockTokens;
   }
 
-  /**
-   * Index of the first block computed since the prompt was sent; null for none. Follows runs backwards from the last block. A run of one block
-   * belongs to a quoting answer or to another prompt with the same start.
-   */
+  /** Index of the first block computed since the prompt was sent; null for none. Single blocks are a quoting answer's or another prompt's. */
   #computedFrom(chains: readonly BlockChain[], sentAt: number): number | null {
     let computed: number | null = null;
     for (let end = chains.length; end > 0; ) {
@@ -124,7 +119,6 @@ export class ResidentBlocks {
   }
 
   #store({ hashes, parent, tokens, blockTokens, apart, medium }: KvEvent & { kind: "stored" }): void {
-    // Another engine's block size. Nothing was missed if it began with an empty cache.
     if (this.#blockTokens !== null && this.#blockTokens !== blockTokens) this.forget(this.#isWhole && this.size === 0);
     this.#blockTokens = blockTokens;
     let first: BlockChain | null = null;
@@ -176,7 +170,6 @@ export class ResidentBlocks {
   }
 }
 
-/** The parent of blocks stored before events were followed. */
 const UNKNOWN: Block = { chain: null, media: new Set() };
 
 function chainOf(before: BlockChain | null, tokens: readonly number[], apart: string | null): BlockChain {

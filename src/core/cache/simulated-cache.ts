@@ -4,7 +4,6 @@
 export interface PrefixCache {
   /** Looks a prompt up and inserts it; returns the tokens that need no prefill. */
   serve(tokens: readonly number[]): number;
-  /** Each shared prefix counts once. */
   readonly heldTokens: number;
 }
 
@@ -13,28 +12,22 @@ export interface CacheLimits {
   readonly capacityTokens?: number | undefined;
 }
 
-/** vLLM's default. */
 export const BLOCK_TOKENS = 16;
 
-/** All descendants share the prefix up to its end. */
 interface UnitRun {
   /** Null only for the root. */
   parent: UnitRun | null;
   units: Int32Array;
   /** Offset of its end in a prompt, in units. */
   end: number;
-  /** By the first unit of their run. */
   readonly children: Map<number, UnitRun>;
 }
 
 /**
  * A radix tree of prompts with LRU eviction, descendants before ancestors. A hit excludes the prompt's last token, which is computed for its
- * logits. Simulates one request at a time, without its answer; keeps a prefix of a prompt larger than the capacity.
- *
+ * logits. Throws a RangeError for a capacity that is not above 0.
  * - `blocks`: vLLM's. Evicts single blocks (`vllm/v1/core/kv_cache_manager.py`, `single_type_kv_cache_manager.py`).
  * - `radix`: SGLang's (`sglang/srt/mem_cache/radix_cache.py`, page size 1). Evicts whole leaves; using a part of one uses it all.
- *
- * Throws a RangeError for a capacity that is not above 0.
  */
 export class SimulatedCache implements PrefixCache {
   readonly #root: UnitRun = { parent: null, units: new Int32Array(), end: 0, children: new Map() };
@@ -147,7 +140,6 @@ export class SimulatedCache implements PrefixCache {
   }
 }
 
-/** How many units of a run a prompt contains, up to `end`. */
 function sameUnits({ units: run, end: runEnd }: UnitRun, units: Int32Array, end: number): number {
   const from = runEnd - run.length;
   const longest = Math.min(run.length, end - from);

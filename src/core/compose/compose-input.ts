@@ -41,7 +41,6 @@ export interface ComposeInput extends HistoryInput {
   readonly acceptedTokens?: number | null | undefined;
   /** The user's previous prompt: its instructions, and its age. */
   readonly earlier?: { readonly head: Digest | null; readonly ageMs: number | null } | undefined;
-  /** Default: {@link DEFAULT_DEDUPE}. */
   readonly dedupe?: DedupeName | undefined;
   /** Default: `messages` only. */
   readonly historyTerms?: HistoryTerms | undefined;

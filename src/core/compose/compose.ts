@@ -1,6 +1,6 @@
 /*
- * compose: one request becomes one prompt. History → selection (ordered blocks) → draft (the complete prompt) → composition.
- * Enters: a {@link ScopeState} and a {@link ComposeInput}. Leaves: messages, a plan, warnings, and the rows to store.
+ * compose: one request becomes one prompt. History → selection → draft → composition.
+ * Enters: a {@link ScopeState}, a {@link ComposeInput}. Leaves: messages, a plan, warnings, and the rows to store.
  */
 
 import type { BlockRegister } from "../blocks/block-register.js";

@@ -1,7 +1,7 @@
 import type { Ordering } from "../ordering/ordering.js";
 import { smallest } from "../text/collections.js";
 
-/** Settings of adaptive depth (docs/internals/algorithms.md, "Adaptive depth"): probes measure how sure the engine is of its first token. */
+/** Settings of adaptive depth: probes measure how sure the engine is of its first token (docs/internals/algorithms.md). */
 export interface DepthSettings {
   readonly firstBlocks: number;
   /** Factor from one probe's blocks to the next's, above 1. */
@@ -21,11 +21,7 @@ export const DEFAULT_DEPTH: DepthSettings = {
   timeLimitMs: 2_000,
 };
 
-/**
- * The depths to probe, ascending, each less than the total: a prompt with all blocks needs no probe. May be empty.
- *
- * @param due number of blocks that every prompt must contain
- */
+/** The depths to probe, ascending, each less than the total; may be empty. `due`: blocks that every prompt must contain. */
 export function probeDepths(blocks: number, due: number, settings: DepthSettings): readonly number[] {
   const depths: number[] = [];
   let next = Math.max(settings.firstBlocks, due);
@@ -44,7 +40,6 @@ export interface DepthProbe {
   readonly cachedTokens: number | null;
 }
 
-/** Why the prompt has its depth. */
 export const DEPTH_OUTCOMES = [
   /** The engine was sure of its first token. */
   "sure",
@@ -67,7 +62,6 @@ export interface DepthChoice {
   readonly probes: readonly DepthProbe[];
 }
 
-/** How many of the retrieved blocks a turn injects. */
 export interface Depth {
   /** The most relevant blocks that are not in the prompt yet. */
   readonly blocks: number;
@@ -87,7 +81,6 @@ export interface PlanDepth extends DepthChoice {
 /** Upper bound of real vocabularies, over which unlisted probability is spread. */
 export const VOCABULARY_TOKENS = 262_144;
 
-/** Tolerance for rounded probabilities, above a sum of 1. */
 const ROUNDING = 0.01;
 
 export interface EntropyBounds {
@@ -96,8 +89,7 @@ export interface EntropyBounds {
 }
 
 /**
- * Bounds in nats of the entropy of a token's distribution when only the likeliest tokens are known. The unlisted mass adds least on tokens as
- * likely as the last listed one, and most if spread evenly over the vocabulary. Null for impossible probabilities.
+ * Bounds in nats of the entropy of a token of which only the likeliest candidates are known. Null for impossible probabilities.
  *
  * @param logProbabilities natural logarithms, in any order; −9999 and the like count as probability 0
  */

@@ -1,7 +1,4 @@
-/*
- * Draft: a request's prompt before it is served. The first candidate within its limit is the prompt.
- * Enters: a scope's state and a {@link ComposeInput}. Leaves: a complete prompt, and what it was made of.
- */
+/* Draft: a request's prompt before it is served. The first candidate within its limit is the prompt. */
 
 import type { Resolution } from "../blocks/context-block.js";
 import { chooseRetention } from "../conversation/auto-retention.js";

@@ -37,7 +37,7 @@ export interface MissFacts {
   /** Whether the prompt continues the conversation's newest one unmodified. */
   readonly isContinued: boolean;
   readonly hasOtherInstructions: boolean;
-  /** Whether earlier messages differ from the previous prompt's, or an epoch began. */
+  /** Whether earlier messages differ from the previous prompt's, or a window's epoch began. */
   readonly hasOtherHistory: boolean;
   readonly hasOtherMemories: boolean;
   /** Milliseconds since the previous prompt; null: unknown. */

@@ -28,7 +28,6 @@ export interface PlacedMemory {
 /** The place of a prompt in its epoch. */
 export interface PlanEpoch {
   readonly began: EpochReason | null;
-  /** Prompts of the epoch, this one included. */
   readonly prompts: number;
   readonly leftOut: number;
   /** Tokens of the memories in front of the messages, … */
@@ -47,7 +46,6 @@ export interface Plan extends Pick<RetentionChoice, "retention" | "freshStart"> 
   readonly totalTokens: number;
   /** Null: only the new turn's own text is computed. */
   readonly miss: Miss | null;
-  /** Node of the context index whose prefix is reused, as child positions. */
   readonly searchPath: readonly number[];
   /** Whether this turn's blocks are not in retrieval order. */
   readonly orderChanged: boolean;
@@ -57,7 +55,6 @@ export interface Plan extends Pick<RetentionChoice, "retention" | "freshStart"> 
   readonly freshStartReason?: "memory_forgotten";
   /** Messages that the client did not send. */
   readonly addedMessages?: number;
-  /** Absent if its history was not cut. */
   readonly epoch?: PlanEpoch;
   /** Absent if all retrieved blocks are in it and no depth was requested. */
   readonly depth?: PlanDepth;

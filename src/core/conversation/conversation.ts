@@ -1,7 +1,4 @@
-/*
- * conversation: append-only prompts. Turns form a tree; what they injected is replayed byte for byte.
- * Enters: stored turns. Leaves: which of a prompt's blocks are current, and what later prompts keep (retention).
- */
+/* conversation: append-only prompts. Enters: stored turns. Leaves: which blocks are current, and what later prompts keep (retention). */
 
 import { WITHDRAWN } from "../blocks/context-block.js";
 import {
@@ -32,7 +29,6 @@ export class SeenRetrievals {
     return this.#counts.size;
   }
 
-  /** How many turns retrieved the block. */
   of(label: Label): number {
     return this.#counts.get(label) ?? 0;
   }
@@ -45,10 +41,7 @@ export class SeenRetrievals {
     for (const label of labels) this.#counts.set(label, this.of(label) + 1);
   }
 
-  /**
-   * The counts with one more turn. `pairs`: pairs of an earlier turn and a block of a later turn. `again`: those in which the earlier turn had it
-   * too.
-   */
+  /** The counts with one more turn. `pairs`: of an earlier turn and a block of a later one; `again`: those where the earlier turn had it. */
   with(labels: readonly Label[]): { readonly again: number; readonly pairs: number } {
     let again = this.#again;
     for (const label of labels) again += this.of(label);
@@ -56,7 +49,6 @@ export class SeenRetrievals {
   }
 }
 
-/** Turns added before a conversation is reloaded, besides as many as were loaded. */
 const MOST_ADDED = 2_000;
 
 /** The turns of one conversation, as a tree in order of creation. */
@@ -83,7 +75,6 @@ export class Conversation {
     return this.#turns.size > 2 * this.#loaded + MOST_ADDED;
   }
 
-  /** Estimated bytes. */
   get weight(): number {
     return 1_000 * this.#turns.size + 2 * this.#sectionLength + 100 * this.#seen.retrievals.size;
   }
@@ -163,10 +154,8 @@ export interface Standing {
   readonly newest: ReadonlySet<Label>;
 }
 
-/** Of a prompt without turns. */
 export const NOTHING_STANDING: Standing = { given: new Set(), replaced: new Map(), newest: new Set() };
 
-/** Reads the injections of a prompt's turns in order. */
 export function standingOf(injections: Iterable<Injection>): Standing {
   let newest: Injection = NOTHING_INJECTED;
   const given = new Set<Label>();
@@ -193,23 +182,17 @@ export function standingOf(injections: Iterable<Injection>): Standing {
   return { given, replaced, newest: labelsIn(newest) };
 }
 
-/**
- * The part of a conversation that one prompt added. A regenerated or edited question is another child of the same parent, so that an earlier branch
- * reproduces its bytes. A single prompt has neither conversation nor parent.
- */
+/** The part of a conversation that one prompt added. A regenerated or edited question is another child of the same parent. */
 export interface Turn extends RetentionChoice {
   readonly id: TurnId;
   readonly conversationId: ConversationId | null;
   readonly parent: TurnId | null;
-  /** Digests of the plain messages since the parent's; the last one is the question or tool result. */
   readonly given: readonly Digest[];
   /** Digests of the same messages' meanings (`meaningDigest`), to recognise them in another form. */
   readonly meant: readonly Digest[];
   readonly placement: SectionPlacement;
   readonly injection: Injection;
-  /** Distinct retrieved blocks; empty for a single prompt. */
   readonly requested: readonly Label[];
-  /** Digest of the instructions at the head of the prompt. */
   readonly head: Digest;
   readonly prompt: Digest;
   /** Digest of the prompt before this turn's blocks; key of the context index. */
@@ -229,20 +212,18 @@ export interface SpokenTurn {
   readonly given: readonly ChatMessage[];
 }
 
-/** A section of a prompt, identified by the rolling digest of everything before it. */
 export interface PromptSection {
   readonly anchor: Digest;
   readonly blocks: readonly InjectedBlock[];
-  /** Tokens before it, and to the end of its turn. */
   readonly before: number;
   readonly end: number;
   /** The turn that sent the same bytes up to here. */
   readonly sentBy: TurnId | null;
-  /** For blocks with labels: the anchor of sections without labels, which have the same bytes before. Default: the section's own. */
+  /** For labelled blocks: the anchor of sections without labels, with the same bytes before. Default: its own. */
   readonly sharedAnchor?: Digest | null;
 }
 
-/** What a turn added when it was replayed. The same after the same prefix, because the text of a label never changes. */
+/** Equal prefixes give equal replays. */
 export interface ReplayedTurn extends PromptSection {
   readonly prefix: Digest;
   /** The kept part of the turn's injection. */
@@ -253,16 +234,13 @@ export interface ReplayedTurn extends PromptSection {
     /** Plain messages before the question: the previous answer, or a tool's result. */
     readonly answer: number;
     readonly section: number;
-    /** 0 if the turn ends with a tool's result. */
     readonly question: number;
   };
 }
 
 /**
- * What later prompts of a conversation keep of a turn's injection (docs/internals/algorithms.md, "Conversations"):
- * - `keep`: everything, append-only. Computes the fewest tokens, but every new token attends over what is kept.
- * - `volatile`: the blocks. Annotations are dropped, so the question and answer after them are recomputed once.
- * - `ephemeral`: nothing. Memories are in the newest message only and are recomputed every turn.
+ * What later prompts keep of a turn's injection (docs/internals/algorithms.md, "Conversations"): `keep` everything, `volatile` the blocks,
+ * `ephemeral` nothing. Keeping computes the fewest tokens, but every new token attends over what is kept.
  */
 export const FIXED_RETENTIONS = ["keep", "volatile", "ephemeral"] as const;
 export type FixedRetention = (typeof FIXED_RETENTIONS)[number];
@@ -271,7 +249,6 @@ export type FixedRetention = (typeof FIXED_RETENTIONS)[number];
 export const RETENTION_NAMES = [...FIXED_RETENTIONS, "auto"] as const;
 export type RetentionName = (typeof RETENTION_NAMES)[number];
 
-/** Costs least on every engine, shared or not. */
 export const DEFAULT_RETENTION: RetentionName = "auto";
 
 export interface RetentionChoice {
@@ -282,9 +259,7 @@ export interface RetentionChoice {
   readonly keptTurns: number;
 }
 
-/**
- * The part of an injection that later prompts keep. Corrections of earlier lines stay under every retention, because the earlier lines may stay.
- */
+/** The part of an injection that later prompts keep. Corrections always stay, because the corrected lines may. */
 export function retained({ blocks, annotations }: Injection, retention: FixedRetention): Injection {
   if (retention === "keep") return { blocks, annotations };
   return {

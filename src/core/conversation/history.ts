@@ -14,11 +14,9 @@ import { type ConversationId, type Digest, digestOf, type MemoryId } from "../te
 import { type ChatMessage, instructionsAtHead, meaningDigest, messageDigest } from "../text/message.js";
 import { Conversation, DROPS_NOTHING, standingInjections, standingOf, type Turn } from "./conversation.js";
 
-/** The part of a request that says what it continues. */
 export interface HistoryInput {
-  /** Null for the `single` layout. */
   readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
-  /** Instructions, history and, last, the question or tool result. Sections that `isOurs` recognises are allowed. */
+  /** Instructions, history and, last, the question or tool result. May contain sections that `isOurs` recognises. */
   readonly messages: readonly ChatMessage[];
   /** Whether memories go into tool results. Default: as in earlier turns, else in a message of their own. */
   readonly inResult?: boolean | undefined;
@@ -30,7 +28,6 @@ export interface HistoryInput {
 
 export interface RecalledTurn {
   readonly turn: Turn;
-  /** The client's messages of this turn as sent now. */
   readonly messages: readonly ChatMessage[];
   readonly digests: readonly Digest[];
   readonly placement: SectionPlacement;
@@ -43,7 +40,6 @@ export interface MeantMessages extends DigestedMessages {
   readonly meant: readonly Digest[];
 }
 
-/** Everything before a new turn. */
 export interface RecalledHistory {
   readonly head: DigestedMessages;
   readonly conversation: Conversation;
@@ -52,7 +48,6 @@ export interface RecalledHistory {
   /** Plain messages after those turns: new ones, and everything after an edit. The last one is the new turn's. */
   readonly rest: MeantMessages;
   readonly placement: SectionPlacement;
-  /** Number of messages whose injected section was removed. */
   readonly stripped: number;
   /** Whether the history was edited, regenerated or truncated: the conversation has other turns. */
   readonly diverged: boolean;
@@ -73,8 +68,7 @@ export function possibleSections(messages: readonly ChatMessage[]): readonly Dig
 }
 
 /**
- * Matches a plain history, without sections, against a conversation's turns by meaning. The branch that covers most messages wins. The last message
- * is always new. Pure.
+ * Matches a plain history against a conversation's turns by meaning. The branch that covers most messages wins; the last message is always new.
  *
  * @param messages replace the request's
  * @param continues false: starts afresh
@@ -137,12 +131,7 @@ export function standingMemories(
   return [...new Set(labels.flatMap((label) => register.foundWith(label)))];
 }
 
-/**
- * Where a turn's section goes now: into the tool result if the engine accepts no message of its own there, else in the form of the client's changed
- * messages.
- *
- * @param end number of the client's plain messages up to the turn's end
- */
+/** A message of its own moves into the tool result if the engine does not accept it, else it takes the client's changed form. */
 function placementNow(
   { placement, injection, given }: Turn,
   plain: readonly ChatMessage[],
@@ -156,7 +145,6 @@ function placementNow(
   return isAsSent ? placement : ownMessageBehind(plain, end);
 }
 
-/** Where the section of the newest turn goes. */
 function newPlacement(
   turns: readonly RecalledTurn[],
   plain: readonly ChatMessage[],
@@ -193,7 +181,6 @@ function stepsAfter(conversation: Conversation, after: PathStep | null, history:
   const steps: PathStep[] = [];
   for (const turn of conversation.childrenOf(after?.turn.id ?? null))
     if (continuesByMeaning(turn, history, at)) steps.push({ turn, after, covered: at + turn.given.length });
-  // Usually there is only one.
   if (steps.length > 1) {
     const exact = new Set(steps.filter(({ turn }) => continuesByBytes(turn, history, at)));
     steps.sort((a, b) => a.covered - b.covered || Number(exact.has(a)) - Number(exact.has(b)) || a.turn.id - b.turn.id);

@@ -32,10 +32,7 @@ export interface InjectionRequest {
   readonly hasLabels: boolean;
 }
 
-/**
- * Decides what a turn injects: new blocks, then annotations. Blocks already in the prompt are referred to, never repeated (Alg. 3). An annotation
- * restores a text that became current again.
- */
+/** Decides what a turn injects: new blocks, then annotations, which refer to blocks that are in the prompt already (Alg. 3). */
 export function planInjection(request: InjectionRequest): Injection {
   const { requested, standing, superseded: replacing, placed, wanted } = request;
   const isLabelled = request.hasLabels;
@@ -158,12 +155,7 @@ export function sectionsHaveLabels(sections: readonly Pick<Injection, "blocks">[
   return last === undefined ? annotations === "paper" : hasLabels(last);
 }
 
-/**
- * Repeats the most relevant block if it is not first here, or is in an earlier section only.
- *
- * @param ranked best first
- * @param placed this turn's blocks and references, in prompt order
- */
+/** Repeats the most relevant block if it is not first in `placed`, or is in an earlier section only. `ranked`: best first. */
 export function bestAgain(
   ranked: readonly Label[],
   placed: readonly Label[],
@@ -175,10 +167,8 @@ export function bestAgain(
 }
 
 /**
- * ContextPilot's: a reference to each retrieved block that is earlier in the prompt, and a ranking of reordered blocks (arXiv 2511.03475, 5.3 and
- * 6; Alg. 3).
+ * ContextPilot's references to retrieved blocks earlier in the prompt, and its ranking of reordered ones (arXiv 2511.03475, 5.3 and 6; Alg. 3).
  *
- * @param ranked best first
  * @param placed this turn's retrieved blocks, in prompt order
  */
 export function paperAnnotations(

@@ -1,7 +1,4 @@
-/*
- * Repeats: memories that the prompt contains already, as a block, another memory's sentences or an exchange written back; also exchanges that the
- * client changed since.
- */
+/* Repeats: memories that the prompt contains already, and exchanges that the client changed since. */
 
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { RequestedMemory, Resolution, StoredBlock } from "../blocks/context-block.js";
@@ -39,12 +36,10 @@ function exchangeParts(text: string): readonly { readonly question: string; read
   }));
 }
 
-/** The last question in these messages. */
 export function lastAsked(messages: readonly ChatMessage[]): string | undefined {
   return messages.flatMap(askedIn).at(-1);
 }
 
-/** The texts of all exchanges in a history. */
 function exchangesIn(messages: readonly ChatMessage[]): string[] {
   let question: string | undefined;
   return messages.flatMap((message) => {
@@ -112,8 +107,8 @@ class HistoryPlaces {
   }
 
   /**
-   * Whether a message is missing from its place, found by two neighbours on one side, or by one if another message is there now. One alone is not
-   * enough elsewhere, as answers repeat. What a window cut has no place.
+   * Whether another message replaced this one. Two neighbours on one side prove it. One does only if the other message is no known question:
+   * answers repeat, so a question may follow the same answer elsewhere. What a window cut has no place.
    */
   isReplaced(meaning: Digest, before: readonly Digest[], after: readonly Digest[]): boolean {
     if (this.#places.has(meaning)) return false;
@@ -133,10 +128,7 @@ class HistoryPlaces {
   }
 }
 
-/**
- * Which texts are given once. `exact`: equal memories. `contained`: also those within another text. `spans`: also parts of tools' results ({@link
- * withSpanReferences}).
- */
+/** Which texts are given once: equal memories (`exact`), also contained ones (`contained`), also parts of tools' results (`spans`). */
 export const DEDUPE_NAMES = ["exact", "contained", "spans"] as const;
 export type DedupeName = (typeof DEDUPE_NAMES)[number];
 export const DEFAULT_DEDUPE: DedupeName = "contained";
@@ -144,7 +136,7 @@ export const DEFAULT_DEDUPE: DedupeName = "contained";
 /**
  * Drops memories that the prompt contains: blocks whose sentences are consecutive in another block or the question, and exchanges in its messages.
  * The longer text stays; of equal ones that in the prompt, else the lowest label. Blocks of the prompt, and those that supersede one, always stay.
- * Dropped memories get the remaining block's label, or are in `said`. Independent of the memories' order.
+ * A dropped memory gets the remaining block's label, or is in `said`.
  */
 export function withoutRepeats(
   register: BlockRegister,

@@ -233,8 +233,7 @@ export class CountedHeads {
 
 /**
  * The path of turns whose stored bytes are a prefix of this prompt. From the first turn that the client sent in another form, turns are restated:
- * stored again as children of the same parents. The original turns stay, so that both forms can be repeated byte for byte. Known restated turns are
- * reused.
+ * stored again as children of the same parents, or reused. The original turns stay, so that both forms can be repeated byte for byte.
  */
 export function exactPath(
   { conversation, turns }: RecalledHistory,

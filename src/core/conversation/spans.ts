@@ -2,10 +2,7 @@ import { escapeText } from "../escaping/escaping.js";
 import { parsedJson } from "../text/json.js";
 import type { ChatMessage, ContentPart } from "../text/message.js";
 
-/*
- * Spans: parts of a tool's result that an earlier message has word for word, such as a file read again. ContextPilot's third contribution:
- * https://arxiv.org/abs/2511.03475, section 6.
- */
+/* Spans: parts of a tool's result that an earlier message has word for word. Source: https://arxiv.org/abs/2511.03475, section 6. */
 
 /** Characters at a span's start by which it is found, in whole units. */
 const ANCHOR = 80;
@@ -13,13 +10,12 @@ const ANCHOR = 80;
 const SHORTEST = 400;
 /** Characters quoted from a span's start and end. */
 const QUOTED = 40;
-/** A unit without an end of its own ends after so many characters. */
 const LONGEST_UNIT = 512;
 /** The rest of a longer prompt is not read. Ordinary texts of 3 MB have fewer units. */
 const MOST_UNITS = 100_000;
 const SENTENCE_ENDS = ".!?;";
 
-/** Messages with references, by their originals. */
+/** The original of each message with references. */
 const ORIGINALS = new WeakMap<ChatMessage, ChatMessage>();
 
 /** Undoes {@link withSpanReferences}, for a prompt that leaves out what they refer to. */
@@ -29,11 +25,8 @@ export function withoutSpanReferences(messages: readonly ChatMessage[]): readonl
 
 /**
  * Replaces each longer part of a tool's result that an earlier message contains by a reference:
- *
  *     <same-as-above>from "first words" to "last words"</same-as-above>
- *
- * A message depends on nothing after it, so equal histories stay equal. JSON results stay for their parsers; users' and the model's messages stay
- * unmodified. Linear time; reads at most {@link MOST_UNITS}.
+ * Later messages do not matter, so equal histories stay equal. JSON results, users' and the model's messages stay unmodified. Linear time.
  */
 export function withSpanReferences(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const above = new TextAbove();
@@ -60,7 +53,6 @@ function shortened(message: ChatMessage, above: TextAbove): ChatMessage {
   return parts.every((part, at) => part === content[at]) ? message : { ...message, content: parts };
 }
 
-/** A text as lines, sentences and clauses, each with its separator. */
 class Units {
   /** The start of each unit, and the text's end. */
   readonly #bounds: readonly number[];
@@ -161,7 +153,6 @@ function isFirstHalf(text: string, at: number): boolean {
 /** No memory can have this tag (`escaping.ts`), and a tool's words in it get none. */
 function referenceTo(span: string): string {
   const words = span.trim();
-  // Whole words, or whole characters of a long one.
   const first = words.slice(0, QUOTED).replace(/\s+\S*$|[\uD800-\uDBFF]$/, "");
   const last = words.slice(-QUOTED).replace(/^\S*\s+|^[\uDC00-\uDFFF]/, "");
   const [from, to] = [first, last].map((quote) => escapeText(quote.replace(/\s+/g, " ")));

@@ -1,7 +1,4 @@
-/*
- * Windows: histories that the client, or memprefix, cut at the front (the last n messages, a token limit, a summary). Whole messages are compared
- * by meaning: a changed message is another one, and its old form is not restored.
- */
+/* Windows: histories cut at the front by the client (the last n messages, a summary) or by memprefix. Compared by meaning, by whole messages. */
 
 import type { Digest } from "../text/ids.js";
 import { type ChatMessage, isCall, meaningOf, withoutMarks } from "../text/message.js";
@@ -59,12 +56,7 @@ function windowOf(
 
 export type ContinuedWindow = Exclude<Window, { readonly kind: "summarised" }>;
 
-/**
- * What is stored, then what is new. Sent messages are taken as sent now, others without cache marks, which would count against the provider's
- * limit. O(stored + sent).
- *
- * @param sent without those in front of a longer window
- */
+/** Stored messages, then new ones: as sent now, or without cache marks, which would count against the provider's limit. */
 export function withCut(
   stored: readonly ChatMessage[],
   sent: readonly ChatMessage[],
@@ -86,7 +78,6 @@ export function withCut(
   return { messages: messages.reverse(), added: stored.length - known };
 }
 
-/** The longest end of `known` that occurs in `given` with at least one message after it; the last of several. */
 function longestOverlap(known: readonly Digest[], given: readonly Digest[]) {
   let best = { length: 0, fresh: 0 };
   for (const [at, length] of commonPrefixes(known.toReversed(), given.toReversed()).entries())
@@ -96,7 +87,6 @@ function longestOverlap(known: readonly Digest[], given: readonly Digest[]) {
 
 /** How much of `pattern` each position of `text` begins with: the Z function. */
 function commonPrefixes(pattern: readonly Digest[], text: readonly Digest[]): readonly number[] {
-  // No digest is empty.
   const all = [...pattern, "", ...text];
   const lengths = [0];
   let [from, to] = [0, 0];

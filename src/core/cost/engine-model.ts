@@ -1,35 +1,29 @@
-/*
- * cost: a prompt's cost for its engine, as time (a law fitted to first-token times) or money (prices per token).
- * Enters: measured times, configured prices, token counts. Leaves: a prompt's cost, and what a cached prefix saves.
- */
+/* cost: a prompt's cost in time or money. Enters: measured times, prices, token counts. Leaves: costs, and what a cached prefix saves. */
 
 /** Prefill time in ms: `fixed + perToken·u + perPair·u·(c + u/2)` for u uncached tokens after c cached ones. */
 export interface TimeLaw {
   readonly kind: "time";
-  /** Before the first token is processed. */
   readonly fixedMs: number;
   readonly perTokenMs: number;
   /** Per pair of a computed token and one that it attends to: the price of carried and kept blocks. */
   readonly perPairMs: number;
 }
 
-/** Prices per token, in any unit. `written`: computed and written to the cache. */
+/** `written`: computed and written to the cache. */
 export interface Prices {
   readonly kind: "money";
   readonly uncached: number;
-  /** At least `uncached`. */
   readonly written: number;
   readonly cached: number;
 }
 
-/** The planner's model of an engine. */
 export interface EngineModel {
   readonly cost: TimeLaw | Prices;
   /** Only whole blocks are cached; 1: exact. */
   readonly blockTokens: number;
   /** Shorter shared prefixes are not cached. */
   readonly minimumPrefixTokens: number;
-  /** What each token of a prompt, cached or not, adds to its answer's time, whose tokens attend over it. Default: 0. */
+  /** How much each token of a prompt, cached or not, lengthens its answer. Default: 0. */
   readonly perHeldTokenMs?: number;
 }
 
@@ -38,7 +32,7 @@ export type EngineModelName = (typeof ENGINE_MODEL_NAMES)[number];
 
 const FAST_GPU: TimeLaw = { kind: "time", fixedMs: 15, perTokenMs: 8e-3, perPairMs: 1e-8 };
 const CPU: TimeLaw = { kind: "time", fixedMs: 0, perTokenMs: 0.788, perPairMs: 8.4e-4 };
-/** Engines that an unknown one may be like: a small model on a GPU, a large one, 135M parameters on a CPU, and 1.5B (Qwen2.5 in vLLM 0.32). */
+/** A small and a large model on a GPU, 135M parameters on a CPU, and 1.5B (Qwen2.5 in vLLM 0.32). */
 export const KNOWN_TIME_LAWS: readonly TimeLaw[] = [
   FAST_GPU,
   { kind: "time", fixedMs: 15, perTokenMs: 0.2, perPairMs: 4e-6 },
@@ -46,10 +40,7 @@ export const KNOWN_TIME_LAWS: readonly TimeLaw[] = [
   { kind: "time", fixedMs: 0, perTokenMs: 13, perPairMs: 8e-4 },
 ];
 
-/**
- * Models of engines of which nothing more is known: a GPU server (vLLM, SGLang); llama.cpp on a CPU (a 135M model, two threads); a provider with
- * cache reads at a tenth of the price; one that also bills cache writes. Known providers are in `prices.ts`.
- */
+/** Presets for unknown engines: a GPU server; llama.cpp on a CPU (a 135M model, two threads); providers with and without paid cache writes. */
 export const ENGINE_MODELS: Readonly<Record<EngineModelName, EngineModel>> = {
   gpu: {
     cost: FAST_GPU,
@@ -97,9 +88,7 @@ export function modelAfter(model: EngineModel, besideTokens: number): EngineMode
   return { ...model, minimumPrefixTokens: Math.max(0, model.minimumPrefixTokens - besideTokens) };
 }
 
-/** A prompt around its blocks, in tokens. */
 export interface AroundBlocks {
-  /** Cached whenever some blocks are. */
   readonly before: number;
   readonly retrieved: number;
   readonly after: number;
@@ -113,10 +102,7 @@ export function smooth(model: EngineModel): EngineModel {
   return { ...model, blockTokens: 1 };
 }
 
-/**
- * The value of a path, less the price of carrying: computed tokens attend over carried ones, or the provider bills them. Zero below the minimum
- * prefix.
- */
+/** The value of a path, less the price of carrying: computed tokens attend over carried ones, or the provider bills them. */
 export function sparedBy(model: EngineModel, { before, retrieved, after }: AroundBlocks): Spared {
   const law = smooth(model);
   const costOf = (length: number, shared: number) => promptCost(law, length, shared);

@@ -5,26 +5,19 @@ import type { ProviderPrice } from "./prices.js";
 const PROMPT_ENDS = ["turn", "memories", "instructions"] as const;
 export type PromptEnd = (typeof PROMPT_ENDS)[number];
 
-/** What decides which ends are read again. */
 export interface PlannedPrompt {
   readonly layout: "single" | "conversation";
   /** Whether an earlier prompt, or a draft, had all its memories in this order. */
   readonly wereSent: boolean;
-  /** Includes all that the engine counts besides; null: not all known. */
   readonly tokens: number | null;
-  /** Whether it has messages besides the last one and its instructions. */
   readonly hasHistory: boolean;
   /** How many of the newest prompts in a row came after the previous one had expired. */
   readonly lateInRow: number;
 }
 
-/** A provider's tokens per token of memprefix's counter, at most. */
 const MOST_TOKENS_EACH = 2;
 
-/**
- * The ends that are not worth a cache mark. Writing costs `(written − 1)` of a token's price and saves `(1 − cached)` of it, if a later prompt
- * reads it in time (docs/engines.md, "Which marks are worth their price"). None if writes are not billed.
- */
+/** The ends that are not worth a cache mark (docs/engines.md, "Which marks are worth their price"). None if writes are not billed. */
 export function unreadEnds(price: ProviderPrice | null, prompt: PlannedPrompt): readonly PromptEnd[] {
   if (price === null || (price.written ?? 1) <= 1) return [];
   const { layout, wereSent, tokens, hasHistory, lateInRow } = prompt;
@@ -43,7 +36,6 @@ export function unreadEnds(price: ProviderPrice | null, prompt: PlannedPrompt): 
   return PROMPT_ENDS.filter((end) => !isWorth(end));
 }
 
-/** `lateInRow` after a gap of `gapMs`. */
 export function lateInRow(before: number, gapMs: number, { lifetimeSeconds }: ProviderPrice): number {
   return lifetimeSeconds !== null && gapMs > 1_000 * lifetimeSeconds ? before + 1 : 0;
 }

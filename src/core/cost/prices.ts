@@ -10,16 +10,13 @@ export interface ProviderPrice {
   readonly host: RegExp;
   /** Engine families that identify it behind another host, such as a gateway. */
   readonly families: readonly string[];
-  /** For people. */
   readonly models: string;
   /** By name; null: all. */
   readonly model: RegExp | null;
-  /** Identifies the models if their name does not. */
   readonly family?: string;
   readonly cached: number | null;
   /** For the shortest lifetime. */
   readonly written: number | null;
-  /** For an hour, if that can be chosen. */
   readonly writtenForHour: number | null;
   /** Of the shortest cached prefix. */
   readonly minimumTokens: number | null;
@@ -115,11 +112,7 @@ export interface PricedEngine {
   readonly family: string;
 }
 
-/**
- * What a prompt is billed by; null for an unknown provider. The host, else the family, names the provider; the model, else the family, its row.
- *
- * @param model as in the request
- */
+/** What a prompt is billed by; null for an unknown provider. The host, else the family, names the provider; `model`, else the family, its row. */
 export function priceOf({ host, family }: PricedEngine, model: string | null): ProviderPrice | null {
   const ofHost = host === null ? [] : PRICES.filter((row) => row.host.test(host));
   const rows = ofHost.length > 0 ? ofHost : PRICES.filter(({ families }) => families.includes(family));

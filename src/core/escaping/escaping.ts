@@ -1,7 +1,4 @@
-/*
- * escaping: memory text is untrusted. Anything that looks like a label, a boundary, an annotation or a template token is escaped.
- * Enters: a memory's text. Leaves: the text as it may be in a prompt, and the inverse.
- */
+/* escaping: memory text is untrusted. Enters: a memory's text. Leaves: the text with anything like structure escaped, and the inverse. */
 
 const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}]/u;
 
@@ -45,7 +42,6 @@ const START = String.raw`(\\*(?:${NUMBER}|${BULLET}))`;
 const LIKE_BLOCKS = new RegExp(`(${BREAK}${UNSEEN}*)${START}`, "gu");
 const ESCAPED_LINES = new RegExp(String.raw`(${BREAK}${UNSEEN}*)\\${START}`, "gu");
 
-/** Linear time. */
 function escapeLines(text: string): string {
   return text.replace(LIKE_BLOCKS, "$1\\$2");
 }
@@ -59,13 +55,12 @@ function unescapeLines(text: string): string {
  * public chat templates' tokens decide (test/core/escaping/template-tokens.ts; `docs/escaping.md`).
  */
 
-/** Full-width and small forms included. */
 const OPENERS = "<＜﹤\\[［﹇\\]］﹈>＞﹥/／";
 const OPENER = new RegExp(`[${OPENERS}]`);
 
 /** Maximum characters read from an opener on; special tokens are shorter. */
 const LONGEST = 96;
-/** Maximum digits read of one number; more make no difference. */
+/** Further digits make no difference. */
 const LONGEST_NUMBER = 8;
 
 /** DeepSeek and Seed-Coder write a space as U+2581. */
@@ -177,10 +172,7 @@ function isNested(read: string): boolean {
   return opener === "<" || (opener === "[" && read.charAt(read.length - 2) !== "~");
 }
 
-/**
- * The normalised text from an opener on: {@link seenAs}, white space as one blank, no backslashes after openers, so that an escaped text reads like
- * the original. Bounded reads per character, because most shapes end at a second bracket.
- */
+/** The normalised text from an opener on. Without backslashes after openers, so that an escaped text reads like the original. */
 function skeletonAt(text: string, at: number): string {
   const opener = seenAs(text.charAt(at));
   const isAll = IS_ALL[opener] ?? (() => true);
@@ -211,10 +203,7 @@ function behindBackslashes(text: string, from: number): number {
   return at;
 }
 
-/*
- * A backslash is inserted after a marker's first character: `[7]` becomes `[\7]`, `[\7]` becomes `[\\7]`. Backslashes do not affect whether a
- * marker matches, so the inverse removes one.
- */
+/* A backslash goes after a marker's first character: `[7]` becomes `[\7]`, `[\7]` becomes `[\\7]`. The inverse removes one. */
 
 /** Escapes a canonical text for a section. Linear time. */
 export function escapeText(text: string): string {

@@ -16,12 +16,8 @@ import { pathTo, type ServedPath } from "./prefix-search.js";
 const PRICE_OF_FULL_ALLOWANCE = 0.25;
 /** Price of spending the whole memory bank, likewise: the fuller the bank, the cheaper a carried token. */
 const PRICE_OF_ALL_BANKED = 0.8;
-/**
- * Price of a path that all requests took, likewise; other paths pay the square root of their share. Crowded paths are cached already, so a new one
- * serves later requests better. Figures: `docs/internals/ordering-trials.md`.
- */
+/** Price of a path that all requests took, likewise: crowded paths are cached already. Figures: `docs/internals/ordering-trials.md`. */
 const PRICE_OF_CROWDED_PATH = 0.2;
-/** Lower than after an exact prefix: a later request need not want every block, so all similar requests count. */
 const RANK_WEIGHT = 0.1;
 /** No price while all known blocks fit; the full price once the prompt is short by this share of the retrieved tokens. */
 const SCARCE_BY = 0.1;
@@ -31,11 +27,9 @@ const MAX_VISITED = 512;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * Carry-over under a budget, memprefix's own (docs/internals/algorithms.md, "Carry-over under a budget"). Carries cached blocks that were not
- * retrieved, within the request's budget, so that retrieved blocks after them hit.
- *
- * Chooses the path with the highest value: what the engine is spared, less a price for its effect on later requests. Uses none if every path costs
- * more than it saves. Without an allowance it equals `prefix-exact`.
+ * Carries cached blocks that were not retrieved, within the request's budget, so that retrieved blocks after them hit
+ * (docs/internals/algorithms.md, "Carry-over under a budget"). Chooses the path that spares most, less a price for its effect on later requests;
+ * none if every path costs more than it saves. Without an allowance it equals `prefix-exact`.
  */
 export const carryOver: OrderingPolicy = {
   name: "carry-over",
@@ -62,7 +56,6 @@ type Value = (saved: number, carried: number) => number;
 
 interface PathPrices {
   readonly value: Value;
-  /** By the share of its anchor's requests that took the path. */
   readonly crowding: (share: number) => number;
 }
 
@@ -163,7 +156,6 @@ const MAX_PER_PROMPT = 1.5;
 /** Maximum of the bank, as a multiple of the paying prompt's own share. */
 const MAX_BANKED = 20;
 
-/** Tokens that a memory budget ratio allows one prompt for carried blocks. */
 export interface BankedAllowance {
   readonly tokens: number;
   /** The bank's balance plus this prompt's own share, which later prompts share. */
@@ -171,11 +163,9 @@ export interface BankedAllowance {
 }
 
 /**
- * What a prompt may carry. A scope's prompts share one memory bank: together they never send more memory tokens than the sum of ratio × retrieved.
- * Unused tokens are banked; one prompt carries at most {@link MAX_PER_PROMPT} times its own share. Whole tokens, so that sums are exact. A turn
- * counts the tokens that it adds; blocks that it holds back count as sent.
- *
- * @param bankedTokens 0 or more
+ * What a prompt may carry, in whole tokens. A scope's prompts share one memory bank: together they never send more memory tokens than the sum of
+ * ratio × retrieved. Unused tokens are banked; one prompt carries at most {@link MAX_PER_PROMPT} times its own share. A turn counts the tokens that
+ * it adds; blocks that it holds back count as sent.
  */
 export function bankAllowance(bankedTokens: number, ratio: number, retrievedTokens: number): BankedAllowance {
   const banked = ownShare(ratio, retrievedTokens) + bankedTokens;

@@ -1,7 +1,4 @@
-/*
- * ordering: the order of a request's blocks. One contract, {@link OrderingPolicy}, and the policies that are not published ones.
- * Enters: a request's blocks, the allowance for carried ones, the scope's knowledge. Leaves: an order, and which blocks are carried.
- */
+/* ordering: the order of a request's blocks. Enters: blocks, the scope's knowledge. Leaves: an order, and which blocks are carried. */
 
 import type { ContextIndex } from "../cache/context-index.js";
 import type { Spared } from "../cost/engine-model.js";
@@ -10,7 +7,6 @@ import type { Digest, Label, TurnId } from "../text/ids.js";
 import { searchPrefix, servedAfter } from "./prefix-search.js";
 import { type TurnRow, TurnRows } from "./turn-rows.js";
 
-/** `tokens`: of the block's line. */
 export interface RetrievedBlock {
   readonly label: Label;
   readonly tokens: number;
@@ -32,7 +28,6 @@ export interface CarryAllowance {
 export interface OrderingRequest {
   /** Only sequences served after the same bytes can be reused. */
   readonly anchor: Digest;
-  /** Distinct, in relevance order. */
   readonly retrieved: readonly RetrievedBlock[];
   /** Null: retrieved blocks only. */
   readonly carrying: CarryAllowance | null;
@@ -128,16 +123,11 @@ export class RecentRetrievals extends TurnRows<RecentRetrieval> {
 }
 
 export interface ScopeKnowledge {
-  /** Served sequences that should be cached. */
   readonly index: ContextIndex;
-  /** Of all policies. */
   readonly recent: RecentRetrievals;
 }
 
-/**
- * Orders a request's blocks. `order` is pure. `K` is the knowledge that the policy reads. Every policy passes
- * `test/core/ordering/ordering.suite.ts`.
- */
+/** Orders a request's blocks. `order` is pure. Every policy passes `test/core/ordering/ordering.suite.ts`. */
 export interface OrderingPolicy<in K extends ScopeKnowledge = ScopeKnowledge> {
   readonly name: string;
   order(request: OrderingRequest, known: K): Ordering;
@@ -160,8 +150,7 @@ export const sorted: OrderingPolicy = {
 };
 
 /**
- * Orders a prompt that extends an earlier one: its blocks keep their places, the others follow. Orders from scratch if the request may no longer
- * carry what the earlier prompt did, because another process drew on the memory bank.
+ * Orders a prompt that extends an earlier one: its blocks keep their places, the others follow. Orders from scratch if it may no longer carry them.
  */
 export function orderAfter<K extends ScopeKnowledge>(
   before: Ordering,
@@ -231,20 +220,17 @@ export const prefixExact: OrderingPolicy = {
   orderBehind,
 };
 
-/** Weight of the relevance rank, in units of one recent request with the same blocks. */
 const RANK_WEIGHT = 0.75;
 /** Exponent of a block's tokens in its score: of two equally likely blocks, the longer one goes first. */
 const TOKENS_POWER = 0.15;
 
 /**
- * Orders blocks after a cached prefix so that later requests find a long prefix. Recent requests predict later ones, weighted by the blocks shared
- * with this request. Greedy: next is the block wanted by most weight among the recent requests that want every block before it; the relevance rank
- * decides if few do. Measured alternatives: `docs/internals/ordering-trials.md`.
+ * Orders blocks after a cached prefix for later requests: next is the block wanted by most of the recent requests that want every block before it;
+ * relevance decides if few do. Measured: `docs/internals/ordering-trials.md`.
  *
  * @param front blocks placed before, of this request or carried
- * @param rest distinct blocks in relevance order
  * @param asked all blocks of the request
- * @param rankWeight see {@link RANK_WEIGHT}
+ * @param rankWeight weight of the relevance rank, in units of one recent request with the same blocks
  */
 export function orderForReuse(
   front: readonly Label[],
@@ -284,7 +270,6 @@ export function orderForReuse(
   return ordered;
 }
 
-/** The recent requests that want every block placed so far. */
 class LikeRequests {
   /** By bit: the number of blocks shared with this request, squared. */
   readonly #weights = new Float64Array(RECENT_REQUESTS);
@@ -331,10 +316,7 @@ function lowestBit(bits: number): number {
   return WORD - 1 - Math.clz32(bits & -bits);
 }
 
-/**
- * Orders blocks after `front`: first along its served continuations, the most relevant at each step; then for reuse, or by relevance if too little
- * is cached.
- */
+/** Orders blocks after `front`: along its served continuations, the most relevant first; then for reuse, or by relevance if little is cached. */
 export function orderBehind(
   front: readonly Label[],
   { anchor, retrieved, leastHit = 0 }: OrderingRequest,
@@ -358,10 +340,7 @@ export function orderBehind(
   return [...sequence.slice(front.length), ...rest];
 }
 
-/**
- * The blocks that a batch plan places first, as digests of their texts: labels are assigned only when the request is composed. The others follow as
- * in `prefix-exact`.
- */
+/** The blocks that a batch plan places first, as digests of their texts, because labels are assigned only when composing. */
 export function plannedOrder(
   planned: readonly Digest[],
   textDigestOf: (label: Label) => Digest | undefined,

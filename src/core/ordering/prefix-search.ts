@@ -1,7 +1,4 @@
-/*
- * prefix-search: read-only searches of the sequences served after one anchor.
- * Enters: an anchor's root in the context index, wanted blocks. Leaves: the served path that serves them best.
- */
+/* prefix-search: searches served sequences. Enters: an anchor's root, wanted blocks. Leaves: the served path that serves them best. */
 
 import { followSequence, type ServedNode } from "../cache/context-index.js";
 import type { Label } from "../text/ids.js";
@@ -47,10 +44,7 @@ export function pathTo(node: ServedNode, taken: number): ServedPath {
   return { labels: runs.reverse().flat(), searchPath: searchPath.reverse() };
 }
 
-/**
- * The served path with the most tokens whose every block is wanted. Exact, not greedy; visits only children that start with a wanted block. Ties go
- * to the most recently used path, then to the older node.
- */
+/** The served path with the most tokens whose every block is wanted. Exact. Ties go to the most recently used path, then to the older node. */
 export function searchPrefix(root: ServedNode | undefined, wanted: WantedTokens): PrefixMatch {
   if (root === undefined) return NO_MATCH;
   let best = { node: root, taken: 0, tokens: 0 };

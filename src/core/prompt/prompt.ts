@@ -1,7 +1,4 @@
-/*
- * prompt: the content of one prompt: messages with rolling digests.
- * Enters: injections, messages, texts by label. Leaves: messages, their digests and tokens. Pure, so replay is byte-exact.
- */
+/* prompt: messages with rolling digests. Enters: injections, messages, texts by label. Leaves: a prompt, byte-exact at every replay. */
 
 import { append } from "../text/collections.js";
 import { type Digest, digestOf } from "../text/ids.js";
@@ -73,9 +70,7 @@ export function digestAfterTurn(
   return roll(anchorAfter(before, placement), EMPTY_PROMPT, content);
 }
 
-/**
- * Digest of the prompt before a section. Differs for sections inside the last message and for labelled blocks, as they share no block with others.
- */
+/** Digest of the prompt before a section. Sections in the last message, and labelled blocks, share no block with others. */
 export function anchorAfter(prompt: Digest, placement: SectionPlacement, hasLabels = false): Digest {
   const form = `${placement === "in-tool-result" ? placement : ""}${hasLabels ? "labelled" : ""}`;
   return form === "" ? prompt : roll(prompt, EMPTY_PROMPT, form);
@@ -85,7 +80,6 @@ function roll(prompt: Digest, message: Digest, section: string): Digest {
   return digestOf(`${prompt}${message}${section}`);
 }
 
-/** A turn's messages with the section in its place. */
 export function turnMessages(
   given: readonly ChatMessage[],
   placement: SectionPlacement,

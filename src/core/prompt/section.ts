@@ -12,7 +12,6 @@ export interface InjectedBlock {
 
 export const NOTHING_REPLACED: readonly Label[] = [];
 
-/** One line after a section's closing tag. */
 export type Annotation =
   /** ContextPilot's ranking of reordered blocks, best first (docs/internals/algorithms.md, "Annotations"). */
   | { readonly kind: "order"; readonly labels: readonly Label[] }
@@ -62,8 +61,7 @@ export function labelsIn(injection: Injection): ReadonlySet<Label> {
 }
 
 /**
- * Where a turn's section goes: before the question's text; after the tool result, in a user message with a text or a list of parts, as in the
- * client's messages; or inside the tool result, for chat templates that accept no user message there (Mistral's).
+ * Where a section goes: before the question's text; after the tool result, in a user message with a text or parts; or in it (Mistral's templates).
  */
 export const SECTION_PLACEMENTS = [
   "in-question",
@@ -77,10 +75,7 @@ export function isOwnMessage(placement: SectionPlacement): boolean {
   return placement === "after-tool-result" || placement === "after-tool-result-as-parts";
 }
 
-/**
- * The placement of a section in its own message after `count` plain messages, in the form of the last user message before it, to fit the client's
- * type.
- */
+/** A section's own message after `count` plain messages, in the form of the last user message before it. */
 export function ownMessageBehind(messages: readonly ChatMessage[], count = messages.length): SectionPlacement {
   for (let at = count - 1; at >= 0; at--) {
     const message = messages[at];
@@ -99,12 +94,10 @@ export function ownMessageBehind(messages: readonly ChatMessage[], count = messa
  *   annotation   = a line that names a label or begins with one of three fixed words, but with neither digits and a space, "- ", "[", "<"
  *                  nor white space *( LF SP SP text )
  *
- * Small models read list items better than numbered lines, and use quotes after the closing tag more (docs/quality.md). A bare number as a label
- * takes two tokens less than one in brackets. Every line of a memory but the first is indented, and structure is escaped (escaping.ts), so no
- * memory can forge it, nor an empty line, which ends the annotations.
+ * Small models read list items better than numbered lines, and use quotes after the closing tag more (docs/quality.md). Every line of a memory but
+ * the first is indented, and structure is escaped (escaping.ts), so no memory can forge it.
  */
 
-/** Separates a section from the message's own text. */
 const GLUE = "\n\n";
 
 /** Before the first block, so it is cached with it. */
@@ -201,10 +194,7 @@ export function sectionMessage(section: string, placement: SectionPlacement): Ch
   return { role: "user", content };
 }
 
-/**
- * Removes a section that `isOurs` recognises from the front of a message, since clients send composed messages back. Null: nothing else was in it.
- * The same object: there was none.
- */
+/** Removes our section from the front of a message. Null: nothing else was in it. The same object: there was none. */
 export function stripSection(message: ChatMessage, isOurs: (section: string) => boolean): ChatMessage | null {
   if (message.role === "tool" || message.role === "function") {
     const bare = withoutSectionAtEnd(message, isOurs);
@@ -270,7 +260,6 @@ function beforeSection(text: string, isOurs: (section: string) => boolean): stri
   return at === 0 ? "" : text.startsWith(GLUE, at - GLUE.length) ? text.slice(0, at - GLUE.length) : null;
 }
 
-/** The text after memprefix's section at the front; null for none. */
 function afterSection(text: string, isOurs: (section: string) => boolean): string | null {
   const section = sectionAtStart(text);
   return section !== null && isOurs(section) ? text.slice(section.length) : null;
@@ -292,7 +281,6 @@ function annotationsEnd(text: string, from: number): number {
   return end;
 }
 
-/** Whether a line after a closing tag is memprefix's. */
 function isAnnotation(line: string): boolean {
   if (lineKindAt(line, 0) !== "annotation") return false;
   const { labels, quoted } = referencesIn(line);
@@ -314,7 +302,6 @@ function lineKindAt(text: string, at: number): LineKind {
 
 /** Finds the ends of sections in untrusted text, such as ten thousand half sections. Linear time: scans no line again without success. */
 class SectionScan {
-  /** Block lines that led to no section. */
   #vain: { readonly from: number; readonly to: number } | null = null;
 
   constructor(private readonly text: string) {}
@@ -359,7 +346,6 @@ function isAt(pattern: RegExp, text: string, at: number): boolean {
   return pattern.test(text);
 }
 
-/** Null if there is no well-formed section. */
 export function sectionAtStart(text: string): string | null {
   const end = new SectionScan(text).endFrom(0);
   return end < 0 ? null : text.slice(0, end);
@@ -380,7 +366,6 @@ export function blockBounds(text: string): readonly number[] {
   return bounds.length === 0 ? [] : [...bounds, at];
 }
 
-/** A strictly parsed section, with annotations as lines. */
 export interface ParsedSection {
   /** Label null: written without labels. */
   readonly blocks: readonly {

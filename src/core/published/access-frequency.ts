@@ -6,16 +6,12 @@ export const WINDOW_REQUESTS = 1_000;
 /** Minimum requests in the window to promote a block into the prefix tree. */
 const PROMOTION_THRESHOLD = 2;
 
-/** Blocks are in prompt order. */
 export interface Access extends TurnRow {
   /** How many leading blocks it promoted. */
   readonly promoted: number;
 }
 
-/**
- * CRAFT's state as rows of its window: access counts (the CA-Table) and prefixes of frequently accessed blocks (the CP-Tree). A request that leaves
- * the window takes both with it.
- */
+/** CRAFT's state as rows of its window: access counts (the CA-Table) and prefixes of frequently accessed blocks (the CP-Tree). */
 export class AccessWindow extends TurnRows<Access> {
   readonly #counts = new Map<Label, number>();
 
@@ -28,7 +24,6 @@ export class AccessWindow extends TurnRows<Access> {
     return this.#counts.get(label) ?? 0;
   }
 
-  /** Descending; ties keep their relevance order. */
   byFrequency(labels: readonly Label[]): Label[] {
     return [...labels].sort((a, b) => this.countOf(b) - this.countOf(a));
   }

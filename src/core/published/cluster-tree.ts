@@ -22,10 +22,8 @@ export interface ClusterNode {
   readonly tickets: readonly TurnId[];
 }
 
-/** The node that matches a context (Alg. 1). */
 export interface ClusterMatch {
   readonly blocks: readonly Label[];
-  /** Child positions from the root. */
   readonly searchPath: readonly number[];
   /** From the context to the node; 1 for no match. */
   readonly distance: number;
@@ -107,18 +105,15 @@ export class ClusterTree {
     return this.#nextId;
   }
 
-  /**
-   * Matches a context (Alg. 1): descends to the nearest child that shares a block, until a leaf, or until no child, or no one child, is nearest.
-   * Read-only.
-   */
+  /** Matches a context (Alg. 1): descends to the nearest child that shares a block, until a leaf, or none shares one, or all are equally near. */
   search(context: readonly Label[]): ClusterMatch {
     const { place, searchPath, distance, examined } = this.#find(context);
     return { blocks: place?.row.blocks ?? [], searchPath, distance, examined };
   }
 
   /**
-   * Adds a request at logical time `now`; returns its leaf, null for an empty context. A new leaf's blocks are ordered by its match (Alg. 2); it
-   * becomes a child of a matching inner node, or a sibling of a matching leaf. No other node is restructured. A ticket added again moves.
+   * Adds a request at logical time `now`; returns its leaf, null for an empty context. A new leaf's blocks are ordered by its match (Alg. 2): a
+   * child of a matching inner node, or a sibling of a matching leaf. A ticket added again moves.
    */
   insert(context: readonly Label[], ticket: TurnId, now: number): NodeId | null {
     this.evict(ticket);
@@ -361,7 +356,6 @@ const FEW_CHILDREN = 8;
  * nearer.
  */
 export class ClusterChildren {
-  /** By position, ascending. */
   readonly #all: ClusterPlace[] = [];
   /** Both levels by position, ascending. */
   #byBlock: Map<Label, ClusterPlace[]> | null = null;

@@ -5,7 +5,6 @@ import { groupBy, keptIn } from "../text/collections.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
 import { type ClusterNode, DEFAULT_ALPHA, MAX_TICKETS } from "./cluster-tree.js";
 
-/** Distinct blocks in relevance order. */
 export interface TicketedContext {
   readonly ticket: TurnId;
   readonly blocks: readonly Label[];
@@ -35,11 +34,8 @@ interface Cluster {
 
 /**
  * Builds the cluster tree of known contexts (Alg. 4): average linkage over eq. 1, inner nodes of common blocks, then every node aligned with its
- * parent. Same blocks share a leaf; nodes without blocks are replaced by their children. Ignores empty contexts. Ids count from `nextId`; a leaf's
- * last use is `now`.
- *
- * Never merges contexts that no shared blocks connect, so one user's clusters do not depend on another's. O(N²) time and 4·N² bytes for N distinct
- * connected contexts; more than `maxExact` are clustered in parts.
+ * parent. Same blocks share a leaf; nodes without blocks are replaced by their children. Never merges contexts that no shared blocks connect, so
+ * one user's clusters do not depend on another's. O(N²) time, 4·N² bytes; more than `maxExact` connected contexts are clustered in parts.
  */
 export function clusterContexts(
   contexts: readonly TicketedContext[],
@@ -84,7 +80,6 @@ function mergeNearest(clusters: (Cluster | null)[], part: readonly number[]): vo
   }
 }
 
-/** Parents before children, each aligned with its parent's blocks. */
 function rowsOf(root: Cluster, nextId: number, now: number): ClusteredRows {
   const nodes: ClusterNode[] = [];
   const pending: { cluster: Cluster; parent: ClusterNode | null; position: number }[] = [
@@ -124,11 +119,9 @@ function isSmaller(sum: number, weight: number, otherSum: number, otherWeight: n
 }
 
 /**
- * Average-linkage clustering by eq. 1 (Alg. 4) down to one cluster, as if always merging the nearest pair. Ties go to the pair with the oldest
- * context, then to the one whose other context is older.
- *
- * A nearest-neighbour chain: average linkage is reducible, so clusters that are each other's nearest may merge at once. Exact sums keep that true
- * for ties. Merges are ordered children before parents. O(N²) time, 4·N² bytes.
+ * Average-linkage clustering by eq. 1 (Alg. 4), as if always merging the nearest pair; ties go to the oldest contexts. A nearest-neighbour chain:
+ * average linkage is reducible, so clusters that are each other's nearest may merge at once. Merges are ordered children before parents. O(N²)
+ * time, 4·N² bytes.
  */
 export function averageLinkage(contexts: readonly (readonly Label[])[]): Merge[] {
   const steps = distanceSteps(
@@ -190,7 +183,6 @@ class NearestNeighbourChain {
   #findNearest(of: number): number {
     const [sums, weights, shares] = [this.sums, this.#weights, this.#shares];
     let [nearest, least, weight] = [-1, 0, 1];
-    // Upper bound of the minimum mean distance.
     let limit = Number.POSITIVE_INFINITY;
     for (let other = 0; other < shares.length; other++) {
       if (other === of) continue;
@@ -251,7 +243,7 @@ function pairAt(a: number, b: number): number {
 
 interface PairDistances {
   readonly distances: Float64Array;
-  /** The oldest of several; -1 if none shares a block. */
+  /** Each context's nearest other, the oldest of several; -1 if none is nearer than one that shares nothing. */
   readonly nearest: Int32Array;
 }
 

@@ -1,6 +1,6 @@
 /*
- * published: the papers' policies and planners: ContextPilot, RAGCache++ (knowledge tree), CRAFT (access frequency, CP-Tree).
- * Enters: the blocks of a request or a batch. Leaves: an order. A scope's state is created on first use; other scopes pay nothing for it.
+ * published: ContextPilot, RAGCache++ (knowledge tree) and CRAFT. Enters: blocks of a request or a batch. Leaves: an order. State is created on
+ * first use.
  */
 
 import {

@@ -1,7 +1,4 @@
-/*
- * routing: which of several workers, each with its own prefix cache, gets a prompt.
- * Enters: blocks, which blocks each worker processed, its load. Leaves: a worker for each prompt.
- */
+/* routing: which worker gets a prompt. Enters: blocks, and what each worker processed. Leaves: a worker for each prompt. */
 
 import type { BatchRequest } from "../batch/batch-plan.js";
 import { ChangedRows, LruMap, largest, type RowChanges, smallest } from "../text/collections.js";
@@ -16,9 +13,7 @@ export interface WorkerHistory {
 }
 
 export interface RoutingOptions {
-  /** See {@link DEFAULT_SLACK}. */
   readonly slack?: number | undefined;
-  /** LRU: what its cache may hold. */
   readonly maxRemembered?: number | undefined;
 }
 
@@ -30,11 +25,11 @@ export interface Routing {
 const DEFAULT_REMEMBERED = 100_000;
 
 /**
- * Assigns each request to the worker that processed most of its blocks, by tokens. Ties go to the least busy one, then to the order of `names`.
- * Pass requests in plan order, so that those with a common prefix go to one worker. Deterministic. O(workers × blocks).
+ * Assigns each request to the worker that processed most of its blocks, by tokens; ties go to the least busy one. Pass requests in plan order, so
+ * that those with a common prefix go to one worker. Deterministic. O(workers × blocks).
  *
- * Bound: no worker exceeds (1 + slack) × the mean of all tokens assigned so far, plus the largest request, while the workers stay the same. A new
- * worker starts with the mean load, so that it does not get everything at first. Unnamed workers' histories are dropped.
+ * Bound: no worker exceeds (1 + slack) × the mean of all tokens assigned so far, plus the largest request. A new worker starts with the mean load.
+ * Unnamed workers' histories are dropped.
  */
 export function routeToWorkers(
   requests: readonly Pick<BatchRequest, "key" | "blocks">[],
@@ -130,10 +125,7 @@ interface Candidate {
   readonly held: number;
 }
 
-/**
- * The worker that holds most, among those with at most `mostLoad`; ties go to the least loaded. If all are above: the least loaded. Expects a
- * candidate.
- */
+/** The worker that holds most, among those with at most `mostLoad`; if all are above it, the least loaded. Expects a candidate. */
 function chooseWorker<C extends Candidate>(candidates: readonly C[], mostLoad: number): C {
   const within = candidates.filter(({ load }) => load <= mostLoad);
   if (within.length === 0) return candidates.reduce((least, other) => (other.load < least.load ? other : least));
@@ -176,12 +168,8 @@ export interface RoutedPrompt {
 }
 
 /**
- * Chooses one prompt's worker: the one that holds most tokens of it, less {@link LOAD_PRICE} of its load above the least loaded. Skips one whose
- * load is more than 10 % of the mean and {@link LEAD_TOKENS} above the mean. A conversation is held by its history: nothing after it can hit
- * elsewhere. Pure.
- *
- * @param processedBy the blocks of the scope that workers processed
- * @param now milliseconds, of the clock that `loads` use
+ * Chooses one prompt's worker: the one that holds most of its tokens, less {@link LOAD_PRICE} of its load above the least loaded. Skips overloaded
+ * ones: over 10 % and {@link LEAD_TOKENS} above the mean. A conversation is held by its history alone. `now`: milliseconds.
  */
 export function routePrompt(
   { tokens, blocks, history }: RoutedPrompt,
@@ -207,20 +195,15 @@ export function routePrompt(
 
 /** Maximum workers per scope, LRU. */
 export const MAX_WORKERS = 64;
-/** Maximum blocks per worker and scope, LRU. */
 export const MAX_WORKER_BLOCKS = 2_000;
 
-/** The blocks of a scope that one worker processed, as stored. */
 export interface WorkerRow {
   readonly id: number;
   readonly name: string;
-  /** Distinct, least recently processed first. */
   readonly labels: readonly Label[];
 }
 
-/** Which workers processed which blocks of a scope, for consistent routing. */
 export class WorkerBlocks {
-  /** In LRU order. */
   readonly #workers = new Map<string, { readonly id: number; readonly labels: Set<Label> }>();
   readonly #changes = new ChangedRows<number>();
   #nextId: number;

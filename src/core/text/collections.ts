@@ -48,8 +48,8 @@ interface Linked<K, V> {
 }
 
 /**
- * A map that evicts the least recently used entry beyond `max`. `get` and `set` count as use; `peek`, `has` and iteration do not. A plain `Map`
- * finds its first entry slowly after many deletions (13 µs among 20,000), and a kept iterator leaks its old tables.
+ * A map that evicts the least recently used entry beyond `max`. `peek`, `has` and iteration do not count as use. A plain `Map` finds its first
+ * entry slowly after many deletions, and a kept iterator leaks its old tables.
  */
 export class LruMap<K, V> {
   readonly #entries = new Map<K, Linked<K, V>>();

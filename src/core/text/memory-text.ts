@@ -10,10 +10,7 @@ export function canonicalText(text: string): string {
   return broken.toWellFormed().trim();
 }
 
-/**
- * Why a string would not survive a prompt and the database: NUL terminates C strings, and half a surrogate pair has no UTF-8 form. Null if it
- * would.
- */
+/** Why a string would not survive a prompt and the database; null if it would. Half a surrogate pair has no UTF-8 form. */
 export function unstorable(text: string): string | null {
   if (text.includes("\0")) return "must not contain a NUL character";
   if (!text.isWellFormed()) return "must not contain half of a surrogate pair";
@@ -46,7 +43,6 @@ export function foundTextProblem(text: string): string | null {
   return unstorable(text);
 }
 
-/** Marks where a text was truncated. */
 export const CUT_MARK = " […]";
 
 const GRAPHEMES = new Intl.Segmenter("und", { granularity: "grapheme" });
@@ -79,21 +75,16 @@ const FULL_STOPPED = new Set(
 /** Only these characters can end a sentence or need closing. */
 const NOTED = /["([{“„«‹「『（［)\]}”»›」』）］.!?…。！？]/g;
 const BULLET = /^[-–—*•·]\s+/;
-/** Ignored after a sentence's words. */
 const AFTER_SENTENCE = " .!…。！";
 /** Ignored after a statement. */
 const AFTER_STATEMENT = `${AFTER_SENTENCE},;:`;
 const QUESTION_MARKS = "?？";
-/** Every sentence has at least one of these. */
 const SAID = /[\p{L}\p{N}\p{S}]/u;
 const SAID_IN_ASCII = /[A-Za-z0-9$+<=>^`|~]/;
 /** Text that Unicode normalisation leaves as it is. */
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
-/**
- * A text's sentences without letter case, Unicode forms, white space, a bullet in front and final punctuation; a question keeps its mark. No
- * boundary where in doubt: after abbreviations and numbers, inside quotes and brackets, before a small letter. Linear time.
- */
+/** A text's sentences without letter case, Unicode forms, bullet and final punctuation. No boundary where in doubt. Linear time. */
 export function sentencesOf(text: string): readonly string[] {
   const isAscii = PRINTABLE_ASCII.test(text);
   const isSpaced = isAscii && !text.includes("  ");
@@ -162,7 +153,6 @@ export interface ComparedText {
   readonly sentences: number;
 }
 
-/** Linear time and space. */
 export function comparedText(text: string): ComparedText {
   const sentences = sentencesOf(text);
   const whole = sentences.join(BETWEEN);

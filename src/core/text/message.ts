@@ -1,13 +1,10 @@
-/*
- * text: ids, digests, chat messages and their meaning, token counting, storable text, collections.
- * Enters: text and messages from callers. Leaves: the same, checked, counted or digested. Nothing here depends on memories.
- */
+/* text: ids, messages, token counts, collections. Enters: text and messages from callers. Leaves: the same, checked, counted or digested. */
 
 import { keptIn } from "./collections.js";
 import { type Digest, digestOf } from "./ids.js";
 import { parsedJson } from "./json.js";
 
-/** (`{ type: "text", text }`, an image, …) Parts that are not text pass through unmodified. */
+/** `{ type: "text", text }`, an image, … Parts that are not text pass through unmodified. */
 export interface ContentPart {
   readonly type: string;
   readonly [field: string]: unknown;
@@ -73,7 +70,6 @@ function callsIn({ content }: ChatMessage): readonly string[] {
   });
 }
 
-/** In the AI SDK's form: a text, JSON, or parts. */
 function resultText(output: unknown): string {
   const { value } = (output ?? {}) as { readonly value?: unknown };
   if (typeof value === "string") return value;
@@ -81,7 +77,6 @@ function resultText(output: unknown): string {
   return isContent && Array.isArray(value) ? messageText({ role: "", content: value }) : canonicalJson(value);
 }
 
-/** Anthropic's, or the AI SDK's. */
 export function isCall({ type }: ContentPart): boolean {
   return type === "tool_use" || type === "tool-call";
 }
@@ -123,10 +118,7 @@ function writeJson(value: unknown, parts: string[]): void {
   } else parts.push(JSON.stringify(value) ?? "null");
 }
 
-/*
- * Clients parse messages and serialise them again, not byte for byte. Messages have the same meaning if they differ only in what such a client
- * adds, drops or formats. Meanings recognise a history; the engine gets the client's messages unmodified.
- */
+/* Clients do not send messages back byte for byte. The same meaning: they differ only in what such a client adds, drops or formats. */
 
 const CACHE_MARKS = ["cache_control", "prompt_cache_breakpoint"];
 
@@ -145,7 +137,6 @@ const NOT_MEANT = new Set([
 ]);
 /** They control caching, or only the provider reads them. */
 const NOT_MEANT_IN_PARTS = new Set([...CACHE_MARKS, "providerOptions"]);
-/** The AI SDK's, Anthropic's. */
 const REASONING_PARTS = new Set(["reasoning", "reasoning-file", "thinking", "redacted_thinking"]);
 /** They repeat the call's position, control caching, or sign it. */
 const NOT_MEANT_IN_CALLS = new Set([...CACHE_MARKS, "index", "extra_content", "provider_specific_fields"]);
@@ -169,8 +160,7 @@ export function meaningOf(message: ChatMessage): Digest {
 }
 
 /**
- * The canonical form of all messages with one meaning; the same object if already canonical. So the digest of an unmodified message never equals
- * another meaning's.
+ * The canonical form of all messages with one meaning; the same object if already canonical.
  * - Text: line breaks are `\n`, ends are trimmed. One text part becomes a text; several stay, as chat templates join them differently.
  * - Null, empty and {@link NOT_MEANT} fields are absent.
  * - Tool calls: see {@link canonicalArguments}.
@@ -274,7 +264,6 @@ function kept<T extends Readonly<Record<string, unknown>>>(
   return left.length === fields.length ? record : (Object.fromEntries(left) as T);
 }
 
-/** The first list if the second has the same objects. */
 function sameOr<T>(list: readonly T[], mapped: readonly T[]): readonly T[] {
   return list.length === mapped.length && list.every((item, at) => item === mapped[at]) ? list : mapped;
 }
@@ -294,10 +283,7 @@ const MAX_LEVELS = 64;
 const EXACT_DIGITS = 15;
 const NUMBER = /-?\d[\d.eE+-]*/y;
 
-/**
- * A tool call's arguments without white space, fields sorted, characters and numbers spelled one way. Missing ones are an empty object. Invalid or
- * too deep JSON stays unmodified; numbers that a double would round keep their digits.
- */
+/** A tool call's arguments, fields sorted, characters and numbers spelled one way. Invalid or too deep JSON stays unmodified. */
 function canonicalArguments(given: unknown): string {
   // Some APIs send the value itself instead of its JSON.
   const json = typeof given === "string" ? given : (JSON.stringify(given ?? {}) ?? "{}");
@@ -306,9 +292,7 @@ function canonicalArguments(given: unknown): string {
   return marked === null ? json : written(JSON.parse(marked));
 }
 
-/**
- * Prefixes strings by a letter and turns numbers into such strings, so that a parser rounds nothing. Null if nested too deep. Expects valid JSON.
- */
+/** Marks strings, and turns numbers into marked strings, so that a parser rounds nothing. Null if nested too deep. Expects valid JSON. */
 function withMarkedValues(json: string): string | null {
   const marked: string[] = [];
   let copied = 0;

@@ -88,7 +88,6 @@ export interface WindowMisses extends WindowSpan {
   readonly causes: readonly (Miss & { readonly prompts: number; readonly money: number })[];
 }
 
-/** Prompts of one model and step with first-token times in the same bin (null: not measured). */
 export type GroupedSums = PromptSums & { readonly model: string; readonly at: number; readonly bin: number | null };
 
 export function windowSums(rows: readonly GroupedSums[]): Pick<WindowSums, "total" | "points" | "models"> {

@@ -1,7 +1,4 @@
-/*
- * usage: what answered prompts cost and why they missed, as numbers without text.
- * Enters: a prompt's plan, the engine's report. Leaves: one record per prompt with its reuse and its miss.
- */
+/* usage: what answered prompts cost and why they missed. Enters: a plan, the engine's report. Leaves: one record without text. */
 
 import { type CacheReport, cachedOf, ownReport } from "../cache/cache-report.js";
 import { type Miss, type MissCause, reportedMiss } from "../compose/miss.js";
@@ -17,9 +14,7 @@ export interface PromptUsage {
   readonly expectedTokens: number;
   /** Of memories that were not retrieved. */
   readonly carriedTokens: number;
-  /** As it was planned, … */
   readonly planned: Miss | null;
-  /** … and by the engine's report, if any. */
   readonly miss: Miss | null;
   /** Of the prompt alone; null: not reported. */
   readonly report: CacheReport | null;
@@ -45,7 +40,6 @@ export function reportedUsage(usage: PromptUsage, { report, because, ...facts }:
   return { ...usage, miss, report: own, firstTokenMs };
 }
 
-/** Whether an engine reports nothing new. */
 export function isSameReport(report: CacheReport, before: CacheReport | null): boolean {
   return before?.cachedTokens === report.cachedTokens && before.promptTokens === report.promptTokens;
 }
@@ -74,7 +68,6 @@ export interface UsageMoney {
   readonly missed: number;
 }
 
-/** Null where prompts cost time. */
 export function moneyOf(usage: PromptUsage, model: EngineModel): UsageMoney | null {
   const { cost } = model;
   if (cost.kind === "time") return null;
