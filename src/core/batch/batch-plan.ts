@@ -5,7 +5,7 @@ import { groupBy, keptIn } from "../text/collections.js";
 import type { Label } from "../text/ids.js";
 
 export interface BatchRequest {
-  /** Requests share a prefix only if it is equal: a digest of the prompt before the blocks, and across users of their scope. */
+  /** Requests share a prefix only if their keys are equal: a digest of the prompt before the blocks and, across users, of the scope. */
   readonly key: string;
   /** Distinct, in relevance order; tokens are whole numbers. */
   readonly blocks: readonly RetrievedBlock[];

@@ -115,7 +115,7 @@ export class BlockRegister {
     return this.#memories.foundWith(label);
   }
 
-  /** Whether the block is only of memories that belong to runs, so that no other prompt may have it. */
+  /** Whether all memories with this current text belong to runs, so that no other prompt may have it. */
   isOfRuns(label: Label): boolean {
     return this.#memories.hasRuns && this.#memories.commonWith(label) === undefined;
   }
@@ -221,8 +221,8 @@ export class BlockRegister {
   }
 
   /**
-   * The newest block of a superseded block's chain, or {@link WITHDRAWN}. Null if its words are still a memory's: a new date alone makes nothing
-   * outdated.
+   * The newest block of a superseded block's chain, or {@link WITHDRAWN}. Null for a current block, and for one whose words are still a memory's: a
+   * new date alone makes nothing outdated.
    */
   successor(label: Label): Label | null {
     let at = this.#blocks.get(label)?.supersededBy ?? null;

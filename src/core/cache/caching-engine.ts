@@ -118,7 +118,7 @@ export class CachingEngine {
     this.#unexplained -= tokens - prompt.computed;
   }
 
-  /** Takes a reading; other clients' tokens displace memprefix's prompts. After a counter went back, only newly computed tokens are cached. */
+  /** Other clients' tokens displace memprefix's prompts. A counter that went back means a restart: only newly computed tokens are cached. */
   read(reading: CacheReading, at: number): void {
     const before = this.#reading.computedTokens;
     const now = reading.computedTokens;

@@ -33,7 +33,7 @@ export class CapacityEvidence {
     const isOwn = cached > head + step + TEMPLATE_TOKENS;
     if (isOwn) this.#hit(levelOf(distance + Math.min(cached, known)));
     if (cached + step >= known * (1 - INACCURACY)) return;
-    // Prompts are evicted from their ends. Without any hit, the evicted part is unknown.
+    // Prompts are evicted from their ends. If nothing of its own was left, any part may have been evicted last.
     this.#miss(levelOf(distance + (isOwn ? cached + step : known)) + (isOwn ? 1 : 0), at);
   }
 

@@ -338,7 +338,7 @@ export class ContextIndex {
 
   /**
    * The request that ended here at logical time `clock` hit only `tokens` tokens. Removes the rest of its path and, by LRU, everything used no
-   * later, or used before `clock` without any hit. What was used after `settled` (milliseconds) stays: it may not have been written yet.
+   * later; without any hit, everything used before `clock`. What was used after `settled` (milliseconds) stays: it may not have been written yet.
    */
   miss(id: NodeId, clock: number, tokens: number, settled: number): void {
     const end = this.#nodes.get(id);

@@ -11,6 +11,7 @@ export interface CacheHead {
 /** A prompt that an engine is about to compute, in estimated tokens. */
 export interface CachePrompt {
   readonly handle: CacheHandle;
+  /** A conversation, or a user's single prompts. */
   readonly stream: string;
   readonly user: string;
   readonly at: number;

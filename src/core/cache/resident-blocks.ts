@@ -157,7 +157,7 @@ export class ResidentBlocks {
 
   #remove(hash: string, medium: string | null): void {
     const block = this.#blocks.get(hash);
-    // Its storing was not followed.
+    // Removed before it was stored: its batch was not followed.
     if (block === undefined) return;
     if (medium === null) block.media.clear();
     else block.media.delete(medium);

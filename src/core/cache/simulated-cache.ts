@@ -8,7 +8,6 @@ export interface PrefixCache {
 }
 
 export interface CacheLimits {
-  /** Absent: unbounded. */
   readonly capacityTokens?: number | undefined;
 }
 

@@ -182,11 +182,12 @@ export function standingOf(injections: Iterable<Injection>): Standing {
   return { given, replaced, newest: labelsIn(newest) };
 }
 
-/** The part of a conversation that one prompt added. A regenerated or edited question is another child of the same parent. */
+/** What one prompt added to a conversation. A regenerated question is another child of the same parent; a single prompt has no parent. */
 export interface Turn extends RetentionChoice {
   readonly id: TurnId;
   readonly conversationId: ConversationId | null;
   readonly parent: TurnId | null;
+  /** Digests of the plain messages since the parent's; the last one is the question or tool result. */
   readonly given: readonly Digest[];
   /** Digests of the same messages' meanings (`meaningDigest`), to recognise them in another form. */
   readonly meant: readonly Digest[];
@@ -199,7 +200,7 @@ export interface Turn extends RetentionChoice {
   readonly anchor: Digest;
   /** Estimated tokens of the whole prompt; 0 for a restated turn, which was never sent. */
   readonly promptTokens: number;
-  /** Without the answer before the question. */
+  /** Tokens that the engine had to compute, without the answer before the question. */
   readonly computedTokens: number;
   /** The first turn of its path. */
   readonly epoch: TurnId;

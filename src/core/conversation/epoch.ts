@@ -4,9 +4,7 @@ import type { ChatMessage, TokenCounter } from "../text/message.js";
 
 /* Epochs: runs of prompts that begin alike, until that costs more than it saves (docs/internals/algorithms.md, "Epochs"). */
 
-/**
- * Which messages a prompt has: `exact`: the request's; `extended`: also those that the client cut; `auto`: `extended` if it pays; `stored`: all.
- */
+/** Which messages a prompt has: `exact`: the request's; `extended`: also the cut ones; `auto`: `extended` if it pays; `stored`: all. */
 export const HISTORY_NAMES = ["exact", "extended", "stored", "auto"] as const;
 export type HistoryName = (typeof HISTORY_NAMES)[number];
 /** A default cannot be `stored`: only a client knows that it sends new messages only. */
@@ -44,6 +42,7 @@ export type WindowTerms =
   | { readonly kind: "begins"; readonly reason: EpochReason }
   | {
       readonly kind: "continued";
+      /** The unsent messages of the epoch, then the request's. */
       readonly messages: readonly ChatMessage[];
       readonly added: number;
       /** How many sent messages are not among them. */
@@ -60,7 +59,12 @@ export interface EpochBounds {
   readonly engine: EngineModel | null;
 }
 
-/** Why an epoch ends before its next prompt; null: it goes on. By cost it ends once the next prompt costs more than the average so far. */
+/**
+ * Why an epoch ends before its next prompt; null: it goes on. By cost it ends once the next prompt costs more than the average so far.
+ *
+ * @param prompts so far; the first may be replaced by what a new epoch would begin with
+ * @param exact tokens of the client's own window
+ */
 export function endOfEpoch(
   prompts: readonly PromptTokens[],
   next: PromptTokens,

@@ -56,7 +56,11 @@ function windowOf(
 
 export type ContinuedWindow = Exclude<Window, { readonly kind: "summarised" }>;
 
-/** Stored messages, then new ones: as sent now, or without cache marks, which would count against the provider's limit. */
+/**
+ * Stored messages, then new ones: as sent now, or without cache marks, which would count against the provider's limit.
+ *
+ * @param sent without those in front of a longer window
+ */
 export function withCut(
   stored: readonly ChatMessage[],
   sent: readonly ChatMessage[],

@@ -9,7 +9,7 @@ export interface TimeLaw {
   readonly perPairMs: number;
 }
 
-/** `written`: computed and written to the cache. */
+/** Per token, in any unit. `written`: computed and written to the cache. */
 export interface Prices {
   readonly kind: "money";
   readonly uncached: number;
@@ -32,7 +32,7 @@ export type EngineModelName = (typeof ENGINE_MODEL_NAMES)[number];
 
 const FAST_GPU: TimeLaw = { kind: "time", fixedMs: 15, perTokenMs: 8e-3, perPairMs: 1e-8 };
 const CPU: TimeLaw = { kind: "time", fixedMs: 0, perTokenMs: 0.788, perPairMs: 8.4e-4 };
-/** A small and a large model on a GPU, 135M parameters on a CPU, and 1.5B (Qwen2.5 in vLLM 0.32). */
+/** Engines that an unknown one may be like: small and large models on a GPU, 135M on a CPU, 1.5B (Qwen2.5 in vLLM 0.32). */
 export const KNOWN_TIME_LAWS: readonly TimeLaw[] = [
   FAST_GPU,
   { kind: "time", fixedMs: 15, perTokenMs: 0.2, perPairMs: 4e-6 },

@@ -18,7 +18,6 @@ export interface ProviderPrice {
   /** For the shortest lifetime. */
   readonly written: number | null;
   readonly writtenForHour: number | null;
-  /** Of the shortest cached prefix. */
   readonly minimumTokens: number | null;
   readonly blockTokens: number | null;
   /** After its last use, at least. */

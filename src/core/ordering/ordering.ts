@@ -149,9 +149,7 @@ export const sorted: OrderingPolicy = {
   order: ({ retrieved }) => withoutCarried(labelsOf(retrieved).sort((a, b) => a - b)),
 };
 
-/**
- * Orders a prompt that extends an earlier one: its blocks keep their places, the others follow. Orders from scratch if it may no longer carry them.
- */
+/** Orders a prompt that extends an earlier one: its blocks keep their places. Orders from scratch if it may no longer carry them. */
 export function orderAfter<K extends ScopeKnowledge>(
   before: Ordering,
   policy: OrderingPolicy<K>,
@@ -201,10 +199,7 @@ export function blocksKey(context: readonly number[]): string {
   return Uint32Array.from(context).sort().join();
 }
 
-/**
- * Prefix-exact ordering, memprefix's own (docs/internals/algorithms.md): the served sequence of retrieved blocks that saves most, then the rest for
- * reuse.
- */
+/** Prefix-exact ordering (docs/internals/algorithms.md): the served sequence of retrieved blocks that saves most, then the rest for reuse. */
 export const prefixExact: OrderingPolicy = {
   name: "prefix-exact",
   order(request, known) {
@@ -220,6 +215,7 @@ export const prefixExact: OrderingPolicy = {
   orderBehind,
 };
 
+/** Weight of the relevance rank, in units of one recent request with the same blocks. */
 const RANK_WEIGHT = 0.75;
 /** Exponent of a block's tokens in its score: of two equally likely blocks, the longer one goes first. */
 const TOKENS_POWER = 0.15;
@@ -229,8 +225,9 @@ const TOKENS_POWER = 0.15;
  * relevance decides if few do. Measured: `docs/internals/ordering-trials.md`.
  *
  * @param front blocks placed before, of this request or carried
+ * @param rest distinct blocks in relevance order
  * @param asked all blocks of the request
- * @param rankWeight weight of the relevance rank, in units of one recent request with the same blocks
+ * @param rankWeight see {@link RANK_WEIGHT}
  */
 export function orderForReuse(
   front: readonly Label[],

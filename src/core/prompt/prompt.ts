@@ -93,7 +93,7 @@ export function turnMessages(
   return [...given.slice(0, -1), withSection];
 }
 
-/** Includes the chat template's, estimated. */
+/** Estimated, with the chat template's. */
 export function messagesTokens(messages: readonly ChatMessage[], countTokens: TokenCounter): number {
   let tokens = 0;
   for (const message of messages) tokens += countTokens(countedText(message)) + TOKENS_PER_MESSAGE;

@@ -60,9 +60,7 @@ export function labelsIn(injection: Injection): ReadonlySet<Label> {
   return labels;
 }
 
-/**
- * Where a section goes: before the question's text; after the tool result, in a user message with a text or parts; or in it (Mistral's templates).
- */
+/** Where a section goes: before the question's text; after the tool result, as a user message with a text or parts; or in it (Mistral's). */
 export const SECTION_PLACEMENTS = [
   "in-question",
   "after-tool-result",

@@ -351,10 +351,7 @@ export const MAX_CANDIDATES = 64;
 /** More children are inverted by block. */
 const FEW_CHILDREN = 8;
 
-/**
- * The children of one node. Many children are inverted, so that a search visits only those that share a block and stops once no other can be
- * nearer.
- */
+/** The children of one node. Many are inverted by block, so that a search visits only those that share one. */
 export class ClusterChildren {
   readonly #all: ClusterPlace[] = [];
   /** Both levels by position, ascending. */

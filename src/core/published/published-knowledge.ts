@@ -1,7 +1,4 @@
-/*
- * published: ContextPilot, RAGCache++ (knowledge tree) and CRAFT. Enters: blocks of a request or a batch. Leaves: an order. State is created on
- * first use.
- */
+/* published: ContextPilot, RAGCache++ and CRAFT. Enters: blocks of a request or a batch. Leaves: an order, and state created on first use. */
 
 import {
   alignTo,
@@ -63,9 +60,7 @@ export class PublishedKnowledge {
     return this.#accesses;
   }
 
-  /**
-   * Search paths of consecutive requests that are not served yet: each joins a copy of the cluster tree (Alg. 1), for Alg. 5. Empty without blocks.
-   */
+  /** Search paths of consecutive unserved requests: each joins a copy of the cluster tree (Alg. 1), for Alg. 5. Empty without blocks. */
   pathsOf(contexts: readonly (readonly Label[])[]): readonly (readonly number[])[] {
     const { clusters } = this;
     const tree = new ClusterTree(clusters.stored(), clusters.nextId, this.maxNodes);
@@ -136,10 +131,7 @@ export const contextPilot: OrderingPolicy<WithPublished> = {
   },
 };
 
-/**
- * RAGCache++'s knowledge tree (its Alg. 1): a greedy walk to the best-ranked child, then the rest by relevance. Cheaper than `prefix-exact`, but
- * can miss a longer prefix.
- */
+/** RAGCache++'s knowledge tree (its Alg. 1): a greedy walk to the best-ranked child, then the rest by relevance. Can miss a longer prefix. */
 export const knowledgeTree: OrderingPolicy = {
   name: "knowledge-tree",
   order({ anchor, retrieved }, { index }) {

@@ -118,7 +118,7 @@ function writeJson(value: unknown, parts: string[]): void {
   } else parts.push(JSON.stringify(value) ?? "null");
 }
 
-/* Clients do not send messages back byte for byte. The same meaning: they differ only in what such a client adds, drops or formats. */
+/* Clients do not send messages back byte for byte. Equal meanings differ only in what such a client adds, drops or formats. */
 
 const CACHE_MARKS = ["cache_control", "prompt_cache_breakpoint"];
 

@@ -85,7 +85,6 @@ export function reportedFigures(before: PromptFigures, reported: CountedReport, 
   return { model: model ?? before.model, ...valued(usage, modelAfter(costs, besideTokens)) };
 }
 
-/** Null without cached tokens. */
 export function cacheReport({ cachedTokens, promptTokens }: EngineReport, besideTokens: number): CacheReport | null {
   return cachedTokens === undefined ? null : { cachedTokens, promptTokens: promptTokens ?? null, besideTokens };
 }
