@@ -1,7 +1,4 @@
-/**
- * `memprefix/core`: composing prompts without I/O. Clock, ids and the token counter come from the caller; state goes in and out as
- * plain rows.
- */
+/** `memprefix/core`: composes prompts without I/O. Clock, ids and the token counter come from the caller; state is plain rows. */
 
 export { type BatchRequest, type KeyKnowledge, type PlannedRequest, underUrgency } from "./batch/batch-plan.js";
 export { BlockRegister } from "./blocks/block-register.js";

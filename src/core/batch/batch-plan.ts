@@ -1,64 +1,42 @@
-/*
- * batch: planning requests that are all known before the first is executed.
- * Enters: each request's blocks, priority, deadline and conversation; what should be cached already. Leaves: an order of blocks per
- * request, and an execution order of the requests. What is cached enters as plain data: nothing here reads a scope's state.
- */
+/* batch: plans requests that are all known beforehand. Enters: blocks, urgency, cached sequences. Leaves: block orders, an execution order. */
 
 import type { RetrievedBlock } from "../ordering/ordering.js";
 import { groupBy, keptIn } from "../text/collections.js";
 import type { Label } from "../text/ids.js";
 
-/** One request of a batch. */
 export interface BatchRequest {
-  /**
-   * Identifies the scope of the labels and the prompt before the blocks: requests share a prefix only if this is equal. For one user's
-   * batch: the digest of the prompt before the blocks. For a batch over several users: that and the scope, because labels belong to a
-   * scope.
-   */
+  /** Requests share a prefix only if their keys are equal: a digest of the prompt before the blocks and, across users, of the scope. */
   readonly key: string;
-  /** Distinct blocks in relevance order, with the tokens of their lines (whole numbers). */
+  /** Distinct, in relevance order; tokens are whole numbers. */
   readonly blocks: readonly RetrievedBlock[];
-  /** Requests of one conversation are executed in the order of the batch. Absent: independent. */
+  /** Requests of one conversation are executed in the order of the batch. */
   readonly conversation?: string | undefined;
-  /** Higher priorities are executed first; default 0. */
+  /** Higher priorities are executed first. Default: 0. */
   readonly priority?: number | undefined;
-  /** Within one priority, earlier deadlines first, in any unit; absent: after every deadline. */
+  /** Within one priority, earlier deadlines first, in any unit; absent: last. */
   readonly deadline?: number | undefined;
 }
 
-/** What is known about the requests with one key before the batch. Plain data, so that planning can run elsewhere. */
+/** What is known about the requests with one key before the batch. */
 export interface KeyKnowledge {
   readonly key: string;
-  /**
-   * Sequences of blocks that should be cached after the key's bytes, least recently used first. A block that a request does not have ends
-   * what the request can use of a sequence. See `ContextIndex.usable`.
-   */
+  /** Block sequences that should be cached after the key's bytes, least recently used first. */
   readonly cached: readonly (readonly Label[])[];
-  /** Block sets of the scope's recent requests, oldest first; the last {@link RECENT_REQUESTS} count. */
   readonly recent: readonly (readonly Label[])[];
 }
 
-/** A request with its place in the plan. */
 export interface PlannedRequest {
-  /** Its index in the batch. */
   readonly request: number;
-  /** Its place in the execution order, from 0. */
   readonly rank: number;
-  /** Its blocks in prompt order: each exactly once, none carried. */
+  /** Each block exactly once, none carried. */
   readonly order: readonly Label[];
-  /**
-   * How many leading blocks of `order` the plan relies on, because other requests share them. The rest may be ordered otherwise; with 0 all
-   * of it, as for a request of its own.
-   */
+  /** How many leading blocks of `order` other requests share. The rest may be reordered. */
   readonly shared: number;
-  /**
-   * Child positions from the root to the request in the planner's tree; a common prefix of two paths is a common prefix of their prompts.
-   * Empty without blocks.
-   */
+  /** Child positions from the root of the planner's tree: a common prefix of two paths is a common prefix of their prompts. */
   readonly searchPath: readonly number[];
 }
 
-/** A planner's result before priorities, deadlines and conversations are applied. By request index. */
+/** A planner's result, by request index, before priorities, deadlines and conversations are applied. */
 export interface BatchOrder {
   readonly orders: readonly (readonly Label[])[];
   readonly shared: readonly number[];
@@ -67,25 +45,18 @@ export interface BatchOrder {
   readonly sequence: readonly number[];
 }
 
-/** The requests with one key, and what is known about them, with blocks renumbered. */
 export interface KeyGroup {
-  /** Request indices, ascending. */
   readonly requests: readonly number[];
-  /** As in {@link KeyKnowledge}; each sequence up to the first block that no request of the group has. */
+  /** As in {@link KeyKnowledge}, without blocks that no request of the group has. */
   readonly cached: readonly (readonly number[])[];
-  /** As in {@link KeyKnowledge}; without blocks that no request of the group has. */
   readonly recent: readonly (readonly number[])[];
 }
 
-/** A batch's block sets, with blocks renumbered uniquely across keys. */
+/** A batch with blocks renumbered uniquely across keys. `sets` is by request, the other arrays by block number. */
 export interface NumberedBatch {
-  /** By request, in relevance order. */
   readonly sets: readonly (readonly number[])[];
-  /** By block number. */
   readonly tokensOf: Float64Array;
-  /** By block number. */
   readonly labels: readonly Label[];
-  /** In the order of their earliest requests. */
   readonly groups: readonly KeyGroup[];
 }
 
@@ -128,15 +99,11 @@ function leadingNumbers(sequence: readonly Label[], numbers: ReadonlyMap<Label, 
   return leading;
 }
 
-/** What of a request constrains when it is executed. */
 export type Urgency = Pick<BatchRequest, "conversation" | "priority" | "deadline">;
 
 /**
- * Applies priorities, deadlines and conversations to a cache-friendly sequence (of Alg. 5 or memprefix's own). Requests with the same
- * priority and deadline form a class. Classes are executed one after the other: higher priorities first, then earlier deadlines; within a
- * class the sequence is kept. A deadline decides order only; it may be missed. A conversation's requests keep the order of their indices:
- * an earlier turn inherits the urgency of the most urgent later turn, and a turn that the sequence places before an earlier one is executed
- * right after it. Takes and returns request indices; O(N log N).
+ * Sorts a sequence by priority, then by deadline, which may be missed; otherwise keeps it. An earlier turn of a conversation is as urgent as its
+ * most urgent later one. Takes and returns request indices. O(N log N).
  */
 export function underUrgency(sequence: readonly number[], requests: readonly Urgency[]): number[] {
   const urgency = inherited(requests);
@@ -162,7 +129,6 @@ export function underUrgency(sequence: readonly number[], requests: readonly Urg
   return executed;
 }
 
-/** Negative if `a` is more urgent. */
 function compareUrgency(a: Urgency, b: Urgency): number {
   const [first, second] = [a.priority ?? 0, b.priority ?? 0];
   if (first !== second) return second - first;

@@ -1,17 +1,13 @@
 import { groupBy, keptIn } from "../text/collections.js";
 
-/**
- * A node of the tree in which a batch's prompts share prefixes: a request, or the common blocks of two nodes. Blocks are dense numbers from
- * 0; their tokens are in a separate table.
- */
+/** A node of the tree in which prompts share prefixes: a request, or the common blocks of two nodes. Blocks are numbers from 0. */
 export interface PrefixNode {
-  /** Ascending: all blocks of a request, or the blocks that all requests below have in common; may be empty. */
+  /** Ascending; may be empty. Of a joining node: the blocks that all requests below have in common. */
   blocks: readonly number[];
   tokens: number;
-  /** Index of the request, the earliest of several with the same blocks; null for a joining node. */
+  /** Of several requests with the same blocks, the earliest; null for a joining node. */
   readonly request: number | null;
   parent: PrefixNode | null;
-  /** Null for a request. */
   children: readonly [PrefixNode, PrefixNode] | null;
 }
 
@@ -29,7 +25,6 @@ export function joined(one: PrefixNode, other: PrefixNode, tokensOf: Float64Arra
   return node;
 }
 
-/** Intersection of two ascending lists. */
 function inBoth(a: readonly number[], b: readonly number[]): number[] {
   const common: number[] = [];
   for (let i = 0, j = 0; i < a.length && j < b.length; ) {
@@ -55,10 +50,7 @@ export function* nodesOf(root: PrefixNode): Generator<PrefixNode, void, undefine
   }
 }
 
-/**
- * Tokens that need no prefill when the tree's requests are served in preorder: at every joining node its blocks are computed once instead
- * of twice.
- */
+/** Tokens saved when requests are served in preorder: each joining node's blocks are computed once instead of twice. */
 export function savedTokens(root: PrefixNode): number {
   let saved = 0;
   for (const { children, tokens } of nodesOf(root)) if (children !== null) saved += tokens;
@@ -66,12 +58,9 @@ export function savedTokens(root: PrefixNode): number {
 }
 
 /**
- * Joins nodes into one tree from the bottom up, always the two with the most common tokens: a join saves the tokens that the two share.
- * Ties go to the pair with the earliest node. Nodes without common tokens are joined last, balanced, by nodes without blocks.
- *
- * A join shares no more with a third node than each of its parts did. So two nodes that are each other's best are joined eventually,
- * whatever else is joined, and may be joined at once: a nearest-neighbour chain, as in `published/clustering.ts`, but over an index from each
- * block to the nodes that contain it instead of a table of pairs. O(N · K) memory; the time of a search is the number of its blocks' nodes.
+ * Joins nodes into one tree from the bottom up, always the two with the most common tokens; ties go to the earliest node. A join shares no more
+ * with a third node than its parts did, so nodes that are each other's best can be joined at once (a nearest-neighbour chain, as in
+ * `published/clustering.ts`). An index from blocks to nodes replaces the table of pairs: O(N · K) memory.
  */
 export function joinAll(nodes: readonly PrefixNode[], tokensOf: Float64Array): PrefixNode {
   const roots = [...new JoiningChain(nodes, tokensOf).join()];
@@ -88,7 +77,6 @@ class JoiningChain {
   readonly #names: number[];
   /** By id: the node with the most common tokens; -1 if unknown, `NONE` if none shares any. */
   readonly #best: number[];
-  /** By block: ids of the nodes that contain it, and of some that are joined already. */
   readonly #holders = new Map<number, number[]>();
   /** Scratch, by id: tokens in common with the searched node. */
   readonly #common: Float64Array;
@@ -104,7 +92,6 @@ class JoiningChain {
     for (const id of nodes.keys()) this.#hold(id);
   }
 
-  /** Joins until no two nodes have common tokens; returns those left. */
   join(): PrefixNode[] {
     const chain: number[] = [];
     for (let start = 0; start < this.#nodes.length; start++) {
@@ -185,9 +172,8 @@ const MAX_PASSES = 6;
 const MAX_PLACES = 300;
 
 /**
- * Improves a tree by local search: removes every node in turn, a request or a whole branch, and reinserts it where the tree saves most,
- * until a pass gains next to nothing. Never saves less than before. Returns the root, which may be another node. O(nodes × places) per
- * pass. `scratch`: a zero per block, to be shared by calls for many trees; zeros again afterwards.
+ * Improves a tree by local search: reinserts every node where the tree saves most, until a pass gains next to nothing. Never saves less than
+ * before. Returns the root, which may be another node. O(nodes × places) per pass. `scratch`: a zero per block; zeros again afterwards.
  */
 export function refined(root: PrefixNode, tokensOf: Float64Array, scratch: Uint8Array): PrefixNode {
   const refining = new Refining(root, tokensOf, scratch);
@@ -203,7 +189,6 @@ class Refining {
     readonly held: Uint8Array,
   ) {}
 
-  /** Runs one pass; whether another one is worth its time. */
   pass(): boolean {
     let gained = 0;
     let saved = 0;
@@ -216,7 +201,6 @@ class Refining {
     return gained > WORTHWHILE * saved;
   }
 
-  /** Moves a node to where it saves most; returns the tokens gained. */
   #move(node: PrefixNode, parent: PrefixNode): number {
     const sibling = siblingOf(node, parent);
     const before = parent.tokens + tokensAbove(parent);
@@ -244,7 +228,7 @@ class Refining {
     this.#narrow(parent);
   }
 
-  /** Recomputes the blocks of a node and its ancestors from their children. */
+  /** Recomputes the blocks of a node and its ancestors. */
   #narrow(from: PrefixNode): void {
     for (let node: PrefixNode | null = from; node?.children != null; node = node.parent) {
       const blocks = inBoth(node.children[0].blocks, node.children[1].blocks);
@@ -255,9 +239,7 @@ class Refining {
     }
   }
 
-  /**
-   * The node above which another saves most: their common tokens, less what the ancestors lose. `place` if none saves more than `tokens`.
-   */
+  /** The node above which another saves most, less what the ancestors lose. `place` if none saves more than `tokens`. */
   #bestPlace(node: PrefixNode, place: PrefixNode, tokens: number): { place: PrefixNode; tokens: number } {
     const [held, tokensOf] = [this.held, this.tokensOf];
     for (const block of node.blocks) held[block] = 1;
@@ -294,10 +276,7 @@ function tokensAbove(node: PrefixNode): number {
   return tokens;
 }
 
-/**
- * Connected components of contexts, by index: contexts in different components share no block, not even through other contexts. Components
- * in the order of their oldest contexts, contexts ascending. Near linear (union-find).
- */
+/** Connected components of contexts, by index; both levels ascend. Near linear (union-find). */
 export function contextComponents(contexts: readonly (readonly number[])[]): number[][] {
   /** Union-find parent: towards the oldest context of the component. */
   const older = Int32Array.from(contexts, (_, at) => at);
@@ -325,9 +304,8 @@ export function contextComponents(contexts: readonly (readonly number[])[]): num
 }
 
 /**
- * Splits contexts, by index, into parts of at most `most`, keeping similar contexts together. Splits recursively by the most common block
- * that not all contexts contain: those with it, and those without. Contexts keep their order in each part; parts are in the order of their
- * oldest contexts. O(blocks × depth); computes no distances.
+ * Splits contexts, by index, into parts of at most `most` that keep similar ones together. Splits recursively by the most common block that not all
+ * contexts contain. O(blocks × depth).
  */
 export function contextParts(
   contexts: readonly (readonly number[])[],
@@ -352,7 +330,7 @@ export function contextParts(
   return parts.sort(([a = 0], [b = 0]) => a - b);
 }
 
-/** The block that most contexts of a group contain, but not all; the first found of several; null for none. */
+/** The block that most contexts of a group contain, but not all; null for none. */
 function commonestSplitting(contexts: readonly (readonly number[])[], group: readonly number[]): number | null {
   const holders = new Map<number, number>();
   for (const at of group) for (const label of contexts[at] ?? []) holders.set(label, (holders.get(label) ?? 0) + 1);

@@ -24,9 +24,7 @@ import {
   tokensIn,
 } from "./prefix-tree.js";
 
-/** A cached prefix, in the numbers of a batch. */
 interface CachedPrefix {
-  /** Blocks in cached order. */
   readonly blocks: readonly number[];
   readonly tokens: number;
   /** Child positions in the tree of cached sequences, in which older sequences come first. */
@@ -38,14 +36,10 @@ const NOTHING_CACHED: CachedPrefix = { blocks: [], tokens: 0, path: [] };
 /** All sequences of one key share it. */
 const ANCHOR = "" as Digest;
 
-/**
- * What should be cached after one key's bytes, and the requests expected to come back: a context index and recent requests of the plan's own,
- * in a batch's block numbers. As if the cache evicted nothing while the batch is executed.
- */
+/** A context index of the plan's own, in a batch's block numbers. Nothing is evicted from it while the batch is executed. */
 class CachedPrefixes {
-  /** Null until something is looked up that is not empty: most batches have many keys of which nothing is known. */
+  /** Built on the first lookup: nothing is known about most keys. */
   #known: ScopeKnowledge | null = null;
-  /** How many first blocks are cached before anything is served. */
   #before = 0;
   #clock = 0;
 
@@ -54,16 +48,11 @@ class CachedPrefixes {
     private readonly tokensOf: Float64Array,
   ) {}
 
-  /** Whether nothing was cached before anything is served. */
   get isEmpty(): boolean {
     return this.from.cached.length === 0;
   }
 
-  /**
-   * The cached prefix with the most tokens whose every block is among `blocks`.
-   *
-   * @param limit a prefix that no result exceeds in tokens: if all its blocks are there, it is the result
-   */
+  /** The cached prefix with the most tokens whose every block is among `blocks`; none exceeds `limit` in tokens. */
   longest(blocks: readonly number[], limit: CachedPrefix | null = null): CachedPrefix {
     if (this.isEmpty || limit?.tokens === 0) return NOTHING_CACHED;
     const wanted = new Map(blocks.map((block) => [block as Label, this.tokensOf[block] as number]));
@@ -72,20 +61,20 @@ class CachedPrefixes {
     return { blocks: labels, tokens, path: searchPath };
   }
 
-  /** The order of a request that shares nothing with the batch: what `prefix-exact` gives. */
+  /** The order of a request that shares nothing with the batch, by `prefix-exact`. */
   orderAlone(set: readonly number[]): readonly number[] {
     if (this.isEmpty && this.from.recent.length === 0 && this.#clock === 0) return set;
     return prefixExact.order({ anchor: ANCHOR, retrieved: this.#weighed(set), carrying: null }, this.#built()).labels;
   }
 
-  /** Orders blocks after those in `front` for later batches: as `prefix-exact` orders the rest of a request for the blocks in `asked`. */
+  /** Orders blocks after those in `front` for later batches, as `prefix-exact` does. */
   orderShared(front: readonly number[], blocks: readonly number[], asked: readonly number[]): readonly number[] {
     if (this.from.recent.length === 0) return blocks;
     const { recent } = this.#built();
     return orderForReuse(front as readonly Label[], this.#weighed(blocks), asked as readonly Label[], recent);
   }
 
-  /** Serves a request as if it came by itself: {@link orderAlone}, cached afterwards. Returns the order and the tokens that it hits. */
+  /** Serves a request as if it came by itself. Returns its order and the tokens that it hits. */
   serveAlone(set: readonly number[]): { readonly order: readonly number[]; readonly hit: number } {
     const order = this.orderAlone(set) as readonly Label[];
     const { index, recent } = this.#built();
@@ -95,7 +84,7 @@ class CachedPrefixes {
     return { order, hit: tokensIn(order.slice(0, held), this.tokensOf) };
   }
 
-  /** Child positions to the end of a served sequence: sequences that begin alike have paths that begin alike. */
+  /** Child positions to the end of a served sequence. */
   pathOf(order: readonly number[]): readonly number[] {
     const { index } = this.#built();
     const { end } = followSequence(index.root(ANCHOR), order as readonly Label[]);
@@ -123,24 +112,20 @@ class CachedPrefixes {
   }
 }
 
-/** Maximum connected requests that are planned in one piece; larger sets are split into parts, which are joined afterwards. */
+/** Maximum connected requests that are planned in one piece. Larger sets are split, then joined. */
 const PART_REQUESTS = 2_000;
-/** Maximum requests of one key for which the plan is compared with composing them one by one: that takes time in proportion to them. */
+/** Maximum requests of a key for which the plan is compared with composing them one by one, in linear time. */
 const COMPARED_REQUESTS = 2_000;
 
 /**
- * Plans the blocks' orders and the requests' order together, so that serving them prefills as few tokens as possible; memprefix's own. Builds
- * trees in which every prompt is a path: the blocks common to all prompts below a node come before all others. Greedily joins the two
- * nodes that share most, then moves requests and branches to where they save more. What should be cached already is used where that saves
- * more than sharing ({@link cachedStarts}). Execution is depth first: a prefix is computed once, reused by all its requests back to back,
- * and may be evicted after the last of them, so a cache with room for a few prompts does as well as an unlimited one. What was cached
- * before is used first. Finding the optimal trees is hard (as for the order of columns and rows, Liu et al. 2024); the distance to them is
- * unknown.
+ * Plans the orders of blocks and requests together, to prefill as few tokens as possible. Builds trees in which every prompt is a path: joins the
+ * two nodes that share most, then moves requests and branches to where they save more. Uses what is cached where that saves more than sharing
+ * ({@link cachedStarts}). Execution is depth first, so a cache for a few prompts does as well as an unlimited one. Optimal trees are hard to find
+ * (Liu et al. 2024); the distance to them is unknown.
  *
- * In a cache that evicts nothing, the requests of a key hit no less than they would one by one by `prefix-exact`, where a key has at most
- * {@link COMPARED_REQUESTS}: those orders are taken where they hit more.
+ * In a cache that evicts nothing, a key's requests hit no less than one by one by `prefix-exact`, for up to {@link COMPARED_REQUESTS}.
  *
- * Deterministic. A few seconds for 10,000 requests of 100 blocks; memory is linear in the blocks of all requests and of what is cached.
+ * Deterministic. A few seconds for 10,000 requests of 100 blocks; linear memory.
  */
 export function sharedPrefixes(batch: NumberedBatch): BatchOrder {
   const scratch = new Uint8Array(batch.tokensOf.length);
@@ -180,28 +165,26 @@ function planOfKey(
   return trees.flatMap((tree) => branchesOf(tree, { sets, requestsAs, cached, key }));
 }
 
-/** A tree of prompts that all begin with the same cached prefix; it may be empty. */
+/** A tree of prompts that begin with the same cached prefix, which may be empty. */
 interface StartedTree {
   readonly root: PrefixNode;
   readonly start: CachedPrefix;
 }
 
 /**
- * Splits a tree that was built for an empty cache into trees that begin with what is cached. A prompt begins either with a cached prefix or
- * with one that the batch computes: a cached prefix is given up where sharing more blocks with other requests saves more. A tree saves what
- * its joins do, plus its cached prefix once. Never saves less than `tree` does, nor than every request with its longest cached prefix.
+ * Splits a tree into trees that begin with what is cached. A cached prefix is given up where sharing more blocks saves more. Never saves less than
+ * `tree`, nor than every request with its longest cached prefix.
  */
 function cachedStarts(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Array): StartedTree[] {
   if (cached.isEmpty) return [{ root: tree, start: NOTHING_CACHED }];
   return groupedByStart(cutApart(tree, cached, tokensOf), tokensOf);
 }
 
-/** Tokens that need no prefill when the trees' requests are served in preorder. */
 function savedIn(trees: readonly StartedTree[]): number {
   return trees.reduce((sum, { root, start }) => sum + savedTokens(root) + start.tokens, 0);
 }
 
-/** Joins the trees that begin with the same cached prefix: they share at least that. */
+/** Joins the trees that begin with the same cached prefix. */
 function groupedByStart(started: readonly StartedTree[], tokensOf: Float64Array): StartedTree[] {
   return [...groupBy(started, ({ start }) => start.blocks.join()).values()].map((trees) => {
     const roots = trees.map(({ root }) => root);
@@ -209,22 +192,17 @@ function groupedByStart(started: readonly StartedTree[], tokensOf: Float64Array)
   });
 }
 
-/** The best of a node and its descendants, in tokens saved. */
+/** The most tokens that a node and its descendants can save, below a join or apart. */
 interface CutValue {
   /** The longest cached prefix of the node's blocks. */
   readonly start: CachedPrefix;
-  /** Below a join: parts of it may be cut off, the node itself stays. */
   readonly below: number;
   readonly keeps: "both" | "first" | "second";
-  /** As a tree of its own, or several. */
   readonly apart: number;
   readonly isWhole: boolean;
 }
 
-/**
- * Cuts a tree where cached prefixes save more than joins do: the best choice of all, by dynamic programming from the requests up. Builds new
- * joining nodes and leaves those of `tree` as they are, except for the parents of its requests.
- */
+/** Cuts a tree where cached prefixes save more than joins do, by dynamic programming from the requests up. */
 function cutApart(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Array): StartedTree[] {
   const nodes = [...nodesOf(tree)];
   const values = new Map<PrefixNode, CutValue>();
@@ -239,7 +217,7 @@ function cutApart(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Arr
       if (!isWhole) isRoot.add(first).add(second);
     } else if (keeps !== "both") isRoot.add(keeps === "first" ? second : first);
   }
-  /** What stands in a node's place below a join, or as a tree of its own. */
+  /** What replaces a node below a join, or as a tree of its own. */
   const kept = new Map<PrefixNode, PrefixNode>();
   const started: StartedTree[] = [];
   for (const node of nodes.toReversed()) {
@@ -259,7 +237,7 @@ function cutValue(node: PrefixNode, values: ReadonlyMap<PrefixNode, CutValue>, c
     return { start, below: 0, keeps: "both", apart: start.tokens, isWhole: true };
   }
   const [a, b] = node.children.map((child) => values.get(child)) as [CutValue, CutValue];
-  // A node has no block that its children do not have, so it has no longer prefix than they.
+  // A node has no block that its children lack, so no longer prefix either.
   const start = cached.longest(node.blocks, a.start.tokens < b.start.tokens ? a.start : b.start);
   const both = node.tokens + a.below + b.below;
   const first = a.below + b.apart;
@@ -284,21 +262,16 @@ function keptOf(
   return second === undefined ? first : joined(first, second, tokensOf);
 }
 
-/** A request with its order, and the child positions of its end in the tree of served sequences. */
+/** A request with its order, and its path in the tree of served sequences. */
 interface RequestAlone {
   readonly request: number;
   readonly order: readonly number[];
-  /** Empty for a request without blocks. */
   readonly path: readonly number[];
-  /** Whether it begins with a block that was cached before the first of the requests. */
+  /** Whether its first block was cached before the batch. */
   readonly isCached: boolean;
 }
 
-/**
- * The orders of requests that are composed one after the other by `prefix-exact`, in a cache that evicts nothing. Null unless they hit more
- * than `least` tokens. In depth-first order of the tree of served sequences, so that what two of them share is used back to back; what they
- * hit in such a cache does not depend on the execution order.
- */
+/** The orders of requests that are composed one by one by `prefix-exact`, depth first. Null unless they hit more than `least` tokens. */
 function oneByOne(
   group: KeyGroup,
   sets: readonly (readonly number[])[],
@@ -306,7 +279,7 @@ function oneByOne(
   least: number,
 ): readonly RequestAlone[] | null {
   const cached = new CachedPrefixes(group, tokensOf);
-  // What they can still hit at most: a block that is not cached is computed once.
+  // An upper bound of their hits: a block that is not cached is computed once.
   const used = new Set(group.cached.flat());
   const reaches = group.requests.map((request) => {
     const again = (sets[request] ?? []).filter((block) => used.has(block));
@@ -330,7 +303,7 @@ function oneByOne(
     .sort((a, b) => comparePaths(a.path, b.path) || a.request - b.request);
 }
 
-/** Negative if `a` comes before `b` depth first; 0 for equal paths. */
+/** Depth-first order; 0 for equal paths. */
 function comparePaths(a: readonly number[], b: readonly number[]): number {
   for (let at = 0; at < a.length && at < b.length; at++) {
     const difference = (a[at] as number) - (b[at] as number);
@@ -339,41 +312,33 @@ function comparePaths(a: readonly number[], b: readonly number[]): number {
   return a.length - b.length;
 }
 
-/** A request's place within its branch. */
 interface BranchRequest {
   readonly request: number;
   readonly order: readonly number[];
-  /** See `PlannedRequest.shared`. */
   readonly shared: number;
-  /** Child positions after the branch's own; empty: the branch is this request's. */
+  /** Child positions after the branch's own. */
   readonly path: readonly number[];
 }
 
-/** Requests that begin alike, and no other: executed back to back, depth first. */
+/** Requests that begin alike, and no other. Executed back to back. */
 interface PlannedBranch {
   readonly requests: readonly BranchRequest[];
-  /** Of all its requests. */
   readonly earliest: number;
   /** Number of its key, in the order of the keys' earliest requests. */
   readonly key: number;
-  /** Child positions of the cached prefix that it begins with, see `CachedPrefix`; null for none. */
+  /** The path of its cached prefix; null for none. */
   readonly cachedPath: readonly number[] | null;
 }
 
-/** What all trees of one key have in common. */
 interface KeyTrees {
-  /** By request. */
   readonly sets: readonly (readonly number[])[];
-  /** By the earliest of several requests with the same blocks: all of them. */
+  /** By the earliest of several requests with the same blocks. */
   readonly requestsAs: ReadonlyMap<number, readonly number[]>;
   readonly cached: CachedPrefixes;
   readonly key: number;
 }
 
-/**
- * Puts branches in execution order. What was cached before the batch is used first, least recently used first, because it is what a full
- * cache evicts next; all other branches follow in the order of their earliest requests.
- */
+/** Puts branches in execution order: those cached before the batch first, least recently used first, as a full cache evicts them next. */
 function executed({ sets, labels }: NumberedBatch, branches: readonly PlannedBranch[]): BatchOrder {
   const orders: (readonly Label[])[] = sets.map(() => []);
   const shared = sets.map(() => 0);
@@ -398,7 +363,6 @@ function compareBranches(a: PlannedBranch, b: PlannedBranch): number {
   return a.key - b.key || comparePaths(a.cachedPath, b.cachedPath) || a.earliest - b.earliest;
 }
 
-/** The branches of requests that were ordered one by one; every place in their orders counts. */
 function singleBranches(alone: readonly RequestAlone[], key: number): PlannedBranch[] {
   return [...groupBy(alone, ({ path }) => path[0]).values()].map((requests) => ({
     requests: requests.map(({ request, order, path }) => ({
@@ -413,7 +377,7 @@ function singleBranches(alone: readonly RequestAlone[], key: number): PlannedBra
   }));
 }
 
-/** The branches of a tree: itself, or its parts without blocks in common. */
+/** A tree's branches: itself, or its parts without common blocks. */
 function branchesOf({ root, start }: StartedTree, trees: KeyTrees): PlannedBranch[] {
   const earliest = earliestRequests(root);
   return withoutEmpty(root).map((top) => ({
@@ -424,7 +388,7 @@ function branchesOf({ root, start }: StartedTree, trees: KeyTrees): PlannedBranc
   }));
 }
 
-/** The requests of a tree with a single set of blocks: each may be ordered by itself, and the later ones find the first one's order. */
+/** Requests with the same blocks: later ones find the first one's order cached. */
 function requestsAlone({ request }: PrefixNode, { sets, requestsAs, cached }: KeyTrees): BranchRequest[] {
   const order = cached.orderAlone(sets[request ?? 0] ?? []);
   return (requestsAs.get(request ?? 0) ?? []).map((each) => ({ request: each, order, shared: 0, path: [] }));
@@ -432,7 +396,7 @@ function requestsAlone({ request }: PrefixNode, { sets, requestsAs, cached }: Ke
 
 interface PlacedNode {
   readonly node: PrefixNode;
-  /** Blocks of the node's ancestors, in prompt order. */
+  /** The ancestors' blocks, in prompt order. */
   readonly before: readonly number[];
   readonly path: readonly number[];
 }
@@ -466,7 +430,6 @@ function requestsBelow(
   return requests;
 }
 
-/** Last child first, for a stack. */
 function placed(children: readonly PrefixNode[], before: readonly number[], path: readonly number[]): PlacedNode[] {
   return children.map((node, position) => ({ node, before, path: [...path, position] })).reverse();
 }
@@ -480,7 +443,7 @@ function earliestRequests(root: PrefixNode): Map<PrefixNode, number> {
   return earliest;
 }
 
-/** A node's children; a child with the same blocks as the node is replaced by its own children. */
+/** A node's children. A child with the node's own blocks is replaced by its children. */
 function alikeExpanded(node: PrefixNode): PrefixNode[] {
   const children: PrefixNode[] = [];
   const pending = [...(node.children ?? [])];
@@ -491,7 +454,7 @@ function alikeExpanded(node: PrefixNode): PrefixNode[] {
   return children;
 }
 
-/** The node; if it has no blocks, its nearest descendants that do, and requests without blocks. */
+/** The node, or its nearest descendants that have blocks. */
 function withoutEmpty(node: PrefixNode): PrefixNode[] {
   return node.children !== null && node.blocks.length === 0 ? alikeExpanded(node) : [node];
 }

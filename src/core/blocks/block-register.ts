@@ -1,8 +1,4 @@
-/*
- * blocks: context blocks, one per memory and version of its text, with labels that are never reused.
- * Enters: retrieved memories. Leaves: blocks in relevance order, texts by label, which block supersedes which, what is forgotten; and, if
- * the memory source fails, blocks recalled by the words of the query. Beside them, which blocks a conversation and a scope retrieved before.
- */
+/* blocks: one per memory and version of its text. Enters: retrieved memories. Leaves: blocks by relevance, and what they supersede. */
 
 import { type InjectedBlock, renderBlock } from "../prompt/section.js";
 import { ChangedRows, keptIn } from "../text/collections.js";
@@ -21,10 +17,7 @@ import {
 } from "./context-block.js";
 import { MemoryVersions } from "./memory-versions.js";
 
-/**
- * The context blocks of one scope: the label of each text, the current text of each memory, and which texts are superseded. Labels count up
- * from 1 and are never reused, even after a block is forgotten.
- */
+/** The context blocks of one scope. Labels count up from 1 and are never reused, even after a block is forgotten. */
 export class BlockRegister {
   readonly #blocks = new Map<Label, StoredBlock>();
   readonly #byText = new Map<Digest, Label>();
@@ -32,7 +25,7 @@ export class BlockRegister {
   readonly #forgotten: Set<MemoryId>;
   readonly #changes = new ChangedRows<Label>();
   readonly #newlyForgotten = new Set<MemoryId>();
-  /** Texts in the form in which they are compared with others, each made when it is first wanted; not stored. */
+  /** Texts in the form in which they are compared with others. Made when first needed; not stored. */
   readonly #compared = new Map<Label, ComparedText>();
   #nextLabel: number;
   #textLength = 0;
@@ -60,19 +53,18 @@ export class BlockRegister {
     return this.#blocks.size;
   }
 
-  /** Characters of all texts, and of the forms in which they were compared, for the bound on memory. */
+  /** Characters of all texts and of their compared forms, for the bound on memory. */
   get textLength(): number {
     return this.#textLength;
   }
 
-  /** Tokens of these blocks' lines; 0 for a block that is gone. */
   tokensOf(labels: Iterable<Label>): number {
     let tokens = 0;
     for (const label of labels) tokens += this.get(label)?.tokens ?? 0;
     return tokens;
   }
 
-  /** Tokens of all current blocks. Maintained incrementally: every request with a budget reads it. */
+  /** Maintained incrementally: every request with a budget reads it. */
   get currentTokens(): number {
     return this.#currentTokens;
   }
@@ -85,7 +77,7 @@ export class BlockRegister {
     return this.#byText.get(textDigest);
   }
 
-  /** The text of a block. Throws for an unknown label: leaving it out would break the promise that a prompt is complete. */
+  /** Throws for an unknown label: a prompt without its text would be incomplete. */
   textOf = (label: Label): string => {
     const block = this.#blocks.get(label);
     if (block === undefined) throw new Error(`block [${label}] is not in the register`);
@@ -101,18 +93,17 @@ export class BlockRegister {
     return keptIn(this.#labelledTokens, block.label, () => this.countTokens(renderBlock(block, stored.text)));
   }
 
-  /** Blocks that are the current text of some memory, in label order. */
+  /** Blocks that are some memory's current text, in label order. */
   *current(): Iterable<StoredBlock> {
     for (const block of this.#blocks.values()) if (block.supersededBy === null) yield block;
   }
 
-  /** A memory with this block's text, preferably as its current text; of several the first by id. */
+  /** A memory with this block's text, preferably as its current one; the first by id. */
   memoryOf(label: Label): MemoryId | undefined {
     const holders = this.#memories.holdersOf(label);
     return holders.find((id) => this.#memories.currentOf(id) === label) ?? holders[0];
   }
 
-  /** A block's text in the form in which it is compared with others. */
   comparedOf = (label: Label): ComparedText =>
     keptIn(this.#compared, label, () => {
       const compared = comparedText(this.textOf(label));
@@ -120,39 +111,35 @@ export class BlockRegister {
       return compared;
     });
 
-  /** The memories that a search found and whose current text is this block's. */
   foundWith(label: Label): readonly MemoryId[] {
     return this.#memories.foundWith(label);
   }
 
-  /** Whether all memories whose current text is this block's belong to runs: no other prompt may have it unasked. */
+  /** Whether all memories with this current text belong to runs, so that no other prompt may have it. */
   isOfRuns(label: Label): boolean {
     return this.#memories.hasRuns && this.#memories.commonWith(label) === undefined;
   }
 
-  /** The first by id of the memories whose current text is this block's and that belong to no run; undefined for none. */
   commonWith(label: Label): MemoryId | undefined {
     return this.#memories.commonWith(label);
   }
 
-  /** The texts that a memory has or had. */
   textsOf(id: MemoryId): ReadonlyMap<Label, string> {
     return new Map(this.#memories.labelsOf(id).map((label) => [label, this.textOf(label)]));
   }
 
-  /** Whether a block has the memory's date before its words. */
   isDated(id: MemoryId, label: Label): boolean {
     return this.#memories.isDated(id, label);
   }
 
-  /** The memory's other blocks with the same words, with a date where this one has none or without; newest first. */
+  /** The memory's other blocks with the same words, newest first: only their dates differ. */
   sameWordsAs(id: MemoryId, label: Label): readonly Label[] {
     if (!this.#memories.hasSeveral(id)) return [];
     const others = this.#memories.labelsOf(id).filter((other) => other !== label);
     return others.filter((other) => this.#memories.areSameWords(id, other, label, this.textOf)).sort((a, b) => b - a);
   }
 
-  /** Resolves retrieved memories to blocks: new texts become blocks, changed texts supersede. `memories` is in relevance order. */
+  /** Resolves retrieved memories, in relevance order, to blocks. A changed text supersedes the old one. */
   resolve(memories: readonly RenderedMemory[]): Resolution {
     const blocks = new Map<Label, StoredBlock>();
     const requested: RequestedMemory[] = [];
@@ -202,10 +189,7 @@ export class BlockRegister {
     };
   }
 
-  /**
-   * Takes from memories that no longer hold what they said: their blocks are superseded, by the one that the named memory has, else by none.
-   * A memory that a later retrieval gives again holds again. Unknown memories are passed over.
-   */
+  /** Supersedes the blocks of memories that no longer hold. A later retrieval makes them hold again. Ignores unknown memories. */
   withdraw(ended: readonly EndedMemory[]): void {
     for (const { id, replacedBy } of ended) {
       const before = this.#memories.currentOf(id);
@@ -223,24 +207,22 @@ export class BlockRegister {
     }
   }
 
-  /** Withdraws the memories of which their source said that they hold until a time that is past at `now`, in milliseconds since the epoch. */
+  /** Withdraws the memories that cease to hold by `now` (milliseconds since the epoch). */
   expire(now: number): void {
     this.withdraw(this.#memories.endedAt(now).map((id) => ({ id })));
   }
 
-  /** When a memory ceases to hold, in milliseconds since the epoch; undefined: it is not known to. */
   untilOf(id: MemoryId): number | undefined {
     return this.#memories.untilOf(id);
   }
 
-  /** Sets when a known memory ceases to hold; one that does not hold stays so. */
   setUntil(id: MemoryId, until: number | undefined): void {
     if (this.#memories.currentOf(id) !== WITHDRAWN) this.#memories.setUntil(id, until);
   }
 
   /**
-   * The block at the end of a superseded block's chain of successors, or {@link WITHDRAWN}; null for a current block, and for one whose
-   * words are still the memory's: a date alone makes nothing outdated.
+   * The newest block of a superseded block's chain, or {@link WITHDRAWN}. Null for a current block, and for one whose words are still a memory's: a
+   * new date alone makes nothing outdated.
    */
   successor(label: Label): Label | null {
     let at = this.#blocks.get(label)?.supersededBy ?? null;
@@ -251,9 +233,7 @@ export class BlockRegister {
     return this.#memories.holdersOf(label).some(hasSameWords) ? null : at;
   }
 
-  /**
-   * Forgets a memory for good, every version of its text included. Returns the labels whose text is gone because no other memory has it.
-   */
+  /** Forgets every version of a memory's text. Returns the labels whose text no other memory has. */
   forget(id: MemoryId): ReadonlySet<Label> {
     this.#forgotten.add(id);
     this.#newlyForgotten.add(id);
@@ -268,8 +248,8 @@ export class BlockRegister {
   }
 
   /**
-   * Drops every block that is neither named nor needed by a named one. A memory's current text stays while another of its texts does, so
-   * that an outdated text never counts as current. A dropped text may return, with a new label. Returns the dropped labels.
+   * Drops every block that is neither named nor needed by a named one, and returns their labels. A memory keeps its current text with any other, so
+   * that an outdated one never counts as current. A dropped text may return under a new label.
    */
   keepOnly(named: ReadonlySet<Label>): ReadonlySet<Label> {
     const kept = this.#memories.withCurrent(named);
@@ -290,7 +270,7 @@ export class BlockRegister {
     return { blocks: upserted, versions: this.#memories.drain(), removedBlocks: removed, forgotten };
   }
 
-  /** Everything it holds, as stored; later changes do not reach it. */
+  /** Everything as stored; later changes do not reach it. */
   stored(): StoredRegister {
     return {
       blocks: Array.from(this.#blocks.values(), (block) => ({ ...block })),
@@ -335,7 +315,7 @@ export class BlockRegister {
     if (block.supersededBy === null) this.#currentTokens -= block.tokens;
   }
 
-  /** Makes the block's text the memory's current one. The memory's old block is superseded if no other memory has it. */
+  /** Makes the block's text the memory's current one. */
   #setCurrent(id: MemoryId, label: Label, isDated: boolean): void {
     const before = this.#memories.currentOf(id);
     if (before === label && this.#memories.isDated(id, label) === isDated) return;
@@ -357,7 +337,6 @@ export class BlockRegister {
   }
 }
 
-/** Each once. Mostly there is none. */
 function distinct(ids: readonly MemoryId[]): readonly MemoryId[] {
   return ids.length < 2 ? ids : [...new Set(ids)];
 }

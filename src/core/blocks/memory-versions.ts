@@ -3,32 +3,29 @@ import { type MemoryVersion, ownWords, WITHDRAWN } from "./context-block.js";
 
 const NO_VERSIONS: ReadonlyMap<Label, unknown> = new Map();
 
-/** Whether of a memory's versions no text is left: what says that it no longer holds is none. */
+/** Whether a memory has no text: {@link WITHDRAWN} is none. */
 export function hasNoText(versions: ReadonlyMap<Label, unknown>): boolean {
   return versions.size === 0 || (versions.size === 1 && versions.has(WITHDRAWN));
 }
 
-/** The versions of one memory. Most memories have one, for which a table would take ten times its room. */
+/** The versions of one memory. Most have one, for which a table would take ten times the memory. */
 interface Versions {
-  /** Label of the current text. */
   current: Label;
-  /** Whether the only version has a date; meaningless where there is a table. */
+  /** Whether the only version has a date; unused with a table. */
   isDated: boolean;
-  /** Whether a search found the memory. */
   isFound: boolean;
-  /** All versions, and which of them have a date, in the order in which they came; null while there is one. */
+  /** All versions in order, and which have a date; null while there is one. */
   table: Map<Label, boolean> | null;
 }
 
-/** The versions of a scope's memories: which blocks' texts each memory has or had, and which is its current one. */
+/** The versions of a scope's memories, and which is each one's current one. */
 export class MemoryVersions {
   readonly #versions = new Map<MemoryId, Versions>();
-  /** Memories that have or had each block's text; of most blocks it is one. */
+  /** Memories that have or had each block's text; mostly one. */
   readonly #holders = new Map<Label, MemoryId | Set<MemoryId>>();
   readonly #dirty = new Set<MemoryId>();
-  /** When memories cease to hold, in milliseconds since the epoch: of most it is not known that they do. */
+  /** In milliseconds since the epoch. Most memories have none. */
   readonly #untils = new Map<MemoryId, number>();
-  /** Memories that belong to a run. */
   readonly #ofRuns = new Set<MemoryId>();
 
   constructor(stored: readonly MemoryVersion[]) {
@@ -40,7 +37,6 @@ export class MemoryVersions {
     }
   }
 
-  /** Sets whether a known memory belongs to a run. */
   setOfRun(id: MemoryId, ofRun: boolean): void {
     if (this.#ofRuns.has(id) === ofRun) return;
     if (ofRun) this.#ofRuns.add(id);
@@ -48,22 +44,19 @@ export class MemoryVersions {
     this.#dirty.add(id);
   }
 
-  /** Whether any known memory belongs to a run. */
   get hasRuns(): boolean {
     return this.#ofRuns.size > 0;
   }
 
-  /** As {@link BlockRegister.commonWith}. */
   commonWith(label: Label): MemoryId | undefined {
     return this.holdersOf(label).find((id) => this.currentOf(id) === label && !this.#ofRuns.has(id));
   }
 
-  /** Remembers that a search found a known memory. */
   setFound(id: MemoryId): void {
     if (this.#found(id)) this.#dirty.add(id);
   }
 
-  /** The memories that a search found and whose current text is this block's. */
+  /** Memories that a search found and whose current text is this block's. */
   foundWith(label: Label): MemoryId[] {
     return this.holdersOf(label).filter((id) => {
       const versions = this.#versions.get(id);
@@ -71,7 +64,6 @@ export class MemoryVersions {
     });
   }
 
-  /** When a memory ceases to hold, in milliseconds since the epoch; undefined: it is not known to. */
   untilOf(id: MemoryId): number | undefined {
     return this.#untils.get(id);
   }
@@ -83,7 +75,7 @@ export class MemoryVersions {
     return ended;
   }
 
-  /** Sets when a known memory ceases to hold; undefined: it does not. */
+  /** Undefined: it holds without end. */
   setUntil(id: MemoryId, until: number | undefined): void {
     if (this.#untils.get(id) === until) return;
     if (until === undefined) this.#untils.delete(id);
@@ -91,17 +83,15 @@ export class MemoryVersions {
     this.#dirty.add(id);
   }
 
-  /** The label of a memory's current text, {@link WITHDRAWN} where it no longer holds; undefined for an unknown memory. */
   currentOf(id: MemoryId): Label | undefined {
     return this.#versions.get(id)?.current;
   }
 
-  /** Whether a block is the current text of some memory. */
   isCurrent(label: Label): boolean {
     return this.#allHoldersOf(label).some((id) => this.currentOf(id) === label);
   }
 
-  /** The labels of all versions of a memory; empty for an unknown memory. */
+  /** Empty for an unknown memory. */
   labelsOf(id: MemoryId): readonly Label[] {
     const versions = this.#versions.get(id);
     return versions === undefined ? [] : labelsIn(versions).filter((label) => label !== WITHDRAWN);
@@ -112,7 +102,6 @@ export class MemoryVersions {
     return (this.#versions.get(id)?.table?.size ?? 1) > 1;
   }
 
-  /** Whether a block has the memory's date before its words. */
   isDated(id: MemoryId, label: Label): boolean {
     const versions = this.#versions.get(id);
     if (versions?.table != null) return versions.table.get(label) === true;
@@ -132,10 +121,7 @@ export class MemoryVersions {
     return this.#allHoldersOf(label).sort();
   }
 
-  /**
-   * The current text of a memory that had this block's text, {@link WITHDRAWN} where all of them no longer hold; null if there is no such
-   * memory. Of several the first by id.
-   */
+  /** The current text of a memory that had this block's text, the first by id. {@link WITHDRAWN} if none holds; null if there is none. */
   successorOf(label: Label): Label | null {
     let successor: Label | null = null;
     for (const id of this.holdersOf(label)) {
@@ -159,13 +145,13 @@ export class MemoryVersions {
     return labels;
   }
 
-  /** Adds a version of a memory; the first one of a memory is its current one in any case. */
+  /** Adds a version. A memory's first version is always its current one. */
   add(id: MemoryId, label: Label, current: boolean, isDated = false): void {
     this.#hold(id, label, current, isDated);
     this.#dirty.add(id);
   }
 
-  /** Removes a memory. Returns the labels that no other memory has or had. */
+  /** Returns the labels that no other memory has or had. */
   forget(id: MemoryId): ReadonlySet<Label> {
     const gone = new Set<Label>();
     for (const label of this.labelsOf(id)) {
@@ -176,7 +162,7 @@ export class MemoryVersions {
     return gone;
   }
 
-  /** Removes a block from every memory, and memories that are left without a version. */
+  /** Removes a block, and memories that are left without a version. */
   drop(label: Label): void {
     for (const id of this.#allHoldersOf(label)) {
       const versions = this.#versions.get(id);
@@ -186,7 +172,7 @@ export class MemoryVersions {
     this.#holders.delete(label);
   }
 
-  /** Returns all versions of the memories that changed since the last call, and resets them. */
+  /** All versions of the memories that changed since the last call. */
   drain(): MemoryVersion[] {
     const changed = [...this.#dirty].flatMap((memoryId) => this.#rowsOf(memoryId));
     this.#dirty.clear();
@@ -229,7 +215,6 @@ export class MemoryVersions {
     else if (holders !== id) this.#holders.set(label, holders === undefined ? id : new Set([holders, id]));
   }
 
-  /** Whether that was not known. */
   #found(id: MemoryId): boolean {
     const versions = this.#versions.get(id);
     if (versions === undefined || versions.isFound) return false;
@@ -253,7 +238,7 @@ export class MemoryVersions {
   }
 }
 
-/** The labels of all versions, in the order in which they came. */
+/** In the order in which they came. */
 function labelsIn({ current, table }: Versions): readonly Label[] {
   return table === null ? [current] : [...table.keys()];
 }

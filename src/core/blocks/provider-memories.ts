@@ -5,14 +5,13 @@ import { type ChatMessage, instructionsAtHead } from "../text/message.js";
 import type { RetrievedMemory } from "./context-block.js";
 
 /*
- * Mem0's AI SDK provider puts what it found in front of every prompt, as its first system message. There it changes the prompt's first bytes on
- * every turn, and stands beside memprefix's own memories. Its form:
+ * Mem0's AI SDK provider puts the memories that it found in the first system message of every prompt, which changes its first bytes on every turn.
+ * Its form:
  *
  *   message  = preamble memory *( LF LF memory ) [ SP ]
  *   memory   = "Memory: " text LF LF
  *
- * The space at the end is the provider's own message; its function `retrieveMemories`, whose result applications put into their system
- * prompt, gives none. There a text with a blank line is none of a memory: it may be the application's, joined to the result.
+ * The final space marks the provider's own message. `retrieveMemories` gives none: there a text with a blank line may be the application's.
  * Source: `processMemories` and `retrieveMemories` of `@mem0/vercel-ai-provider` 3.0.2
  */
 
@@ -24,21 +23,17 @@ const PREAMBLE =
 const LABEL = "Memory: ";
 const END = "\n\n";
 const BETWEEN = `${END}\n\n${LABEL}`;
-/** Most memories of one message; Mem0 gives 10 unless asked for more. */
+/** Maximum memories of one message; Mem0's default is 10. */
 const MOST = 1_000;
 
-/** Messages, and the memories of Mem0's provider that were in front of them. */
 export interface WithoutProviderMemories {
-  /** The same list where there were none. */
+  /** The same list if there were none. */
   readonly messages: readonly ChatMessage[];
-  /** In the provider's order, best first; null: there were none. Their ids are digests of their texts. */
+  /** Best first, with digests of their texts as ids; null for none. */
   readonly memories: readonly RetrievedMemory[] | null;
 }
 
-/**
- * Takes the memories of Mem0's provider out of the instructions at the front of a prompt: messages that are nothing else, and first parts of
- * messages with several. Any other text is left unmodified, also one that only begins so. Linear time.
- */
+/** Removes Mem0's memories from the instructions at the front of a prompt. Leaves any other text unmodified. Linear time. */
 export function withoutProviderMemories(messages: readonly ChatMessage[]): WithoutProviderMemories {
   const texts: string[] = [];
   const head = instructionsAtHead(messages);
@@ -53,7 +48,6 @@ export function withoutProviderMemories(messages: readonly ChatMessage[]): Witho
   return { messages: [...kept, ...messages.slice(head)], memories };
 }
 
-/** The texts of a message's memories, and the message without them; null for either: none. */
 function takenFrom(
   message: ChatMessage,
 ): { readonly texts: readonly string[]; readonly rest: ChatMessage | null } | null {
@@ -67,7 +61,7 @@ function takenFrom(
   return texts && { texts, rest: others.length === 0 ? null : { ...message, content: others } };
 }
 
-/** The memories of a text in the provider's form; null where it has another. */
+/** Null for a text in another form. */
 function memoryTexts(text: string): readonly string[] | null {
   if (!text.startsWith(PREAMBLE + LABEL)) return null;
   const isOwnMessage = text.endsWith(`${END} `);

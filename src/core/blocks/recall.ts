@@ -1,10 +1,7 @@
 import type { BlockRegister } from "./block-register.js";
 import type { RenderedMemory } from "./context-block.js";
 
-/**
- * Known memories that share words with the query, best first: the fallback while the memory source fails. Words are weighted by inverse
- * document frequency over the known blocks; a memory that shares none is not returned, and none that belongs to a run.
- */
+/** Memories that share words with the query, best first by inverse document frequency: the fallback while the source fails. None of a run. */
 export function recallKnown(register: BlockRegister, query: string, topK: number): RenderedMemory[] {
   const wanted = wordsOf(query);
   const known = [...register.current()].flatMap((block) => {

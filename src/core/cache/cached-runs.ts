@@ -1,33 +1,27 @@
-/*
- * What an engine's cache holds, in the order of last use: runs of tokens, each after another, as prompts left them. No run has a text: which
- * prompts share it is known from what continues what.
- */
+/* An engine's cache in LRU order: runs of tokens, each after another, as prompts left them. Runs have no text. */
 
-/** Milliseconds between two uses of one millisecond: four times what a number of that size distinguishes. */
+/** Milliseconds between two uses of one millisecond: four times the precision of such a number. */
 const LATER_MS = 1 / 1_024;
-/** Sums by time that are kept; the oldest ones are merged. */
+/** Maximum sums by time. The oldest are merged. */
 const MOST_PERIODS = 1_024;
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** What was used after a time, or what lies within a capacity. */
+/** What was used after a time, or what is within a capacity. */
 export interface UsedTokens {
   readonly tokens: number;
-  /** How many streams' newest prompts end there. */
+  /** Streams whose newest prompts end there. */
   readonly tips: number;
 }
 
-/**
- * When an engine's tokens were used last, by time: sums of all users' prompts. Constant work and memory for each use.
- */
+/** Tokens of all users by their last use. Constant work and memory per use. */
 class TokensByUse {
-  /** Ascending. */
   #at: number[] = [];
   #tokens: number[] = [];
   #tips: number[] = [];
   #clearedAt = NEVER;
 
-  /** What was used after a time, in milliseconds since the epoch: without end where the cache was cleared since. */
+  /** What was used after a time (milliseconds since the epoch); infinite if the cache was cleared since. */
   above(at: number): UsedTokens {
     let [tokens, tips] = [at <= this.#clearedAt ? Number.POSITIVE_INFINITY : 0, 0];
     for (let period = this.#at.length - 1; period >= 0 && (this.#at[period] as number) > at; period--) {
@@ -37,7 +31,7 @@ class TokensByUse {
     return { tokens, tips };
   }
 
-  /** The newest time before which what was used is gone from a cache of this capacity, and the streams after it. */
+  /** The newest time before which everything is evicted from this capacity, and the streams after it. */
   within(capacity: number): { readonly since: number | null; readonly tips: number } {
     let [tokens, tips] = [0, 0];
     for (let period = this.#at.length - 1; period >= 0; period--) {
@@ -48,7 +42,7 @@ class TokensByUse {
     return { since: this.#clearedAt === NEVER ? null : this.#clearedAt + 1, tips };
   }
 
-  /** Nothing that was last used by then is cached any more. */
+  /** Everything last used by then is gone. */
   clear(at: number): void {
     const left = this.#at.findIndex((period) => period > at);
     const from = left < 0 ? this.#at.length : left;
@@ -56,7 +50,6 @@ class TokensByUse {
     this.#clearedAt = at;
   }
 
-  /** Adds tokens that were last used then, or takes so many (below 0) away as are there. Nothing from before the cache was cleared. */
   add(at: number, tokens: number, tips: number): void {
     if (at <= this.#clearedAt) return;
     const last = this.#at.at(-1) ?? NEVER;
@@ -73,16 +66,12 @@ class TokensByUse {
     this.#tips[period] = Math.max(0, (this.#tips[period] as number) + tips);
   }
 
-  /**
-   * A time of use as it counts here: later than all before, so that prompts of one millisecond, a clock that was set back and a prompt that
-   * others overtook do not change the order.
-   */
+  /** A time of use later than all before, so that equal times and a clock that was set back do not change the order. */
   timeOf(at: number): number {
     const last = Math.max(this.#at.at(-1) ?? NEVER, this.#clearedAt);
     return at > last ? at : last + LATER_MS;
   }
 
-  /** The first period that is not older. */
   #periodOf(at: number): number {
     let low = 0;
     let high = this.#at.length - 1;
@@ -94,7 +83,7 @@ class TokensByUse {
     return low;
   }
 
-  /** Merges the older half of the periods two by two; each is as new as its newer one. */
+  /** Merges the older half in pairs; each keeps the newer time. */
   #merge(): void {
     const half = MOST_PERIODS / 2;
     const [at, tokens, tips]: [number[], number[], number[]] = [[], [], []];
@@ -109,34 +98,32 @@ class TokensByUse {
   }
 }
 
-/** A run of tokens after another one: every prompt that has its last token has all before it. */
+/** A run of tokens after another. A prompt with its last token has all before it. */
 export interface CachedRun {
   /** Null: it begins a prompt. */
   readonly before: CachedRun | null;
-  /** Offsets in its prompts, in tokens. */
   readonly from: number;
   readonly end: number;
-  /** As {@link CachedRuns.timeOf} has it. */
+  /** See {@link CachedRuns.timeOf}. */
   readonly usedAt: number;
 }
 
-/** What {@link CachedRuns} keeps of a run. */
 interface Run extends CachedRun {
   before: Run | null;
   from: number;
   usedAt: number;
   /** Streams whose newest prompt ends with it. */
   tips: number;
-  /** Runs that continue it. */
+  /** How many runs continue it. */
   continued: number;
   readonly isHead: boolean;
-  /** The newest use that stays. */
+  /** The newest use that cannot be undone. */
   settledAt: number;
-  /** Later uses, ascending, each of a prompt that may be taken back. */
+  /** Later uses, ascending. Each prompt may be released. */
   uses: number[];
 }
 
-/** One engine's cache as all tenants' prompts leave it: a prompt's runs are the newest, and it is evicted from its end. */
+/** One engine's cache for all tenants. A prompt's runs are the newest, and it is evicted from its end. */
 export class CachedRuns {
   readonly #byUse = new TokensByUse();
 
@@ -156,24 +143,24 @@ export class CachedRuns {
     return this.#byUse.timeOf(at);
   }
 
-  /** Tokens of clients that are not known here. */
+  /** Tokens of clients that bypass memprefix. */
   addForeign(at: number, tokens: number): void {
     this.#byUse.add(this.timeOf(at), tokens, 0);
   }
 
-  /** Instructions, which prompts begin with; not in the cache before they are used. */
+  /** A run for instructions, which is not cached before it is used. */
   head(tokens: number): CachedRun {
     return newRun(null, tokens, true);
   }
 
-  /** A prompt of so many tokens that has another one's up to a depth, and others after it: its last run. */
+  /** The last run of a prompt that shares another's first `depth` tokens. */
   prompt(other: CachedRun, depth: number, total: number): CachedRun {
     const before = this.#endingAt(other as Run, depth);
     before.continued++;
     return newRun(before, total, false);
   }
 
-  /** A prompt that ends with this run uses it, and all before it. */
+  /** Marks this run and all before it as used. */
   use(leaf: CachedRun, at: number): void {
     for (const run of runsTo(leaf)) {
       run.uses.push(at);
@@ -181,7 +168,7 @@ export class CachedRuns {
     }
   }
 
-  /** A prompt's use stays, and counts as of `to`: its answer has ended. Runs that every prompt uses together become one. */
+  /** Makes a use permanent, as of `to`, when its answer ended. Joins runs that every prompt uses together. */
   settle(leaf: CachedRun, at: number, to = at): void {
     for (const run of runsTo(leaf)) {
       run.uses = run.uses.filter((use) => use !== at);
@@ -197,7 +184,7 @@ export class CachedRuns {
     }
   }
 
-  /** The engine never got a prompt: its runs are as old as they were without it. */
+  /** Undoes the use of a prompt that the engine never received. */
   release(leaf: CachedRun, at: number): void {
     for (const run of runsTo(leaf)) {
       run.uses = run.uses.filter((use) => use !== at);
@@ -206,7 +193,6 @@ export class CachedRuns {
     }
   }
 
-  /** A stream's newest prompt ends with this run, or no longer does. */
   tip(leaf: CachedRun, by: 1 | -1): void {
     const run = leaf as Run;
     if (run.usedAt !== NEVER) this.#byUse.add(run.usedAt, 0, by);
@@ -238,7 +224,7 @@ function newRun(before: Run | null, end: number, isHead: boolean): Run {
   return { before, from, end, usedAt: NEVER, tips: 0, continued: 0, isHead, settledAt: NEVER, uses: [] };
 }
 
-/** A run and all before it, the last one first. */
+/** The last run first. */
 function* runsTo(leaf: CachedRun): Generator<Run, void, undefined> {
   for (let run = leaf as Run | null; run !== null; run = run.before) yield run;
 }

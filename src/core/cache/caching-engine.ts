@@ -1,88 +1,78 @@
 import { CachedRuns } from "./cached-runs.js";
 import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
 
-/** Tokens of own prompts that an engine is yet to count, at most; more went to another one. */
+/** Maximum tokens of memprefix's prompts that the engine has not counted yet. Beyond that, another engine got them. */
 const MOST_AHEAD = 1_000_000;
-/** Prompts whose reports are awaited. */
 const MOST_UNDER_WAY = 16_384;
-/** A prompt that was not reported for so long will not be. */
+/** A prompt not reported for so long will not be. */
 const LONGEST_UNDER_WAY_MS = 2 * 60_000;
-/** By how much memprefix's counter may count more than the engine's, as a share. */
+/** By how much memprefix's counter may exceed the engine's, as a share. */
 const COUNTED_OTHERWISE = 0.25;
-/** What is left of {@link CachingEngine.atOnce} at each further prompt. */
+/** Decay of {@link CachingEngine.atOnce} per prompt. */
 const STILL_AT_ONCE = 0.99;
-/** Readings after which a counter that went back once is trusted as before. */
+/** Readings after which a counter that went back once is trusted again. */
 const DOUBT = 20;
 
-/** What an engine says of its prefix cache, in its own tokens. Null: unknown. */
 export interface CacheReading {
   readonly capacityTokens: number | null;
   /** Only whole blocks of so many tokens are cached. */
   readonly blockTokens: number | null;
-  /** Prompt tokens that it computed since it started, for all of its clients. */
+  /** Since the engine started, for all of its clients. */
   readonly computedTokens: number | null;
 }
 
-/** A prompt that is not reported yet, in the engine's tokens, as far as they are known. */
 export interface UnderWay {
-  /** Milliseconds since the epoch. */
   readonly at: number;
   readonly computed: number;
   readonly cached: number;
 }
 
-/** Where a capacity comes from: it was configured, the engine says it, or reports showed it, which may contradict both. */
 export type CapacityOrigin = "setting" | "engine" | "reports";
 
-/** Between two readings, in milliseconds since the epoch, an engine was started again. */
+/** The engine restarted between two readings, in milliseconds since the epoch. */
 export interface EngineRestart {
   readonly after: number;
   readonly by: number;
 }
 
-/** One engine with its cache, for all tenants: how much it says that it holds, and what they used of it. */
 export class CachingEngine {
   readonly runs = new CachedRuns();
-  /** What events say, of each worker that publishes them. */
   readonly residents: ResidentBlocks[] = [];
   #reading: CacheReading = { capacityTokens: null, blockTokens: null, computedTokens: null };
-  /** Tokens that the engine counted beyond those of memprefix's prompts; below 0: those that it is yet to count. */
+  /** Tokens counted beyond memprefix's prompts; negative: tokens not counted yet. */
   #unexplained = 0;
   readonly #underWay = new Set<UnderWay>();
   #atOnce = 0;
   #sent = 0;
   #foreign = 0;
-  /** How often its counter went back of late: a counter that several engines share at one address says nothing. */
+  /** How often the counter went back recently. Engines that share an address have useless counters. */
   #doubt = 0;
-  /** When its counter was read last. */
   #readAt = Number.NEGATIVE_INFINITY;
   #restart: EngineRestart | null = null;
 
-  /** @param configured tokens that it holds, which readings do not change; null: not known */
+  /** @param configured in the engine's tokens; readings do not change it */
   constructor(private readonly configured: number | null = null) {}
 
-  /** Tokens that it is said to hold, in its own; null: not known. */
+  /** In the engine's tokens; null: unknown. */
   get capacityTokens(): number | null {
     return this.configured ?? this.#reading.capacityTokens;
   }
 
-  /** Who says so. */
   get capacityFrom(): CapacityOrigin | null {
     if (this.configured !== null) return "setting";
     return this.#reading.capacityTokens === null ? null : "engine";
   }
 
-  /** Tokens of its blocks; null: not known. */
   get blockTokens(): number | null {
     return this.residents.find(({ blockTokens }) => blockTokens !== null)?.blockTokens ?? this.#reading.blockTokens;
   }
 
-  /** The names of a prompt's whole blocks; null until an event has said how long they are. */
+  /** The names of a prompt's whole blocks; null until an event states their size. */
   chainsOf(tokens: readonly number[], apart: string | null): readonly BlockChain[] | null {
     return this.residents.find(({ blockTokens }) => blockTokens !== null)?.chainsOf(tokens, apart) ?? null;
   }
 
-  /** How many leading tokens of a prompt some worker has cached; null where no events say it. See {@link ResidentBlocks.residentTokens}. */
+  /** Leading tokens that some worker has cached; null without events. See {@link ResidentBlocks.residentTokens}. */
   residentTokens(chains: readonly BlockChain[], sentAt?: readonly number[]): number | null {
     return this.residents.reduce<number | null>((most, blocks, at) => {
       const tokens = blocks.residentTokens(chains, sentAt?.[at]);
@@ -90,27 +80,24 @@ export class CachingEngine {
     }, null);
   }
 
-  /** Most prompts of memprefix's that it worked on together of late. */
   get atOnce(): number {
     return this.#atOnce;
   }
 
-  /** Prompts of memprefix's so far. */
   get prompts(): number {
     return this.#sent;
   }
 
-  /** Tokens that it computed for clients that do not come through memprefix, as far as its readings show. */
+  /** Tokens computed for clients that bypass memprefix. */
   get foreignTokens(): number {
     return this.#foreign;
   }
 
-  /** Its newest restart; null: none was seen. */
   get restart(): EngineRestart | null {
     return this.#restart;
   }
 
-  /** Takes a prompt of memprefix's in, of which so many of the engine's tokens are expected to be computed and to be cached. */
+  /** Records a prompt with the tokens expected to be computed and cached. */
   sends(prompt: UnderWay): void {
     this.#unexplained -= prompt.computed;
     this.#underWay.add(prompt);
@@ -119,25 +106,19 @@ export class CachingEngine {
     this.#sent++;
   }
 
-  /** Takes a prompt back that it never got. */
+  /** Undoes {@link sends} for a prompt that the engine never received. */
   withdrawn(prompt: UnderWay): void {
     this.#underWay.delete(prompt);
     this.#unexplained += prompt.computed;
   }
 
-  /** Takes in how many tokens it computed of a prompt. */
   computed(tokens: number, prompt: UnderWay): void {
     if (this.#underWay.has(prompt)) this.#atOnce = Math.max(this.#underWay.size, STILL_AT_ONCE * this.#atOnce);
     this.#underWay.delete(prompt);
     this.#unexplained -= tokens - prompt.computed;
   }
 
-  /**
-   * Takes a reading. What the engine computed beyond memprefix's own prompts displaces these as they displace each other. A counter that went
-   * back is that of an engine that was started again since the reading before: cached is what it has computed since, which was used last.
-   *
-   * @param at milliseconds since the epoch
-   */
+  /** Other clients' tokens displace memprefix's prompts. A counter that went back means a restart: only newly computed tokens are cached. */
   read(reading: CacheReading, at: number): void {
     const before = this.#reading.computedTokens;
     const now = reading.computedTokens;
@@ -158,13 +139,13 @@ export class CachingEngine {
     this.#foreign += foreign;
   }
 
-  /** It was started again between two times: of what was used since the first, it has so many tokens at most. */
+  /** Applies a restart between two times: at most `computed` tokens used since the first are left. */
   #reset(after: number, by: number, computed: number): void {
     this.runs.clear(Math.max(after, this.runs.within(computed).since ?? after));
     this.#restart = { after, by };
   }
 
-  /** Tokens of prompts under way that were expected to be cached, and may not have been. */
+  /** Tokens of pending prompts that were expected to be cached and may not have been. */
   #maybeComputed(at: number): number {
     let tokens = 0;
     for (const prompt of this.#underWay) {

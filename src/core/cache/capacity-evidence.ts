@@ -1,34 +1,27 @@
-/** Capacities that evidence distinguishes: sixteen to an octave, from 1,024 tokens, as no engine holds less, to 67 million. */
+/** Capacities on a logarithmic scale, 16 levels per octave, from 1,024 tokens to 67 million. */
 const PER_OCTAVE = 16;
 const LEAST_CAPACITY = 1_024;
 const LEVELS = 16 * PER_OCTAVE;
-/** Where nothing was found yet, the cache is taken to hold at least this share of what it is known not to hold. */
+/** Before any hit, the cache is assumed to hold at least this share of what it is known not to hold. */
 const LEAST_SHARE = 0.25;
-/** What a hit leaves of the evidence that so much is not held, and a miss of the evidence that it is. */
 const CONTRADICTED = 0.5;
-/** Evidence below this is forgotten. */
 const NEGLIGIBLE = 0.05;
-/** Tokens that a report may lack, as a share of the prompt: another tokenizer's. */
+/** Tokens that a report may lack because of another tokenizer, as a share of the prompt. */
 const INACCURACY = 0.02;
-/** Tokens that all prompts may share besides their instructions: those of a template. */
+/** Tokens of a template, which all prompts may share. */
 const TEMPLATE_TOKENS = 64;
-/** Misses that can be taken back. */
 const MOST_TAKEN_BACK = 1_024;
 
-/** What reports say of how much an engine holds. */
 export class CapacityEvidence {
-  /** By level: that so much is held, and that it is not. */
+  /** By level: evidence that so much is held, and that it is not. */
   readonly #hits = new Float64Array(LEVELS);
   readonly #misses = new Float64Array(LEVELS);
-  /** The newest misses. */
   #newest: { readonly at: number; readonly level: number }[] = [];
-  /** Since the last report. */
   #found: { readonly told: number | null; readonly capacity: number } | null = null;
 
   /**
-   * @param distance tokens used since `known` ones were, of which `cached` were still there, counted in steps of so many
+   * @param distance tokens used since `known` ones were, of which `cached` were left, counted in steps
    * @param head tokens that all prompts share
-   * @param at when it was reported, in milliseconds since the epoch
    */
   take(
     { distance, known, head }: { readonly distance: number; readonly known: number; readonly head: number },
@@ -40,11 +33,11 @@ export class CapacityEvidence {
     const isOwn = cached > head + step + TEMPLATE_TOKENS;
     if (isOwn) this.#hit(levelOf(distance + Math.min(cached, known)));
     if (cached + step >= known * (1 - INACCURACY)) return;
-    // Prompts are evicted from their ends; where nothing of its own was left, any of it may have been the last.
+    // Prompts are evicted from their ends. If nothing of its own was left, any part may have been evicted last.
     this.#miss(levelOf(distance + (isOwn ? cached + step : known)) + (isOwn ? 1 : 0), at);
   }
 
-  /** Takes misses back that were reported since a time: what an engine lost by a restart says nothing of how much it holds. */
+  /** Withdraws misses since a time: those after a restart say nothing about capacity. */
   withdrawMisses(since: number): void {
     this.#found = null;
     for (const { at, level } of this.#newest)
@@ -67,7 +60,7 @@ export class CapacityEvidence {
     this.#misses[level] = (this.#misses[level] as number) + 1;
   }
 
-  /** The capacity that contradicts least of it; of several the reported one, else the middle one. */
+  /** The capacity that contradicts the least evidence; of several the reported one, else the middle one. */
   capacity(told: number | null): number {
     if (this.#found === null || this.#found.told !== told) this.#found = { told, capacity: this.#find(told) };
     return this.#found.capacity;
@@ -76,7 +69,7 @@ export class CapacityEvidence {
   #find(told: number | null): number {
     const misses = this.#misses.reduce((sum, weight) => sum + weight, 0);
     if (misses === 0) return told ?? Number.POSITIVE_INFINITY;
-    // A single one may be a restart's, after which the conversation's next prompts are too short to contradict it.
+    // A single miss may be a restart's; the conversation's next prompts are too short to contradict it.
     if (told !== null && misses < 2) return told;
     // With a capacity between two levels, hits above it and misses below it are contradictions.
     let wrong = this.#hits.reduce((sum, weight) => sum + weight, 0);

@@ -1,114 +1,84 @@
-/*
- * context-index: what an engine's prefix cache should hold, per scope: the served sequences of blocks, a radix tree per anchor (the digest
- * of the prompt before the blocks), linked to a forest.
- * Enters: served prompts, evictions, the engine's reports, time. Leaves: how much of a sequence should be cached, and the nodes for searches
- * (`core/ordering/prefix-search.ts`). Residency models (`residency.ts`) say what an engine evicts by itself.
- */
+/* context-index: what an engine should hold. Enters: served prompts, evictions, reports. Leaves: cached sequences, and nodes to search. */
 
 import { append, ChangedRows, type RowChanges } from "../text/collections.js";
 import type { Digest, Label, NodeId } from "../text/ids.js";
 
-/**
- * A node of the context index, as stored. The index is a radix tree over *served sequences*: a node stands for the blocks from its anchor's
- * root to itself, in the order an engine has seen them, after the prompt prefix that the anchor identifies.
- */
+/** A node of the radix tree over *served sequences*: the blocks from its anchor's root to itself, in the order an engine has seen them. */
 export interface IndexNode {
   readonly id: NodeId;
-  /**
-   * The node that this one extends. On an anchor's root: the end of the earlier turn whose whole prompt is a prefix of this root's; null
-   * for none. So an engine that holds a node holds all its ancestors.
-   */
+  /** The node that this one extends; on an anchor's root, the end of the earlier turn whose whole prompt it extends. */
   readonly parent: NodeId | null;
   /** Digest of the prompt before the blocks; only on an anchor's root. */
   readonly anchor: Digest | null;
-  /** Blocks between the parent and this node; empty only on an anchor's root. */
+  /** Blocks after the parent; empty only on an anchor's root. */
   readonly run: readonly Label[];
-  /** Child position under the parent, never reused; search paths consist of these. */
+  /** Child position under the parent, never reused. Search paths consist of these. */
   readonly position: number;
-  /** Position of the next new child. */
   readonly nextPosition: number;
   /** Requests that passed through this node or ended here. */
   readonly uses: number;
   /** Requests that ended here and are not evicted. */
   readonly live: number;
-  /** The scope's request counter at the last use: a logical clock. */
+  /** The scope's logical clock at the last use. */
   readonly lastUsed: number;
-  /** Time of the last use, in milliseconds since the epoch; 0: not known. */
+  /** Milliseconds since the epoch; 0: not known. */
   readonly usedAt: number;
-  /**
-   * Tokens that belong to no block. On an anchor's root: the prompt before the blocks. On another node: the rest of the prompt (question,
-   * annotations) of the last request that ended here.
-   */
+  /** Tokens of no block: the prompt before the blocks on an anchor's root, elsewhere the rest of the last prompt that ended here. */
   readonly tokens: number;
 }
 
-/** A node in memory, read-only: its row, linked to the nodes before and after it. */
 export interface ServedNode {
   readonly row: IndexNode;
   /** Null on an anchor's root. */
   readonly parent: ServedNode | null;
   /** The next less recently used node after the same anchor. */
   readonly staler: ServedNode | null;
-  /** By the first block of their run, so that a search need not visit all children. */
   readonly children: ReadonlyMap<Label, ServedNode>;
-  /** Tokens of its run's blocks. */
   readonly runTokens: number;
-  /** Scratch of the running search; meaningless otherwise. */
   mark: number;
 }
 
-/** What is known of a served prompt besides its blocks. Tokens are estimates of the configured counter. */
+/** A served prompt besides its blocks. Tokens are estimates of the configured counter. */
 export interface ServedPrompt {
-  /** Milliseconds since the epoch. */
   readonly at: number;
-  /** The end of the earlier turn whose whole prompt is a prefix of this one; null for none. */
+  /** The end of the earlier turn whose whole prompt is a prefix of this one. */
   readonly follows: NodeId | null;
-  /** Tokens before the blocks, the section's opening included. */
+  /** Includes the section's opening. */
   readonly tokensBefore: number;
-  /** Tokens after the blocks. */
   readonly tokensBehind: number;
 }
 
 const NOTHING_ELSE: ServedPrompt = { at: 0, follows: null, tokensBefore: 0, tokensBehind: 0 };
 
-/** A node where the blocks of prompts that should be cached end. */
+/** A node where prompts that should be cached end. `tokens`: of the whole prompt that ended here last. */
 export interface HeldEnd {
   readonly id: NodeId;
-  /** How many prompts ended here. */
   readonly live: number;
   readonly lastUsed: number;
-  /** Tokens of the whole prompt that ended here last. */
   readonly tokens: number;
 }
 
-/** An anchor of a prompt, and the prompt's blocks right after it. */
 export interface PassedAnchor {
   readonly anchor: Digest;
   readonly labels: readonly Label[];
 }
 
-/** Shared by all nodes that have none, as most: tables of their own would be half of an index's memory. Never written. */
+/** Shared by all nodes without any: own tables would be half of an index's memory. Never written. */
 const NO_CHILDREN = new Map<Label, TreeNode>();
 const NO_CONTINUATIONS = new Set<TreeNode>();
 
-/** A node with the links that the index maintains. */
 class TreeNode implements ServedNode {
-  /**
-   * Neighbours in the list of its anchor's nodes by last use, which the root heads, most recent first; nodes used by one request from the
-   * root down. So parents come before children, and a pass over the list can build each node's result on its parent's.
-   */
+  /** The list of its anchor's nodes, most recently used first; parents before children, so that one pass builds on parents' results. */
   fresher: TreeNode | null = null;
   staler: TreeNode | null = null;
   children = NO_CHILDREN;
   /** Anchors' roots whose prefix is a whole prompt that ended here. */
   continuations = NO_CONTINUATIONS;
-  /** Its own tokens as last added to the index's. */
   weight = 0;
   mark = 0;
 
   constructor(
     readonly row: { -readonly [K in keyof IndexNode]: IndexNode[K] },
-    /** The node that this one extends; the row's `parent`. */
     public above: TreeNode | null,
     public runTokens: number,
   ) {}
@@ -117,18 +87,16 @@ class TreeNode implements ServedNode {
     return this.row.anchor === null ? this.above : null;
   }
 
-  /** Whether nothing that is served extends this node's prefix. */
   get isLeaf(): boolean {
     return this.children.size === 0 && this.continuations.size === 0;
   }
 
-  /** The nodes that directly extend this one's prefix. */
   *extensions(): Generator<TreeNode, void, undefined> {
     yield* this.children.values();
     yield* this.continuations;
   }
 
-  /** The nodes from this one up to its anchor's root, inclusive. */
+  /** From this node up to its anchor's root, inclusive. */
   toRoot(): TreeNode[] {
     const nodes: TreeNode[] = [this];
     for (let node = this.parent; node !== null; node = node.parent) nodes.push(node);
@@ -143,18 +111,13 @@ class TreeNode implements ServedNode {
     return tokens;
   }
 
-  /**
-   * The cached tokens that this node adds to its parent's prefix; the sum over a tree counts every prefix once. For an anchor's root: its
-   * prefix less the prompt's blocks that it extends. For another node: its blocks, plus the text after them if no prompt extends it. The
-   * text after the blocks counts only for the last request that ended here.
-   */
+  /** Cached tokens that this node adds to its parent's prefix; the sum over a tree counts every prefix once. */
   get ownTokens(): number {
     const { row, above, runTokens, continuations } = this;
     if (row.anchor === null) return runTokens + (continuations.size === 0 ? row.tokens : 0);
     return above === null ? row.tokens : Math.max(0, row.tokens - above.depth);
   }
 
-  /** Adds this node to those that extend the one above. */
   link(): void {
     const { row, above } = this;
     if (above === null) return;
@@ -167,7 +130,7 @@ class TreeNode implements ServedNode {
     }
   }
 
-  /** Moves this node right after a more recently used one in the list by last use. O(1), because it runs for every node that a request uses. */
+  /** Moves this node right after a more recently used one. O(1), because it runs for every node that a request uses. */
   listAfter(fresher: TreeNode): void {
     this.unlist();
     this.fresher = fresher;
@@ -182,7 +145,6 @@ class TreeNode implements ServedNode {
   }
 }
 
-/** These nodes and all that extend them, breadth first: each after its ancestors. */
 function withExtensions(tops: Iterable<TreeNode>): TreeNode[] {
   const nodes = [...tops];
   for (const node of nodes) append(nodes, node.extensions());
@@ -190,15 +152,12 @@ function withExtensions(tops: Iterable<TreeNode>): TreeNode[] {
 }
 
 /**
- * The context index of one scope (docs/internals/algorithms.md, "The context index"): which block sequences an engine's prefix cache should
- * hold. Mutable; changes are drained as rows; reads no clock. Holds at most `maxNodes` nodes: beyond that it evicts least recently used
- * leaves, a tenth of the nodes at a time. Everything else leaves by a residency model or an engine's report.
- *
- * A node is never older than its descendants. Using a turn of a long conversation refreshes all turns before it; instead of writing each of
- * their rows, loading derives the time from the descendants, and removing a descendant writes its parent's row.
+ * The context index of one scope (docs/internals/algorithms.md, "The context index"). Beyond `maxNodes` it evicts least recently used leaves, a
+ * tenth of the nodes at a time. A node is never older than its descendants: loading derives its time from theirs, so that a long conversation does
+ * not rewrite all its rows.
  */
 export class ContextIndex {
-  /** LRU order; within one request, descendants before ancestors. Each pass over it evicts the oldest first. */
+  /** LRU order; within one request, descendants before ancestors. Each pass evicts the oldest first. */
   readonly #nodes = new Map<NodeId, TreeNode>();
   readonly #roots = new Map<Digest, TreeNode>();
   readonly #changes = new ChangedRows<NodeId>();
@@ -206,7 +165,7 @@ export class ContextIndex {
   #labelBound = 0;
   #tokens = 0;
 
-  /** @param blockTokens tokens of a block; default: 0 for every block */
+  /** @param blockTokens default: 0 for every block */
   constructor(
     rows: readonly IndexNode[],
     nextId: number,
@@ -242,12 +201,11 @@ export class ContextIndex {
     return this.#nodes.size;
   }
 
-  /** Tokens of an engine's cache that holds the whole index, each prefix once; estimated. */
+  /** Estimated tokens of the whole index, each prefix once. */
   get tokens(): number {
     return this.#tokens;
   }
 
-  /** The id of the next new node; stored, so that ids are never reused. */
   get nextId(): number {
     return this.#nextId;
   }
@@ -257,35 +215,29 @@ export class ContextIndex {
     return this.#labelBound;
   }
 
-  /** Whether some request after this anchor should still be cached, and so the prompt's prefix before the blocks. */
   hasAnchor(anchor: Digest): boolean {
     return this.#roots.has(anchor);
   }
 
-  /**
-   * The root of the sequences served after an anchor; undefined for none. From there `staler` leads through all their nodes, most recently
-   * used first and parents before children.
-   */
+  /** The root of the sequences served after an anchor. From there `staler` leads through all their nodes, parents before children. */
   root(anchor: Digest): ServedNode | undefined {
     return this.#roots.get(anchor);
   }
 
-  /** The roots of all anchors. */
   roots(): Iterable<ServedNode> {
     return this.#roots.values();
   }
 
-  /** How many leading blocks of a sequence should be cached after the anchor, in this order. */
   heldBlocks(anchor: Digest, sequence: readonly Label[]): number {
     return followSequence(this.root(anchor), sequence).held;
   }
 
-  /** The node where exactly this sequence ends; null for none. */
+  /** The node where exactly this sequence ends. */
   endOf(anchor: Digest, sequence: readonly Label[]): NodeId | null {
     return followSequence(this.root(anchor), sequence).end?.row.id ?? null;
   }
 
-  /** The ends of the prompts that should be cached, least recently used first; prompts with the same end are one entry. */
+  /** The ends of the prompts that should be cached, least recently used first. */
   *ends(): Generator<HeldEnd, void, undefined> {
     for (const node of this.#nodes.values()) {
       const { id, anchor, live, lastUsed, tokens } = node.row;
@@ -293,7 +245,6 @@ export class ContextIndex {
     }
   }
 
-  /** How many prompts that should be cached end at a node. */
   heldAt(id: NodeId): number {
     return this.#nodes.get(id)?.row.live ?? 0;
   }
@@ -307,10 +258,7 @@ export class ContextIndex {
     }
   }
 
-  /**
-   * Adds a sequence that is being served after an anchor at logical time `now`. Splits at most one node and adds at most two. Returns the
-   * node where the sequence ends, to be stored with the request for eviction and feedback.
-   */
+  /** Adds a sequence served at logical time `now`; returns the node where it ends. Splits at most one node and adds at most two. */
   insert(anchor: Digest, sequence: readonly Label[], now: number, prompt: ServedPrompt = NOTHING_ELSE): NodeId {
     const follows = prompt.follows === null ? undefined : this.#nodes.get(prompt.follows);
     let node = this.#roots.get(anchor) ?? this.#add(follows ?? null, anchor, [], 0, prompt.tokensBefore);
@@ -339,7 +287,7 @@ export class ContextIndex {
     return row.id;
   }
 
-  /** The engine evicted one request that ended at this node. Prunes upwards; O(height). False: already gone. */
+  /** Evicts one request that ended at this node. Prunes upwards; O(height). False: already gone. */
   evict(id: NodeId): boolean {
     const node = this.#nodes.get(id);
     if (node === undefined || node.row.live === 0) return false;
@@ -349,7 +297,7 @@ export class ContextIndex {
     return true;
   }
 
-  /** Removes blocks whose text was forgotten, and everything after them: it can never match again. */
+  /** Removes forgotten blocks and everything after them, which can never match again. */
   forget(labels: ReadonlySet<Label>): void {
     const parents: TreeNode[] = [];
     const pending = [...this.#tops()];
@@ -370,12 +318,11 @@ export class ContextIndex {
     this.#pruneAll(parents);
   }
 
-  /** Evicts what was last used at or before `time`, in milliseconds. A prefix counts as used whenever anything after it is. */
   dropUnusedSince(time: number): void {
     for (const node of this.#nodes.values()) if (node.row.usedAt <= time && node.isLeaf) this.#cut(node);
   }
 
-  /** Evicts least recently used leaves, block by block from their ends, until at most so many tokens are left. */
+  /** Evicts least recently used leaves, block by block from their ends, down to `tokens`. */
   dropToFit(tokens: number): void {
     for (const node of this.#nodes.values()) {
       if (this.#tokens <= tokens) return;
@@ -390,10 +337,8 @@ export class ContextIndex {
   }
 
   /**
-   * A request that ended at this node and was served at logical time `clock` hit only its first `tokens` tokens. Whatever was after more
-   * of its path was evicted, and by LRU so was everything used no later. That is removed, except what was served since, such as the
-   * request's own path. With no hit at all, everything used before `clock` was evicted. What was used after `settled`, in milliseconds, may
-   * not have been written yet when the request arrived: the miss says nothing about it.
+   * The request that ended here at logical time `clock` hit only `tokens` tokens. Removes the rest of its path and, by LRU, everything used no
+   * later; without any hit, everything used before `clock`. What was used after `settled` (milliseconds) stays: it may not have been written yet.
    */
   miss(id: NodeId, clock: number, tokens: number, settled: number): void {
     const end = this.#nodes.get(id);
@@ -420,10 +365,7 @@ export class ContextIndex {
     }
   }
 
-  /**
-   * The engine still held at time `at`, in milliseconds, what the request at this node used at `clock`. No effect if a later request used
-   * the node.
-   */
+  /** The engine still held at time `at` (milliseconds) what this request used at `clock`. No effect if a later request used the node. */
   refresh(id: NodeId, clock: number, at: number): void {
     const end = this.#nodes.get(id);
     if (end === undefined || end.row.lastUsed !== clock) return;
@@ -432,7 +374,6 @@ export class ContextIndex {
       node.row.usedAt = Math.max(node.row.usedAt, at);
   }
 
-  /** Returns and resets what changed since the last call. */
   drain(): RowChanges<NodeId, IndexNode> {
     return this.#changes.drain((id) => {
       const node = this.#nodes.get(id);
@@ -440,7 +381,7 @@ export class ContextIndex {
     });
   }
 
-  /** All nodes, as stored, by id; later changes do not reach them. Their times of use are those that loading older rows derives. */
+  /** All nodes as stored, by id; later changes do not reach them. */
   stored(): IndexNode[] {
     return Array.from(this.#nodes.values(), ({ row }) => ({ ...row })).sort((a, b) => a.id - b.id);
   }
@@ -470,7 +411,6 @@ export class ContextIndex {
     return run.reduce((tokens, label) => tokens + this.blockTokens(label), 0);
   }
 
-  /** After a change of what the node adds to the index's tokens. */
   #weigh(node: TreeNode): void {
     const { ownTokens } = node;
     this.#tokens += ownTokens - node.weight;
@@ -507,7 +447,6 @@ export class ContextIndex {
     return node;
   }
 
-  /** Inserts a node with the first `length` blocks between `node` and its parent; `node` keeps its id and descendants. */
   #split(node: TreeNode, length: number): TreeNode {
     const { run, position, uses, lastUsed, usedAt } = node.row;
     const upper = this.#add(node.above, null, run.slice(0, length), position);
@@ -518,14 +457,14 @@ export class ContextIndex {
     return upper;
   }
 
-  /** Records that a request that ended at `end` used it and its ancestors, at logical time `clock` and `at` in milliseconds. */
+  /** Marks `end` and its ancestors as used, at logical time `clock` and `at` in milliseconds. */
   #use(end: TreeNode, clock: number, at: number): void {
     for (let node: TreeNode | null = end; node !== null; ) {
       const path = node.toRoot();
       const root = path.at(-1) as TreeNode;
       for (const each of path) {
         const { row } = each;
-        // From the end up, so that the list has them from the root down.
+        // From the end up, so that the list is in order from the root down.
         if (each !== root) each.listAfter(root);
         row.lastUsed = clock;
         row.usedAt = Math.max(row.usedAt, at);
@@ -540,13 +479,12 @@ export class ContextIndex {
     }
   }
 
-  /** Removes a leaf with the requests that ended there, and the ancestors that die with it. */
   #cut(leaf: TreeNode): void {
     leaf.row.live = 0;
     this.#prune(leaf);
   }
 
-  /** Removes a dead leaf and the ancestors that die with it; joins a node that is left with one child and no own requests to that child. */
+  /** Removes a dead leaf and ancestors that die with it. Joins a node that has one child and no own requests to that child. */
   #prune(from: TreeNode): void {
     let node: TreeNode | null = from;
     while (node !== null && node.row.live === 0 && node.isLeaf) {
@@ -559,7 +497,7 @@ export class ContextIndex {
     if (node.children.size === 1 && child !== undefined) this.#join(node, child);
   }
 
-  /** Comes after all cuts: pruning joins a node with its only child, and the result must not depend on which branch was cut first. */
+  /** Runs after all cuts, so that the result does not depend on which branch was cut first. */
   #pruneAll(parents: readonly TreeNode[]): void {
     for (const node of parents) if (this.#nodes.get(node.row.id) === node) this.#prune(node);
   }
@@ -572,7 +510,6 @@ export class ContextIndex {
     this.#drop(node);
   }
 
-  /** Removes a node and its descendants; the caller prunes the ancestors. */
   #removeBranch(top: TreeNode): void {
     for (const node of withExtensions([top]).reverse()) this.#remove(node);
   }
@@ -588,7 +525,7 @@ export class ContextIndex {
     this.#drop(node);
   }
 
-  /** Drops a node that nothing extends any more. Its row carried its parent's last use: now the parent's own row has to be written. */
+  /** Drops a node that nothing extends. Its row carried its parent's last use, so the parent's row is written. */
   #drop(node: TreeNode): void {
     const { row, above, weight } = node;
     node.unlist();
@@ -598,7 +535,7 @@ export class ContextIndex {
     if (above !== null) this.#changes.written(above.row.id);
   }
 
-  /** Beyond `maxNodes`, evicts a tenth of the nodes, but never the sequence that is being served (`spared`). */
+  /** Beyond `maxNodes`, evicts a tenth of the nodes, but never `spared`, which is being served. */
   #trim(spared: TreeNode): void {
     if (this.size <= this.maxNodes) return;
     const target = Math.floor(this.maxNodes * 0.9);
@@ -609,7 +546,7 @@ export class ContextIndex {
     if (this.size > target) this.#dropOldestTurns(spared, target);
   }
 
-  /** Drops the oldest turns of a prompt that alone takes more than `most` nodes: their anchors leave the index. */
+  /** Drops the oldest turns of a prompt that alone takes more than `most` nodes. */
   #dropOldestTurns(end: TreeNode, most: number): void {
     let kept = 0;
     let first = end;
@@ -631,10 +568,7 @@ export class ContextIndex {
   }
 }
 
-/**
- * How many leading blocks of a sequence were served in this order, and the node where exactly those end, if any. `next`: the block that was
- * served after the whole sequence, where that ends within a run.
- */
+/** How many leading blocks were served in this order, and the node where exactly those end. `next`: the block after, within a run. */
 export function followSequence(
   root: ServedNode | undefined,
   sequence: readonly Label[],

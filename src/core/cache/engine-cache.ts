@@ -1,74 +1,54 @@
 import type { CacheReport } from "./cache-report.js";
 import { KEEPS_ALL, type ResidencyModel } from "./residency.js";
 
-/*
- * One engine's prefix cache as a tenant's prompts find it (docs/internals/algorithms.md, "A shared cache"): `predicted-cache.ts` says what it
- * should hold, `observed-cache.ts` what events say that it holds.
- */
+/* An engine's prefix cache, predicted or observed (docs/internals/algorithms.md, "A shared cache"). */
 
-/** The instructions that a prompt begins with, which others' prompts may share. */
 export interface CacheHead {
   readonly digest: string;
   readonly tokens: number;
 }
 
-/** A prompt that an engine is about to compute. Tokens are estimates of one counter. */
+/** A prompt that an engine is about to compute, in estimated tokens. */
 export interface CachePrompt {
-  /** Names it until it is reported. */
   readonly handle: CacheHandle;
-  /** Whose prompts continue each other: a conversation, or a user's single prompts. */
+  /** A conversation, or a user's single prompts. */
   readonly stream: string;
-  /** Whose stream. */
   readonly user: string;
-  /** Milliseconds since the epoch. */
   readonly at: number;
   readonly total: number;
-  /** Those expected to be cached. */
+  /** Expected to be cached. */
   readonly cached: number;
-  /** Those that would be if nothing were ever evicted. */
+  /** Cached if nothing were ever evicted. */
   readonly known: number;
   readonly head: CacheHead;
 }
 
-/** A prompt that was admitted. */
 export type CacheHandle = string & { readonly __brand: "CacheHandle" };
 
-/** What a cache has for the next prompt of a stream. */
 export interface CacheLookup {
-  /**
-   * How many leading tokens of the stream's newest prompt are still held: engines evict a prompt from its end. Infinite where nothing is
-   * known to be gone.
-   */
+  /** Leading tokens of the stream's newest prompt that are still held; infinite if nothing is known to be evicted. */
   readonly residentTokens: number;
-  /**
-   * Tokens that the stream's prompts may have to be still held at its next turn: what the others leave of the cache between two of its
-   * turns, at least a fair share. Infinite where the capacity is not known.
-   */
+  /** Tokens that its prompts may have to be still cached at its next turn; infinite for unknown capacity. */
   readonly shareTokens: number;
-  /** Tokens of the engine's blocks, by memprefix's counter; null: not known. */
   readonly blockTokens: number | null;
-  /** What it leaves of one user's index. */
   readonly residency: ResidencyModel;
-  /** How many tokens of these instructions it holds, whoever sent them last; 0 of those that one user alone has sent. */
+  /** Cached tokens of these instructions; 0 unless two users sent them, so that nothing leaks between users. */
   heldHead(digest: string, tokens: number): number;
-  /** How many of so many leading tokens it can hold: those of whole blocks, where the engine says how long these are. */
   wholeBlocks(tokens: number): number;
 }
 
-/** One engine's prefix cache. Both forms pass `test/core/cache/engine-cache.suite.ts`. */
+/** Both forms pass `test/core/cache/engine-cache.suite.ts`. */
 export interface EngineCache {
-  /** What it leaves of one user's index. */
   readonly residency: ResidencyModel;
   lookup(stream: string): CacheLookup;
-  /** Counts a prompt as computed, before it is: others that are planned meanwhile have to leave it room. */
+  /** Counts a prompt before it is computed, so that concurrent plans leave it room. */
   admit(prompt: CachePrompt): void;
-  /** Takes a prompt back that the engine never got, or refused: as if it had not been admitted. */
+  /** Undoes {@link admit} for a prompt that the engine never received, or refused. */
   release(handle: CacheHandle): void;
-  /** Learns from a prompt's first report. Its tokens count as used now, when its answer has ended. Null: its client left before there was one. */
+  /** Learns from a prompt's first report, which refreshes its last use. Null: the client left before there was one. */
   report(handle: CacheHandle, report: CacheReport | null, at: number): void;
 }
 
-/** Of a user whose prompts are planned as if there were no others. */
 export function endlessLookup(residency: ResidencyModel = KEEPS_ALL): CacheLookup {
   return {
     residentTokens: Number.POSITIVE_INFINITY,

@@ -11,13 +11,13 @@ export interface IndexEntry {
   readonly lastUsed: number;
   /** Milliseconds since the epoch; 0: not known. */
   readonly usedAt: number;
-  /** Of its run's blocks; of an anchor's root, of the prompt before the blocks. Estimated. */
+  /** Estimated tokens of its run's blocks, or of the prompt before an anchor's root. */
   readonly tokens: number;
   /** Of the whole prefix that ends with its run. */
   readonly totalTokens: number;
 }
 
-/** Every node with its search path, parents before children, at most `limit`. */
+/** Parents before children. */
 export function indexEntries(index: ContextIndex, limit: number): IndexEntry[] {
   const entries: IndexEntry[] = [];
   const pending: { node: ServedNode; before?: IndexEntry }[] = [...index.roots()].reverse().map((node) => ({ node }));

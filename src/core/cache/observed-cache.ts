@@ -6,20 +6,15 @@ import type { PredictedCache } from "./predicted-cache.js";
 import type { ResidencyModel } from "./residency.js";
 import type { BlockChain } from "./resident-blocks.js";
 
-/** Prompts that are known in the engine's tokens: a long one has some hundred blocks. */
+/** Each has some hundred blocks. */
 const MOST_TOKENIZED = 1_024;
 
-/** A prompt in the engine's own tokens. */
 export interface TokenizedPrompt {
   readonly tokens: number;
-  /** Of its whole blocks. */
   readonly chains: readonly BlockChain[];
 }
 
-/**
- * An engine's cache as its events show it: of a prompt that the engine made tokens of, they say to the block what is held. The rest is predicted:
- * all of an engine that publishes no events.
- */
+/** An engine's cache as its KV events show it, exact to the block for tokenized prompts. Without events it is predicted. */
 export class ObservedCache implements EngineCache {
   readonly #tokenized = new LruMap<CacheHandle, TokenizedPrompt>(MOST_TOKENIZED);
 
@@ -28,7 +23,7 @@ export class ObservedCache implements EngineCache {
     readonly predicted: PredictedCache,
   ) {}
 
-  /** Takes a prompt as its engine sees it; before or after it is admitted. */
+  /** Records a prompt as its engine sees it, before or after it is admitted. */
   tokenized(handle: CacheHandle, prompt: TokenizedPrompt): void {
     this.#tokenized.set(handle, prompt);
   }

@@ -6,39 +6,37 @@ import { CapacityEvidence } from "./capacity-evidence.js";
 import type { CacheHandle, CacheLookup, CachePrompt, EngineCache } from "./engine-cache.js";
 import { KEEPS_ALL, type ResidencyConfig, type ResidencyModel } from "./residency.js";
 
-/** Streams that are known, and prompts whose reports are awaited. */
+/** Known streams, and prompts whose reports are awaited. */
 const MOST_STREAMS = 16_384;
-/** Prompts of one stream that can be taken back: older ones were sent long ago. */
+/** Prompts of a stream that can be released; older ones were sent long ago. */
 const MOST_OPEN = 16;
-/** Instructions that are known, and users who are known to have sent them. */
 const MOST_HEADS = 1_024;
 const MOST_USERS = 8;
-/** Share of the cache that streams plan with, so that one that comes late or grows does not push out all others. */
+/** Share of the cache that streams plan with, so that a late or growing one does not evict all others. */
 const MARGIN = 0.95;
-/** Weight of the newest turn in a stream's mean of how many others come between two of its turns. */
+/** Weight of the newest turn in the mean number of other streams between two turns. */
 const NEWEST = 0.5;
-/** After so long a pause a miss says nothing of how much an engine holds: it may keep prefixes for a time only, or have been restarted. */
+/** A miss after a longer pause says nothing about capacity: the engine may have a TTL or have restarted. */
 const LONGEST_PAUSE_MS = 5 * 60_000;
-/** Weight of the newest report in the mean ratio of tokens, and the bounds of what can be a tokenizer's. */
+/** Weight of the newest report in the mean ratio of tokens, and plausible bounds of that ratio. */
 const NEWEST_RATIO = 0.2;
 const [LEAST_RATIO, MOST_RATIO] = [0.5, 4];
 
-/** A prompt of a stream. */
 interface StreamPrompt {
   readonly handle: CacheHandle;
   readonly leaf: CachedRun;
   readonly total: number;
   readonly head: KnownHead;
-  /** Mean streams, itself included, that come from one of its turns to the next; null: it had one turn. */
+  /** Mean streams, itself included, between two of its turns; null after one turn. */
   readonly among: number | null;
 }
 
-/** A prompt whose report is to come. */
+/** A prompt whose report is awaited. */
 interface SentPrompt extends StreamPrompt, Pick<CachePrompt, "user" | "cached" | "known"> {
   readonly stream: Stream;
-  /** When it was admitted, as it counts in the cache. */
+  /** Its time in the cache's own order. */
   readonly at: number;
-  /** When the stream's prompt before was used last. */
+  /** When the stream's previous prompt was used last. */
   readonly before: number;
   /** Tokens that others used since then. */
   readonly distance: number;
@@ -50,74 +48,62 @@ interface SentPrompt extends StreamPrompt, Pick<CachePrompt, "user" | "cached" |
 /** A prompt that the engine may never have computed. */
 interface DoubtfulPrompt {
   readonly handle: CacheHandle;
-  /** When it was sent. */
   readonly at: number;
 }
 
 interface Stream {
-  /** The newest prompt that cannot be taken back. */
+  /** The newest prompt that cannot be released. */
   settled: StreamPrompt | null;
   /** Later ones, oldest first. */
   open: SentPrompt[];
-  /** Null: none since one that should have found something of its own cached. */
+  /** Null: none since the last prompt that should have hit. */
   doubtful: DoubtfulPrompt | null;
 }
 
-/** Instructions that a tenant's prompts begin with. */
 interface KnownHead {
   readonly run: CachedRun;
-  /** Prompts of each user who sent them. */
   readonly users: Map<string, number>;
 }
 
 /** What a stream shares the cache with. */
 interface Sharing {
-  /** See {@link StreamPrompt.among}; in its second turn those that came since its first, and before it, all that have something in the cache. */
+  /** See {@link StreamPrompt.among}. In the second turn the streams since its first; before it, all that are cached. */
   readonly among: number;
   /** Streams whose newest prompts came since its own. */
   readonly tips: number;
-  /** Tokens that were used since its newest prompt, but for its own; infinite where it has none. */
+  /** Tokens used since its newest prompt, without its own; infinite if it has none. */
   readonly between: number;
   /** Tokens of its newest prompt that others have used since. */
   readonly shared: number;
 }
 
-/** An engine's cache as it is planned for. */
+/** An engine's cache as planned for, in tokens of memprefix's counter. Null: unknown. */
 export interface CacheState {
-  /** Tokens that it is taken to hold, by memprefix's counter; null: not known. */
   readonly capacityTokens: number | null;
-  /** Null: the capacity is not known. */
   readonly capacityFrom: CapacityOrigin | null;
-  /** Of it, what the stream of the tenant's newest prompt could have; null: not known, or no prompt yet. See {@link CacheLookup.shareTokens}. */
+  /** What the stream of the newest prompt could have; see {@link CacheLookup.shareTokens}. */
   readonly shareTokens: number | null;
-  /** Tokens of its blocks; null: not known. */
   readonly blockTokens: number | null;
-  /** Conversations, and users' single prompts, whose newest prompt lies within the capacity. */
+  /** Streams whose newest prompt is within the capacity. */
   readonly streams: number;
-  /** Tokens that it computed for clients that do not come through memprefix, as far as it says so. */
+  /** Tokens computed for clients that bypass memprefix, as far as the engine reports. */
   readonly foreignTokens: number;
 }
 
-/**
- * An engine's cache as its prompts should leave it: finite, and evicted in LRU order. What has more tokens above it than the cache holds is gone.
- * How much is used is everybody's; how much is held is configured, said by the engine, or learned from the tenant's own reports, so that one that
- * lies misleads itself. Until something was missed, a cache of unknown capacity has no end.
- */
+/** A finite LRU cache as its prompts should leave it. Reports change only their tenant's capacity, so false ones mislead only their sender. */
 export class PredictedCache implements EngineCache {
   readonly #streams = new LruMap<string, Stream>(MOST_STREAMS);
   readonly #sent = new LruMap<CacheHandle, SentPrompt>(MOST_STREAMS);
-  /** By their digest. */
   readonly #heads = new LruMap<string, KnownHead>(MOST_HEADS);
   readonly #evidence = new CapacityEvidence();
-  /** The engine's tokens of one of memprefix's. */
+  /** The engine's tokens per token of memprefix's. */
   #ratio = 1;
-  /** The newest one of which the evidence knows. */
+  /** The newest restart that the evidence includes. */
   #restart: EngineRestart | null = null;
-  /** What the stream of the newest prompt shared the cache with. */
   #newest: Sharing | null = null;
   readonly residency: ResidencyModel;
 
-  /** @param own what leaves the cache by other rules besides */
+  /** @param own what else evicts from the cache */
   constructor(
     private readonly engine: CachingEngine,
     own: ResidencyModel = KEEPS_ALL,
@@ -139,7 +125,7 @@ export class PredictedCache implements EngineCache {
     };
   }
 
-  /** Tokens that the engine is taken to hold; infinite until it is known. */
+  /** In tokens; infinite while unknown. */
   get capacity(): number {
     const { capacityTokens, restart } = this.engine;
     if (restart !== null && restart !== this.#restart) this.#evidence.withdrawMisses(restart.after);
@@ -147,7 +133,6 @@ export class PredictedCache implements EngineCache {
     return Math.round(this.#evidence.capacity(capacityTokens === null ? null : capacityTokens / this.#ratio));
   }
 
-  /** What was last used before this time is gone, in milliseconds since the epoch; null: nothing is. */
   get heldSince(): number | null {
     return this.engine.runs.within(this.capacity).since;
   }
@@ -184,12 +169,12 @@ export class PredictedCache implements EngineCache {
     };
   }
 
-  /** The stream's newest prompt, and its tokens by memprefix's counter; null: none is known. */
+  /** The stream's newest prompt, in tokens of memprefix's counter. */
   newestOf(name: string): Pick<StreamPrompt, "handle" | "total"> | null {
     return newestOf(this.#streams.peek(name));
   }
 
-  /** About how many of the engine's tokens so many of memprefix's are: whole blocks again of what {@link CacheLookup.wholeBlocks} left. */
+  /** Converts to the engine's tokens; restores the whole blocks of {@link CacheLookup.wholeBlocks}. */
   engineTokens(tokens: number): number {
     const step = this.engine.blockTokens ?? 1;
     return Math.round((tokens * this.#ratio) / step) * step;
@@ -270,7 +255,7 @@ export class PredictedCache implements EngineCache {
     this.#sent.delete(handle);
     const { stream, known, total, before, headTokens } = sent;
     const scale = promptTokens === null || promptTokens <= 0 ? 1 : (total + beside) / promptTokens;
-    // What is counted besides comes first.
+    // Tools come first.
     const cached = Math.max(0, cachedTokens * scale - beside);
     if (promptTokens !== null && promptTokens > 0 && total > 0) {
       const ratio = Math.min(MOST_RATIO, Math.max(LEAST_RATIO, promptTokens / (total + beside)));
@@ -289,13 +274,13 @@ export class PredictedCache implements EngineCache {
       const distance = { distance: sent.distance, known, head: headTokens + BESIDE_ERROR * beside };
       this.#evidence.take(distance, cached, stepOf(cachedTokens) * scale, this.engine.runs.timeOf(reportedAt));
     }
-    // What was missed of the doubtful prompt is expected no longer, unless it may have been in flight.
+    // The rest of a doubtful prompt is expected no longer, unless it may have been in flight.
     const isSettled = doubtful !== null && sent.doubtfulBefore === doubtful && sent.at - doubtful.at >= IN_FLIGHT_MS;
     if (doubtful?.handle === handle || (isOwn && isSettled)) stream.doubtful = null;
     this.#settle(sent, this.engine.runs.timeOf(reportedAt));
   }
 
-  /** A prompt stays, and those of its stream before it. */
+  /** Makes this prompt and its stream's earlier ones permanent. */
   #settle(sent: SentPrompt, to = sent.at): void {
     const { stream } = sent;
     const { runs } = this.engine;
@@ -307,7 +292,7 @@ export class PredictedCache implements EngineCache {
     runs.settle(sent.leaf, sent.at, to);
   }
 
-  /** Whether the engine may have been started again between a prompt and the one before it of its stream. */
+  /** Whether the engine may have restarted since the stream's previous prompt. */
   #isAcrossRestart({ before, at }: SentPrompt): boolean {
     const { restart } = this.engine;
     return restart !== null && before <= restart.by && at >= restart.after;
@@ -334,20 +319,17 @@ export class PredictedCache implements EngineCache {
     return tokens;
   }
 
-  /** Tokens of what was last used then that are not displaced; infinite where nothing is known to be. */
+  /** Tokens last used then that are not evicted; infinite if none is known to be. */
   #leftAt(at: number): number {
     const { tokens } = this.engine.runs.above(at);
     return tokens === Number.POSITIVE_INFINITY ? 0 : Math.max(0, Math.floor(this.capacity - tokens));
   }
 
-  /**
-   * Where prompts outgrow the cache, the first that has more than its fair share starts afresh, and the others grow on: so all of the cache is used,
-   * and prompts become up to twice as long as if each kept to a fair share. What others send too is there once.
-   */
+  /** In an outgrown cache, the first stream over its fair share starts afresh and the others grow on, up to twice a fair share. So all is used. */
   #share({ among, between, shared }: Sharing): number {
     const { capacity } = this;
     if (capacity === Number.POSITIVE_INFINITY) return capacity;
-    // While prompts are worked on together, each holds whole blocks, its answer's too: one that finds none waits for another to end.
+    // Concurrent prompts hold whole blocks, their answers' too. One that finds none waits for another to end.
     const { blockTokens, atOnce } = this.engine;
     const unfilled = (Math.min(among, atOnce) * (blockTokens ?? 0)) / this.#ratio;
     const left = Math.max(0, MARGIN * capacity - shared - unfilled);
@@ -357,7 +339,7 @@ export class PredictedCache implements EngineCache {
   #sharing(newest: StreamPrompt | null): Sharing {
     const { runs } = this.engine;
     if (newest === null) {
-      // All streams that have something in the cache, and this one.
+      // All cached streams, and this one.
       const among = runs.within(this.capacity).tips + 1;
       return { among, tips: 0, between: Number.POSITIVE_INFINITY, shared: 0 };
     }

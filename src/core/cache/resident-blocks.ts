@@ -1,17 +1,14 @@
 import { digestOf } from "../text/ids.js";
 
-/*
- * What an engine's KV events say of its prefix cache, block by block (docs/internals/algorithms.md, "Events"). A block is named by the
- * tokens of the prompt up to its end and by what keeps caches apart (a salt, a LoRA adapter), as engines hash it.
- */
+/* An engine's prefix cache, block by block, from its KV events (docs/internals/algorithms.md, "Events"). */
 
-/** Blocks that are mirrored, at most: some 200 bytes each. Of more, the least recently stored are taken for evicted. */
+/** Maximum mirrored blocks, of some 200 bytes each. Beyond it, the least recently stored count as evicted. */
 const MOST_BLOCKS = 500_000;
 
-/** Runs of blocks that are remembered: those of the newest prompts. */
+/** Maximum runs of blocks, of the newest prompts. */
 const MOST_RUNS = 4_096;
 
-/** A block's name: a digest of all that it continues. */
+/** A block's name: a digest of the prompt's tokens up to its end, and of its salt or LoRA adapter. */
 export type BlockChain = string;
 
 /** A change of an engine's cache. Hashes are the engine's own, as text. */
@@ -19,54 +16,48 @@ export type KvEvent =
   | {
       readonly kind: "stored";
       readonly hashes: readonly string[];
-      /** The block before the first of them; null: they begin a prompt. */
       readonly parent: string | null;
-      /** Of all blocks, one after the other. */
       readonly tokens: readonly number[];
       readonly blockTokens: number;
-      /** What keeps each block's hash apart from that of the same tokens, as JSON; null: nothing. */
+      /** What separates each block's hash from that of the same tokens, as JSON (salt, LoRA). */
       readonly apart: readonly (string | null)[];
-      /** Where they are stored. */
       readonly medium: string;
     }
   | { readonly kind: "removed"; readonly hashes: readonly string[]; readonly medium: string | null }
   | { readonly kind: "cleared" };
 
-/** Blocks that one event stored: what an engine computed of one prompt in one step. */
+/** The blocks of one event: what an engine computed of one prompt in one step. `at` numbers the batch of events. */
 interface ComputedRun {
-  /** Number of the batch. */
   readonly at: number;
   readonly first: BlockChain;
 }
 
 interface Block {
-  /** Null: what it continues is not known. */
+  /** Null: its predecessor is unknown. */
   readonly chain: BlockChain | null;
   readonly media: Set<string>;
 }
 
-/** One engine's cached blocks, as its events say. */
 export class ResidentBlocks {
-  /** By the engine's hash; least recently stored first. */
+  /** By the engine's hash, least recently stored first. */
   readonly #blocks = new Map<string, Block>();
   readonly #byChain = new Map<BlockChain, Block>();
-  /** By the last block, whether it is still there or not; oldest first. */
+  /** By the last block, evicted or not; oldest first. */
   readonly #runs = new Map<BlockChain, ComputedRun>();
   #blockTokens: number | null = null;
   #isWhole = false;
   #batches = 0;
 
-  /** Tokens of a block; null until one was stored. */
   get blockTokens(): number | null {
     return this.#blockTokens;
   }
 
-  /** Whether all that is cached is known: events were followed since the cache was empty. */
+  /** Whether events were followed since the cache was empty. */
   get isWhole(): boolean {
     return this.#isWhole;
   }
 
-  /** Number of the newest batch of events, for {@link residentTokens}. */
+  /** Number of the newest batch of events. */
   get newest(): number {
     return this.#batches;
   }
@@ -75,11 +66,7 @@ export class ResidentBlocks {
     return this.#blocks.size;
   }
 
-  /**
-   * Forgets all.
-   *
-   * @param isWhole whether the engine's cache is empty, too; else what is cached there is not known
-   */
+  /** @param isWhole whether the engine's cache is empty too */
   forget(isWhole: boolean): void {
     this.#blocks.clear();
     this.#byChain.clear();
@@ -87,7 +74,6 @@ export class ResidentBlocks {
     this.#isWhole = isWhole;
   }
 
-  /** Applies a batch of events. */
   take(events: readonly KvEvent[]): void {
     this.#batches++;
     for (const event of events) {
@@ -97,7 +83,6 @@ export class ResidentBlocks {
     }
   }
 
-  /** The names of a prompt's whole blocks. */
   chainsOf(tokens: readonly number[], apart: string | null): readonly BlockChain[] {
     const size = this.#blockTokens;
     if (size === null) return [];
@@ -108,10 +93,8 @@ export class ResidentBlocks {
   }
 
   /**
-   * How many leading tokens of a prompt are cached; null where that is not known, because the blocks that it begins with may have been stored
-   * before events were followed.
-   *
-   * @param sentAt the newest batch when the prompt was sent: what was computed of it since begins where what was cached ended
+   * Leading tokens that are cached; null if the first blocks may have been stored before events were followed. `sentAt`: the newest batch when the
+   * prompt was sent; blocks computed since mark where its cached prefix ended.
    */
   residentTokens(chains: readonly BlockChain[], sentAt = Number.POSITIVE_INFINITY): number | null {
     if (this.#blockTokens === null) return this.#isWhole ? 0 : null;
@@ -122,11 +105,7 @@ export class ResidentBlocks {
     return (missing === -1 ? chains.length : missing) * this.#blockTokens;
   }
 
-  /**
-   * Index of the first block that was computed of a prompt since it was sent; null where none was: its own run ends with its last block, and is
-   * continued backwards by those of the steps before. A run of one block in that place is of an answer that it quotes, or of another prompt
-   * that begins alike: what this one found cached.
-   */
+  /** Index of the first block computed since the prompt was sent; null for none. Single blocks are a quoting answer's or another prompt's. */
   #computedFrom(chains: readonly BlockChain[], sentAt: number): number | null {
     let computed: number | null = null;
     for (let end = chains.length; end > 0; ) {
@@ -140,7 +119,6 @@ export class ResidentBlocks {
   }
 
   #store({ hashes, parent, tokens, blockTokens, apart, medium }: KvEvent & { kind: "stored" }): void {
-    // Another engine's; nothing of it was missed where it began with an empty cache.
     if (this.#blockTokens !== null && this.#blockTokens !== blockTokens) this.forget(this.#isWhole && this.size === 0);
     this.#blockTokens = blockTokens;
     let first: BlockChain | null = null;
@@ -153,7 +131,7 @@ export class ResidentBlocks {
       const known = this.#blocks.get(hash);
       const isNew = known === undefined || (known.chain === null && chain !== null);
       const block = isNew ? { chain, media: new Set(known?.media) } : known;
-      // One that was known is copied to another medium.
+      // A known block is copied to another medium.
       if (isNew) first ??= block.chain;
       block.media.add(medium);
       this.#blocks.delete(hash);
@@ -179,7 +157,7 @@ export class ResidentBlocks {
 
   #remove(hash: string, medium: string | null): void {
     const block = this.#blocks.get(hash);
-    // Removed before it was stored: of a batch that was not followed.
+    // Removed before it was stored: its batch was not followed.
     if (block === undefined) return;
     if (medium === null) block.media.clear();
     else block.media.delete(medium);
@@ -192,7 +170,6 @@ export class ResidentBlocks {
   }
 }
 
-/** What stands before blocks that were stored before events were followed. */
 const UNKNOWN: Block = { chain: null, media: new Set() };
 
 function chainOf(before: BlockChain | null, tokens: readonly number[], apart: string | null): BlockChain {

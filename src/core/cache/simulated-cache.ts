@@ -1,54 +1,39 @@
-/*
- * Prefix caches as engines implement them, for evaluations and benches: prompts as token ids, of which all that is cached is known.
- */
+/* Prefix caches as engines implement them, for evaluations and benches. Prompts are token ids. */
 
-/** A prefix cache by the rules of one engine. Compares tokens, not hashes, so nothing collides. */
+/** Compares tokens, not hashes, so nothing collides. */
 export interface PrefixCache {
-  /** Looks a prompt up and inserts it; returns the tokens of its prefix that need no prefill. */
+  /** Looks a prompt up and inserts it; returns the tokens that need no prefill. */
   serve(tokens: readonly number[]): number;
-  /** Cached tokens, each shared prefix counted once. */
   readonly heldTokens: number;
 }
 
 export interface CacheLimits {
-  /** Most cached tokens; absent: unbounded. */
   readonly capacityTokens?: number | undefined;
 }
 
-/** vLLM's default block size, in tokens. */
 export const BLOCK_TOKENS = 16;
 
-/** A run of units after its parent's; all descendants share the prefix up to its end. */
 interface UnitRun {
   /** Null only for the root. */
   parent: UnitRun | null;
   units: Int32Array;
   /** Offset of its end in a prompt, in units. */
   end: number;
-  /** By the first unit of their run. */
   readonly children: Map<number, UnitRun>;
 }
 
 /**
- * A radix tree of prompts with LRU eviction; on a path, descendants go before ancestors. A prompt hits its longest cached prefix, but never its
- * last token, which is computed for its logits. One request at a time is simulated, without its answer; of a prompt larger than the capacity, a
- * prefix is kept.
- *
- * - `blocks`: vLLM's. Its units are whole blocks of so many tokens, evicted one by one (`vllm/v1/core/kv_cache_manager.py`,
- *   `get_computed_blocks`; `single_type_kv_cache_manager.py`, `free`).
- * - `radix`: SGLang's (`sglang/srt/mem_cache/radix_cache.py`, page size 1). Its units are tokens, evicted by whole leaves. A leaf that a prompt
- *   leaves midway counts as used whole.
- *
- * Throws a RangeError for a capacity that is not above 0.
+ * A radix tree of prompts with LRU eviction, descendants before ancestors. A hit excludes the prompt's last token, which is computed for its
+ * logits. Throws a RangeError for a capacity that is not above 0.
+ * - `blocks`: vLLM's. Evicts single blocks (`vllm/v1/core/kv_cache_manager.py`, `single_type_kv_cache_manager.py`).
+ * - `radix`: SGLang's (`sglang/srt/mem_cache/radix_cache.py`, page size 1). Evicts whole leaves; using a part of one uses it all.
  */
 export class SimulatedCache implements PrefixCache {
   readonly #root: UnitRun = { parent: null, units: new Int32Array(), end: 0, children: new Map() };
-  /** All other runs, least recently used first: the oldest is always a leaf. */
+  /** Least recently used first: the oldest is always a leaf. */
   readonly #order = new Set<UnitRun>();
   readonly #unitTokens: number;
-  /** In units. */
   readonly #capacity: number;
-  /** Numbers of the blocks that were seen. */
   readonly #blocks = new Map<string, number>();
   #held = 0;
 
@@ -71,7 +56,7 @@ export class SimulatedCache implements PrefixCache {
     return Math.min(this.admit(tokens, this.kind === "blocks" ? undefined : reusable), reusable * this.#unitTokens);
   }
 
-  /** Inserts a prompt; returns how many of its first `most` tokens were held. Default: of all. */
+  /** Inserts a prompt; returns how many of its first `most` tokens were held. */
   admit(tokens: readonly number[], most = tokens.length): number {
     const units = this.#unitsOf(tokens);
     const found = this.#use(units, Math.min(most, units.length));
@@ -94,7 +79,7 @@ export class SimulatedCache implements PrefixCache {
     return units;
   }
 
-  /** Follows a prompt's first `end` units as far as they are held, and marks them as used; splits a run where they diverge midway. */
+  /** Marks the held part of a prompt's first `end` units as used; splits a run where they diverge. */
   #use(units: Int32Array, end: number): UnitRun {
     let run = this.#root;
     while (run.end < end) {
@@ -136,7 +121,7 @@ export class SimulatedCache implements PrefixCache {
     for (let used: UnitRun = leaf; used.parent !== null; used = used.parent) this.#touch(used);
   }
 
-  /** Evicts to make room for so many units; returns how much there is. `firstInUse` is the least recently used of the runs in use. */
+  /** Evicts to make room; returns how many units there are. `firstInUse`: the least recently used run in use. */
   #makeRoom(units: number, firstInUse: UnitRun): number {
     for (const oldest of this.#order) {
       const missing = units - (this.#capacity - this.#held);
@@ -154,7 +139,6 @@ export class SimulatedCache implements PrefixCache {
   }
 }
 
-/** How many units of a run a prompt contains, up to `end`. */
 function sameUnits({ units: run, end: runEnd }: UnitRun, units: Int32Array, end: number): number {
   const from = runEnd - run.length;
   const longest = Math.min(run.length, end - from);

@@ -1,7 +1,6 @@
 /*
- * compose: one request becomes one prompt. History (what it continues) → selection (ordered blocks) → draft (the complete prompt) →
- * composition (the prompt served into the scope's state).
- * Enters: a {@link ScopeState} and a {@link ComposeInput}. Leaves: messages, a plan, warnings, and the rows to store.
+ * compose: one request becomes one prompt. History → selection → draft → composition.
+ * Enters: a {@link ScopeState}, a {@link ComposeInput}. Leaves: messages, a plan, warnings, and the rows to store.
  */
 
 import type { BlockRegister } from "../blocks/block-register.js";
@@ -22,7 +21,7 @@ import type { PlacedMemory, Placement, Plan } from "./plan.js";
 import type { ScopeState } from "./scope-state.js";
 import type { Selection } from "./selection.js";
 
-/** Something that the caller should know; the prompt is usable all the same. Contains no memory text. */
+/** Contains no memory text. The prompt is usable all the same. */
 export interface Warning {
   readonly code:
     | "duplicate_memory"
@@ -51,23 +50,21 @@ export interface Warning {
   readonly memoryIds?: readonly MemoryId[];
 }
 
-/** A composed prompt, with everything that must be stored to continue and repeat it. */
+/** A composed prompt, with everything to store so that it can be continued and repeated. */
 export interface Composition {
   readonly messages: readonly ChatMessage[];
-  /** Every distinct memory of the request that is not held back: this turn's in prompt order, then those of earlier turns by rank. */
+  /** Distinct memories that are not held back: this turn's in prompt order, then earlier turns' by rank. */
   readonly memories: readonly PlacedMemory[];
-  /** This turn's annotation lines, as printed in the prompt. */
   readonly annotations: readonly string[];
   readonly plan: Plan;
   readonly warnings: readonly Warning[];
   readonly turn: Turn;
-  /** The instructions at the head of the prompt. */
   readonly head: readonly ChatMessage[];
   /** The plain messages that this turn adds to its parent's. */
   readonly given: readonly ChatMessage[];
-  /** Earlier turns that the client sent back in another form, first to last; ancestors of `turn`. */
+  /** Earlier turns that the client sent back in another form; ancestors of `turn`. */
   readonly restated: readonly SpokenTurn[];
-  /** Digests of the sections that this turn sent and that later turns replay, to recognise them in messages that a client sends back. */
+  /** Digests of the sections sent and replayed, to recognise them when a client sends them back. */
   readonly sections: readonly Digest[];
   /** Node of the context index where the served sequence ends. */
   readonly leaf: NodeId;
@@ -77,9 +74,8 @@ export interface Composition {
 }
 
 /**
- * Composes one prompt and updates the scope's state: replays what earlier turns injected, injects the blocks that are not in the prompt
- * yet, in the order that reuses most of the cache, and refers to the rest. Deterministic: the same state and input give the same bytes.
- * Expects at least one message that is not an instruction.
+ * Composes one prompt and updates the scope's state: replays what earlier turns injected, injects new blocks in the order that reuses most of the
+ * cache, and refers to the rest. Deterministic. Expects at least one message that is not an instruction.
  */
 export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
@@ -208,7 +204,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   };
 }
 
-/** Blocks that earlier prompts had and that are not expected to hit here. */
+/** Blocks of earlier prompts that are not expected to hit here. */
 function movedBlocks(memories: readonly PlacedMemory[], firstNew: number): ReadonlySet<Label> {
   const moved = memories.filter(({ label, placement }) => placement === "new" && label < firstNew);
   return new Set(moved.map(({ label }) => label));
@@ -243,7 +239,6 @@ function placeMemories(
   return placed;
 }
 
-/** Warnings about the request's memories. */
 function resolutionWarnings(resolution: Resolution): Warning[] {
   return [
     ...about("duplicate_memory", "listed more than once; one copy was kept", resolution.repeated),
@@ -272,7 +267,6 @@ function resolutionWarnings(resolution: Resolution): Warning[] {
   ];
 }
 
-/** Warnings about the client's history. */
 function historyWarnings(history: RecalledHistory): Warning[] {
   const warnings: Warning[] = [];
   if (history.diverged) {
@@ -287,7 +281,7 @@ function historyWarnings(history: RecalledHistory): Warning[] {
   return warnings;
 }
 
-/** Warnings about memories that are not sent: they do not fit, or the engine was confident without them. */
+/** For memories that do not fit, or that the engine did not need. */
 function heldBackWarnings({ memories }: Resolution, heldBack: ReadonlySet<Label>, isCramped: boolean): Warning[] {
   const ids = memories.filter(({ label }) => heldBack.has(label)).map(({ memoryId }) => memoryId);
   return isCramped

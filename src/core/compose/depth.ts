@@ -1,24 +1,18 @@
 import type { Ordering } from "../ordering/ordering.js";
 import { smallest } from "../text/collections.js";
 
-/**
- * How many memories a prompt contains when that is decided by the engine's uncertainty about the first token of its answer
- * (docs/internals/algorithms.md, "Adaptive depth").
- */
+/** Settings of adaptive depth: probes measure how sure the engine is of its first token (docs/internals/algorithms.md). */
 export interface DepthSettings {
-  /** Blocks in the first probe. */
   readonly firstBlocks: number;
   /** Factor from one probe's blocks to the next's, above 1. */
   readonly growth: number;
-  /** Maximum entropy of the first token, in nats, for the answer to count as sure. */
   readonly entropyNats: number;
-  /** Maximum number of probes; the final prompt with all blocks is not one. */
   readonly maxProbes: number;
-  /** Time-out of all probes together, in milliseconds. */
+  /** For all probes together. */
   readonly timeLimitMs: number;
 }
 
-/** Defaults. Not tuned on answer quality: the right entropy depends on the model. */
+/** Not tuned on answer quality: the right entropy depends on the model. */
 export const DEFAULT_DEPTH: DepthSettings = {
   firstBlocks: 5,
   growth: 2,
@@ -27,13 +21,7 @@ export const DEFAULT_DEPTH: DepthSettings = {
   timeLimitMs: 2_000,
 };
 
-/**
- * The depths to probe, in blocks: ascending, each less than the total, because a prompt with all blocks needs no probe. Empty if the first
- * probe would contain all blocks.
- *
- * @param blocks number of available blocks
- * @param due number of blocks that every prompt must contain
- */
+/** The depths to probe, ascending, each less than the total; may be empty. `due`: blocks that every prompt must contain. */
 export function probeDepths(blocks: number, due: number, settings: DepthSettings): readonly number[] {
   const depths: number[] = [];
   let next = Math.max(settings.firstBlocks, due);
@@ -44,77 +32,67 @@ export function probeDepths(blocks: number, due: number, settings: DepthSettings
   return depths;
 }
 
-/** One probe: a prompt sent only for the first token of its answer. */
 export interface DepthProbe {
-  /** Blocks in the prompt. */
   readonly blocks: number;
-  /** Upper bound of the first token's entropy, in nats; null if the engine did not report usable probabilities. */
+  /** Upper bound of the first token's entropy, in nats; null without usable probabilities. */
   readonly entropy: number | null;
-  /** As the engine counted them; null if not reported. */
   readonly promptTokens: number | null;
   readonly cachedTokens: number | null;
 }
 
-/** Why the prompt has its depth. */
 export const DEPTH_OUTCOMES = [
   /** The engine was sure of its first token. */
   "sure",
   /** No probe was sure, so all blocks are in the prompt. */
   "unsure",
-  /** There were no more blocks than the first probe would contain. */
+  /** The first probe would contain all blocks. */
   "few",
-  /** The request fixes the start of the answer (a schema, a required tool), so the first token says nothing. */
+  /** The request fixes the start of the answer (a schema, a required tool). */
   "fixed_start",
-  /** The first token is one of the model's own markers (a thought starts), or there was none. */
+  /** The first token was the model's own marker (a thought starts), or missing. */
   "unclear",
   /** The engine returns no log probabilities. */
   "unavailable",
-  /** A probe failed or timed out. */
   "failed",
 ] as const;
 export type DepthOutcome = (typeof DEPTH_OUTCOMES)[number];
 
-/** How the depth was chosen. */
 export interface DepthChoice {
   readonly outcome: DepthOutcome;
   readonly probes: readonly DepthProbe[];
 }
 
-/** How many of the retrieved blocks a turn injects. */
 export interface Depth {
-  /** Number of blocks to inject: the most relevant ones that are not in the prompt yet. */
+  /** The most relevant blocks that are not in the prompt yet. */
   readonly blocks: number;
-  /** The order of the previous probe, which this prompt extends; null for none. */
+  /** The order of the previous probe, which this prompt extends. */
   readonly after: Ordering | null;
   readonly choice: DepthChoice;
 }
 
 /** How many of the retrieved blocks are in a prompt, and why. */
 export interface PlanDepth extends DepthChoice {
-  /** Distinct retrieved blocks that no earlier turn of this prompt injected … */
+  /** Distinct retrieved blocks that no earlier turn injected, … */
   readonly retrieved: number;
-  /** … and how many of them are in it. */
+  /** … and how many of them are in this prompt. */
   readonly given: number;
 }
 
-/** Upper bound of real vocabularies: unlisted probability mass is spread over at most this many tokens. */
+/** Upper bound of real vocabularies, over which unlisted probability is spread. */
 export const VOCABULARY_TOKENS = 262_144;
 
-/** Tolerance for rounded probabilities, above a sum of 1. */
 const ROUNDING = 0.01;
 
-/** Bounds of the entropy of a token's distribution, in nats. */
 export interface EntropyBounds {
   readonly least: number;
   readonly most: number;
 }
 
 /**
- * Bounds of the entropy of a token's distribution of which only the likeliest tokens are known. The unlisted mass adds least if it lies on
- * tokens as likely as the last listed one, and most if it is spread evenly over the vocabulary. Null if these cannot be probabilities of
- * different tokens.
+ * Bounds in nats of the entropy of a token of which only the likeliest candidates are known. The unlisted mass adds least on tokens as likely as
+ * the last listed one, and most if spread evenly over the vocabulary. Null for impossible probabilities.
  *
- * @param logProbabilities natural logarithms, of different tokens, in any order; −9999 and the like count as probability 0
+ * @param logProbabilities natural logarithms, in any order; −9999 and the like count as probability 0
  */
 export function entropyBounds(
   logProbabilities: readonly number[],
@@ -134,7 +112,7 @@ export function entropyBounds(
   return { least: Math.max(0, known + spread(rest, least)), most: Math.max(0, known + spread(rest, others)) };
 }
 
-/** Contribution of an outcome with this probability to the entropy. */
+/** Contribution of an outcome to the entropy. */
 function nat(probability: number): number {
   return probability === 0 ? 0 : -probability * Math.log(probability);
 }

@@ -1,8 +1,4 @@
-/*
- * Draft: the prompt of a request before it is served. Candidates are drafted in the order in which they are preferred; the first that is
- * within its limit is the prompt.
- * Enters: a scope's state and a {@link ComposeInput}. Leaves: a complete prompt, and what it was made of.
- */
+/* Draft: a request's prompt before it is served. The first candidate within its limit is the prompt. */
 
 import type { Resolution } from "../blocks/context-block.js";
 import { chooseRetention } from "../conversation/auto-retention.js";
@@ -44,87 +40,78 @@ import type { PlanEpoch } from "./plan.js";
 import type { ScopeState } from "./scope-state.js";
 import { type Selection, selectBlocks, tokensIn } from "./selection.js";
 
-/** A turn's memories as they appear in its prompt. */
 export interface DraftedSection extends PromptSection {
   readonly placement: SectionPlacement;
   readonly injection: Injection;
-  /** As this prompt contains it, and as later prompts replay it. */
+  /** `text` is in this prompt, `kept` in later ones. */
   readonly text: string;
   readonly kept: string;
 }
 
-/** A complete prompt, not served yet. */
 export interface PromptDraft {
   readonly prompt: Prompt;
   readonly totalTokens: number;
-  /** Those of them that the engine has to compute. */
+  /** Tokens that the engine has to compute. */
   readonly computedTokens: number;
   readonly history: RecalledHistory;
-  /** The history as this prompt replays it. */
   readonly replay: Replay;
   readonly choice: ChosenRetention;
   readonly selection: Selection;
   readonly section: DraftedSection;
-  /** Whether memories are held back because of a limit. */
+  /** Whether a limit holds memories back. */
   readonly isCramped: boolean;
-  /** The memories in front of the messages; null for none. */
+  /** Memories in front of the messages. */
   readonly head: EpochHead | null;
-  /** Null: its history was not cut. */
   readonly epoch: PlanEpoch | null;
-  /** The meaning of the last message that memprefix left out with this prompt; null: none was. */
+  /** The meaning of the last message that memprefix left out. */
   readonly behind: Digest | null;
-  /** Messages that it has and the client did not send. */
+  /** Messages that the client did not send. */
   readonly added: number;
 }
 
-/** A request, as all drafts of its prompt read it. */
 interface DraftRequest {
   readonly state: ScopeState;
   readonly input: ComposeInput;
   /** Its memories as blocks. */
   readonly resolution: Resolution;
   readonly terms: HistoryTerms;
-  /** Maximum tokens of its prompt; infinite: no limit. */
+  /** Maximum tokens; infinite: no limit. */
   readonly most: number;
 }
 
 const ONLY_ITS_MESSAGES: HistoryTerms = { added: 0, ratio: 1, isByCost: false, mayCut: false, window: null };
 
-/** What a draft is to be: which messages it has, and where its memories go. */
+/** The messages of a draft, and the place of its memories. */
 interface DraftForm {
   readonly messages: readonly ChatMessage[];
-  /** Whether it continues the turns that its messages repeat; false: it begins afresh. */
+  /** False: it starts afresh. */
   readonly continues: boolean;
-  /** Messages that it has and the client did not send. */
+  /** Messages that the client did not send. */
   readonly added: number;
-  /** As {@link PlanEpoch}; 0 prompts: its history is not cut. */
+  /** See {@link PlanEpoch}; 0 prompts: the history is not cut. */
   readonly began: EpochReason | null;
   readonly prompts: number;
   readonly leftOut: number;
   readonly behind: Digest | null;
-  /** Maximum tokens of a fresh start, not counting the section's tags and annotations; null: no limit. */
+  /** Maximum tokens of a fresh start, without the section's tags and annotations. */
   readonly room: number | null;
-  /** Puts the memories in front of the messages, with others in this share: see {@link epochHead}. Null: the newest turn has them. */
+  /** Puts the memories in front of the messages, with carried ones in this share; see {@link epochHead}. Null: in the newest turn. */
   readonly inFront: number | "own" | null;
 }
 
-/** A draft, and the tokens up to which it is the prompt. */
 interface Candidate {
   readonly draft: PromptDraft;
   readonly limit: number;
 }
 
-/** An epoch whose first prompt has less than this share of its window's tokens says little of what another one would cost. */
+/** An epoch whose first prompt has a smaller share of its window's tokens does not predict another's cost. */
 const LIKE_A_WINDOW = 0.75;
 
-/** An epoch that begins with a whole history may have this share of the limit; one that begins with a part of it gets that share. */
+/** Maximum share of the limit of an epoch that begins with a whole history, or with a part of it. */
 const ROOMY = 0.75;
 const SHORT = 0.5;
 
-/**
- * Drafts a request's prompt with the messages that its history's terms and its limit choose. Serves nothing. Throws
- * {@link PromptTooLongError}. Expects at least one message that is not an instruction.
- */
+/** Drafts a request's prompt; serves nothing. Throws {@link PromptTooLongError}. Expects at least one message that is not an instruction. */
 export function draftPrompt(state: ScopeState, input: ComposeInput): PromptDraft {
   const { maxPromptTokens, acceptedTokens } = input;
   const most = Math.min(maxPromptTokens ?? Number.POSITIVE_INFINITY, acceptedTokens ?? Number.POSITIVE_INFINITY);
@@ -135,10 +122,7 @@ export function draftPrompt(state: ScopeState, input: ComposeInput): PromptDraft
   return draft;
 }
 
-/**
- * A request's memories as blocks. Evicts and withdraws what no longer holds. Assigns labels, so that drafts of one request at different
- * depths render the same blocks to the same bytes.
- */
+/** Resolves a request's memories. Evicts and withdraws what no longer holds. Assigns labels, so that all drafts render the same bytes. */
 function resolveMemories({ register, index }: ScopeState, input: ComposeInput): Resolution {
   if (instructionsAtHead(input.messages) === input.messages.length)
     throw new Error("compose needs a message that is no instruction");
@@ -150,7 +134,7 @@ function resolveMemories({ register, index }: ScopeState, input: ComposeInput): 
   return resolution;
 }
 
-/** The first candidate within its limit; the last one if none is. */
+/** The last candidate if none is within its limit. */
 function firstWithin(all: Iterable<Candidate>): PromptDraft {
   let last: PromptDraft | null = null;
   for (const { draft, limit } of all) {
@@ -161,7 +145,7 @@ function firstWithin(all: Iterable<Candidate>): PromptDraft {
   return last;
 }
 
-/** The drafts that may be a request's prompt, the preferred one first. */
+/** The preferred draft first. */
 function* candidates(request: DraftRequest): Generator<Candidate> {
   const { input, most } = request;
   const { window, mayCut, added } = request.terms;
@@ -172,7 +156,7 @@ function* candidates(request: DraftRequest): Generator<Candidate> {
   yield* mayCut ? ofNewEpoch(request, "limit") : withFewerMemories(request, whole);
 }
 
-/** The form of a draft that continues its conversation, with all its messages and memories. */
+/** Continues the conversation with all its messages and memories. */
 const UNCUT = {
   continues: true,
   began: null,
@@ -191,7 +175,7 @@ function* ofWindow(
   const { input, most } = request;
   const { ratio, isByCost } = request.terms;
   const next = draftOf(request, { ...UNCUT, messages, added, prompts: prompts.length + 1, leftOut });
-  // After messages that memprefix left out, the window is the longer one.
+  // If memprefix left messages out, the client's window is the longer one.
   const exact =
     leftOut > 0
       ? Number.POSITIVE_INFINITY
@@ -202,7 +186,7 @@ function* ofWindow(
   const ends = endAfter(prompts);
   if (ends === null) return yield { draft: next, limit: next.totalTokens };
   if (ends !== "cost") return yield* ofNewEpoch(request, ends);
-  // What the epoch began with says less of what another would than its draft does.
+  // The draft predicts the next epoch better than what this one began with.
   const first = firstWithin(ofNewEpoch(request, ends));
   const others = (prompts[0]?.total ?? 0) < LIKE_A_WINDOW * exact ? [] : prompts.slice(1);
   const draft = endAfter([promptTokens(first), ...others]) === null ? next : first;
@@ -213,10 +197,7 @@ function promptTokens({ totalTokens: total, computedTokens: computed }: PromptDr
   return { total, computed };
 }
 
-/**
- * The first prompt of an epoch: the request's messages or, if they are too long, the newest of them. A client's window is cut only if it does
- * not fit; a whole history is cut so far that the epoch has room to grow.
- */
+/** An epoch's first prompt: the request's messages, or the newest that fit. A whole history is cut until the epoch has room to grow. */
 function* ofNewEpoch(request: DraftRequest, began: EpochReason): Generator<Candidate> {
   const { input, most } = request;
   const { mayCut, ratio, window, added } = request.terms;
@@ -225,12 +206,12 @@ function* ofNewEpoch(request: DraftRequest, began: EpochReason): Generator<Candi
     yield { draft: draftExact(request, all), limit: most };
     return yield* withFewerMemories(request, all);
   }
-  // What is longer than its share is gone before the next prompt, which then continues nothing.
+  // A prompt over its share would be evicted before the next one, which then continues nothing.
   if (began === "share" && window?.kind === "continued" && window.leftOut === 0) {
     const draft = draftExact(request, all);
     if (draft.totalTokens > input.cache.shareTokens) yield { draft, limit: most };
   }
-  // What is too long in any case is not drafted whole.
+  // Does not draft what is too long in any case.
   const near = newestOf(request, all, most);
   const longest = draftHeaded(request, near, ratio);
   const isWhole = window === null || (window.kind === "continued" && window.leftOut > 0);
@@ -241,10 +222,10 @@ function* ofNewEpoch(request: DraftRequest, began: EpochReason): Generator<Candi
   yield* withFewerMemories(request, short);
 }
 
-/** Drafts that begin afresh with fewer and fewer memories. The last one has none, and may still be too long. */
+/** Fresh starts with fewer and fewer memories. The last has none, and may still be too long. */
 function* withFewerMemories(request: DraftRequest, form: DraftForm): Generator<Candidate> {
   const { most } = request;
-  // The tokens of annotations and tags depend on the blocks: reduce the blocks' room by the excess and try again.
+  // Annotations and tags depend on the blocks: reduce their room by the excess and retry.
   for (let room = most; ; ) {
     const draft = draftOf(request, { ...form, room });
     yield { draft, limit: most };
@@ -253,11 +234,11 @@ function* withFewerMemories(request: DraftRequest, form: DraftForm): Generator<C
   }
 }
 
-/** Keeps the newest messages that come to at most so many tokens. Returns the form itself if all do. */
+/** The newest messages that fit into so many tokens. Returns the form itself if all do. */
 function newestOf({ input }: DraftRequest, form: DraftForm, tokens: number): DraftForm {
   const { countTokens, dedupe } = input;
   const areReferences = dedupe === "spans";
-  // What is left out may be what references refer to.
+  // References may refer to what is left out.
   const messages = areReferences ? withoutSpanReferences(form.messages) : form.messages;
   const first = instructionsAtHead(messages);
   const said = messages.slice(first);
@@ -274,20 +255,14 @@ function newestOf({ input }: DraftRequest, form: DraftForm, tokens: number): Dra
   };
 }
 
-/**
- * Drafts an epoch's first prompt with its memories in front. Other memories are carried there for the epochs to come, as many as the ratio
- * lets the prompts grow; none if the limit leaves no room to grow.
- */
+/** An epoch's first prompt with its memories in front. Carries more for later epochs, up to the ratio, if there is room to grow. */
 function draftHeaded(request: DraftRequest, form: DraftForm, ratio: number): PromptDraft {
   const draft = draftOf(request, { ...form, inFront: ratio - 1 });
   const isLong = draft.totalTokens > request.most * SHORT && (draft.head?.selection.ordering.carried.size ?? 0) > 0;
   return isLong ? draftOf(request, { ...form, inFront: 0 }) : draft;
 }
 
-/**
- * Drafts a window's own messages, which no later prompt continues. The memories are in front if others may be carried there, or if that costs
- * less: with few memories, the frame of a second section costs more than the cache hit saves.
- */
+/** A window's own messages, which no later prompt continues. Memories go in front if that costs less, or if others may be carried. */
 function draftExact(request: DraftRequest, form: DraftForm): PromptDraft {
   const { engine, memoryBudgetTokens, memoryBudgetRatio } = request.input;
   const inFront = draftOf(request, { ...form, inFront: "own" });
@@ -299,10 +274,7 @@ function draftExact(request: DraftRequest, form: DraftForm): PromptDraft {
   return costOf(inFront) <= costOf(inQuestion) ? inFront : inQuestion;
 }
 
-/**
- * Drafts a prompt: replays what earlier turns injected, injects blocks that are not in the prompt yet, in the order that reuses most of the
- * cache, and refers to the rest.
- */
+/** Replays earlier turns, injects new blocks in the order that reuses most of the cache, and refers to the rest. */
 function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
   const { state, input } = request;
   const { register } = state;
@@ -335,7 +307,7 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
   const { ordering, heldBack } = selection;
   const injection = planInjection({
     requested: resolution.blocks.filter(({ label }) => !heldBack.has(label)),
-    // An epoch's memories are this turn's own, in front: the best is given again where another stands first of them.
+    // The best memory is repeated if another is first in front.
     standing: head === null ? standing : { ...standing, newest: new Set(ordering.labels.slice(0, 1)) },
     superseded,
     placed: head === null ? ordering.labels : [],
@@ -372,16 +344,13 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
   };
 }
 
-/**
- * Leading tokens of a prompt that the engine has. The prompt of a new epoch hits where its head does, another up to its newest turn, and the
- * answer after that, which the engine computed itself.
- */
+/** Leading tokens that the engine has: a new epoch's up to its head, otherwise up to the newest turn and the answer after it. */
 function hitTokens({ turns, cachedTokens, tokens, headTokens }: Replay, beforeSection: number): number {
   const isWhole = turns.length > 0 && cachedTokens === tokens;
   return isWhole ? beforeSection : Math.max(cachedTokens, headTokens);
 }
 
-/** What a prompt continues, what it keeps of that, and the request's memories as they are for it. */
+/** What a prompt continues and keeps, and its memories. */
 function readHistory(request: DraftRequest, { messages, continues, inFront, room }: DraftForm) {
   const { state, input } = request;
   const { register } = state;
@@ -409,7 +378,7 @@ function afreshWithin(chosen: ChosenRetention, { turns }: RecalledHistory): Chos
   return { ...chosen, freshStart: true, keptTurns: 0, freshStartReason: "limit" };
 }
 
-/** The retention of a turn. Never a fresh start from the head of an epoch that begins with it. */
+/** The retention of a turn. The head of a new epoch is no fresh start. */
 function chosenRetention(
   { state, input }: DraftRequest,
   { conversation, turns, rest, placement }: RecalledHistory,
@@ -420,7 +389,7 @@ function chosenRetention(
   const { retention } = input;
   if (retention !== "auto") return { retention, ...DROPS_NOTHING };
   if (hasHead) return { retention: "keep", ...DROPS_NOTHING };
-  // By name: a copy of the whole input took as long as a fiftieth of a compose.
+  // Copying the whole input took a fiftieth of a compose.
   const { annotations, engine, countTokens } = input;
   const { shareTokens, residentTokens } = input.cache;
   const turn = {

@@ -12,25 +12,20 @@ import type { ComposeInput } from "./compose-input.js";
 import type { ScopeState } from "./scope-state.js";
 import { type Selection, selectBlocks, tokensIn } from "./selection.js";
 
-/**
- * The memories of an epoch's first prompt, in front of the messages that it begins with, where the next epoch finds them cached: after the
- * same instructions, in the order that reuses most of the fronts before it, as memories of single prompts are.
- */
+/** The memories of an epoch's first prompt, in front of its messages. There the next epoch finds them cached, in the order that reuses most. */
 export interface EpochHead {
-  /** The history, with a turn that puts them there: with the first message if a user said it, else in a message of their own. */
+  /** The history with a turn for them: in the first user message, else in a message of their own. */
   readonly history: RecalledHistory;
   readonly injection: Injection;
   readonly selection: Selection;
-  /** How many of its blocks should be cached. */
   readonly cachedBlocks: number;
   readonly tokens: number;
 }
 
 /**
- * An epoch's memories in front of its first prompt's messages; null where they stand there anyway, and where nothing keeps them, as they are
- * not found again then. Policies of memprefix's own carry other blocks there.
+ * Puts an epoch's memories in front; null if they are there anyway, or if nothing keeps them for later prompts.
  *
- * @param share maximum tokens of the carried blocks, as a share of the retrieved ones; `own`: as the request's budget allows
+ * @param share maximum carried tokens, as a share of the retrieved ones; `own`: the request's budget
  */
 export function epochHead(
   state: ScopeState,
@@ -90,7 +85,7 @@ function partOf({ messages, digests, meant }: MeantMessages, from: number, to?: 
   return { messages: messages.slice(from, to), digests: digests.slice(from, to), meant: meant.slice(from, to) };
 }
 
-/** A turn that was never sent, and so has no digests yet: it is stored as a restated one is. */
+/** A turn without digests, because it was never sent. Stored like a restated one. */
 function unsentTurn(
   conversationId: ConversationId,
   { digests, meant }: MeantMessages,

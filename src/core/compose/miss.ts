@@ -1,10 +1,7 @@
 import { type CacheReport, cachedOf, reachOf } from "../cache/cache-report.js";
 import type { ResidencyConfig } from "../cache/residency.js";
 
-/*
- * A miss: tokens that an engine computes of a prompt beyond the new turn's own text, with one cause. Decided once, when a prompt is planned;
- * the engine's report may correct it. The plan, `/metrics`, the dashboard, MCP and OpenTelemetry all show this one.
- */
+/* A miss: tokens computed beyond the new turn's own text, with one cause. Decided when a prompt is planned; the engine's report may correct it. */
 
 export const MISS_CAUSES = [
   "first_prompt",
@@ -21,42 +18,37 @@ export const MISS_CAUSES = [
 ] as const;
 export type MissCause = (typeof MISS_CAUSES)[number];
 
-/** Tokens that are computed beyond the new turn's own text, and why. */
 export interface Miss {
   readonly cause: MissCause;
-  /** Estimated, of the prompt. */
   readonly tokens: number;
 }
 
-/** What decides a miss when a prompt is planned. */
 export interface MissFacts {
-  /** Tokens of the prompt before the new turn's own text: what could be cached, … */
+  /** Tokens before the new turn's own text, … */
   readonly before: number;
-  /** … of these, what earlier prompts of this user began with, cached or not, … */
+  /** … of these, known from this user's earlier prompts, cached or not, … */
   readonly known: number;
-  /** … and what should be cached. */
+  /** … and expected to be cached. */
   readonly cached: number;
-  /** Tokens of this turn's memories that earlier prompts had in another place, and that are computed again. */
+  /** Tokens of this turn's memories that earlier prompts had in another place. */
   readonly moved: number;
   /** Whether the user has no earlier prompt. */
   readonly isFirst: boolean;
-  /** Whether the prompt continues the conversation's newest one, as the client sent it. */
+  /** Whether the prompt continues the conversation's newest one unmodified. */
   readonly isContinued: boolean;
   readonly hasOtherInstructions: boolean;
-  /** Whether earlier messages differ from those of the prompt before, or a window's epoch began. */
+  /** Whether earlier messages differ from the previous prompt's, or a window's epoch began. */
   readonly hasOtherHistory: boolean;
-  /** Whether memories of earlier turns were dropped. */
   readonly hasOtherMemories: boolean;
-  /** Milliseconds since the prompt before; null: not known. */
+  /** Milliseconds since the previous prompt; null: unknown. */
   readonly ageMs: number | null;
-  /** What bounds the engine's cache. */
   readonly limits: ResidencyConfig;
 }
 
-/** Share of `before` below which a miss of a prompt that only continues is the estimate's own error. */
+/** Share of `before` within which a miss is the estimate's own error. */
 const ESTIMATE_ERROR = 0.02;
 
-/** The miss of a planned prompt; null: only the new turn's own text is computed. */
+/** Null: only the new turn's own text is computed. */
 export function plannedMiss(facts: MissFacts): Miss | null {
   const { before, cached, moved } = facts;
   const tokens = Math.max(0, before - cached) + moved;
@@ -78,21 +70,20 @@ function causeOf(facts: MissFacts): MissCause {
   return isContinued ? "unknown" : "new_text";
 }
 
-/** Why what was cached no longer is. */
+/** Why the prefix is no longer cached. */
 function leftBecause({ limits, ageMs }: MissFacts): MissCause {
   if (!("ttlMs" in limits)) return "evicted";
   if (ageMs === null) return limits.kind === "ttl" ? "expired" : "unknown";
   return ageMs >= limits.ttlMs ? "expired" : "evicted";
 }
 
-/** A planned prompt, as far as a report corrects its miss. */
 export interface PlannedTokens {
   readonly totalTokens: number;
   readonly expectedCachedTokens: number;
   readonly miss: Miss | null;
 }
 
-/** The miss of a prompt by what its engine reported. @param because why the engine had less than planned, where that is known */
+/** @param because why the engine had less than planned, if known */
 export function reportedMiss(plan: PlannedTokens, report: CacheReport, because: MissCause = "unknown"): Miss | null {
   const { totalTokens, expectedCachedTokens: expected, miss } = plan;
   const cached = cachedOf(report, totalTokens);
@@ -102,7 +93,7 @@ export function reportedMiss(plan: PlannedTokens, report: CacheReport, because: 
     return { cause: miss !== null && planned > expected - cached ? miss.cause : because, tokens };
   }
   if (miss === null || cached <= expected) return miss;
-  // Of what counted as missed, the engine had some.
+  // The engine had a part of what counted as missed.
   const all = { plan: { totalTokens, expectedCachedTokens: expected + planned } };
   return reachOf(all, report) >= expected + planned ? null : { ...miss, tokens: planned - (cached - expected) };
 }

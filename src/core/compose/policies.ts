@@ -19,7 +19,7 @@ import {
   type ScopePolicy,
 } from "../published/published-knowledge.js";
 
-/** The selectable policies: memprefix's own, two that use no knowledge of the scope, and the published ones. */
+/** memprefix's own, two that use no knowledge of the scope, and the published ones. */
 export const POLICY_NAMES = [
   "prefix-exact",
   "carry-over",
@@ -46,10 +46,10 @@ export const ORDERING_POLICIES: Readonly<Record<PolicyName, ScopePolicy>> = {
 /** The best of the policies that send exactly the retrieved blocks. */
 export const DEFAULT_POLICY: PolicyName = "prefix-exact";
 
-/** Batch planners: memprefix's own, and ContextPilot's for requests that are all known (Alg. 4 and 5). */
+/** memprefix's own, and ContextPilot's for requests that are all known (Alg. 4 and 5). */
 export const BATCH_PLANNERS = ["shared-prefixes", "context-pilot"] as const;
 export type BatchPlanner = (typeof BATCH_PLANNERS)[number];
-/** Planners of a service's batches: those, and ContextPilot's for online batches, on each scope's live cluster tree (Alg. 2 and 5). */
+/** A service also has ContextPilot's online batches, on each scope's live cluster tree (Alg. 2 and 5). */
 export const SERVICE_PLANNERS = [...BATCH_PLANNERS, "context-pilot-live"] as const;
 export type ServicePlanner = (typeof SERVICE_PLANNERS)[number];
 export const DEFAULT_BATCH_PLANNER: BatchPlanner = "shared-prefixes";
@@ -60,16 +60,13 @@ const PLANNED_BY: Readonly<Record<BatchPlanner, (batch: NumberedBatch) => BatchO
 };
 
 /**
- * Plans requests that are all known before the first is executed: the order of each one's blocks in its prompt, and the execution order.
- * Returns every request once, in execution order.
+ * Plans requests that are all known before the first is executed. Returns each once, in execution order. Pure and deterministic.
  *
- * A batch may be of one user or of many. Requests share a prefix only if their `key` is equal, and the plan for one key does not depend on
- * the blocks of another. Requests with one key are executed back to back unless priorities, deadlines or conversations separate them. The
- * caller serves the prompts by rank, with the blocks in the planned order after the same bytes for all requests of one key. Concurrent
- * requests may compute a shared prefix twice: start only a few at a time. Pure and deterministic.
+ * Only requests with equal `key` share a prefix or affect each other's order; they run back to back if urgency allows. The caller serves prompts by
+ * rank, with the same bytes before the blocks. Start only a few at a time: concurrent requests may compute a shared prefix twice.
  *
- * @param planner `context-pilot` plans from an empty cache, whatever is known
- * @param knowledge what should be cached after each key's bytes; a key without an entry is planned from an empty cache
+ * @param planner `context-pilot` assumes an empty cache
+ * @param knowledge what should be cached after each key's bytes; a key without an entry has an empty cache
  */
 export function planBatch(
   requests: readonly BatchRequest[],

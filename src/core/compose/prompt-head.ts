@@ -13,16 +13,12 @@ import type { ScopeState } from "./scope-state.js";
 export interface PromptHead {
   /** Instructions and replayed history, up to the message of the question. */
   readonly messages: readonly ChatMessage[];
-  /** How many of them are instructions. */
   readonly instructions: number;
-  /** Tokens of them that should not be cached; estimated. */
+  /** Estimated tokens that should not be cached. */
   readonly coldTokens: number;
 }
 
-/**
- * The prefix that a prompt will have whatever memories are found. Null if unknown: for a section after a tool's result, and for `auto` where
- * it may start afresh, as memories of earlier turns stand in the prompt. Serves nothing: the next compose is not affected.
- */
+/** A prompt's prefix, whatever memories are found. Null if unknown: after a tool's result, or if `auto` may start afresh. Serves nothing. */
 export function promptHead(state: ScopeState, input: ComposeInput): PromptHead | null {
   const { cache, countTokens } = input;
   const { residency } = cache;
@@ -47,17 +43,13 @@ export function promptHead(state: ScopeState, input: ComposeInput): PromptHead |
   };
 }
 
-/** What a scope knows for planning requests with the same messages before their memories. */
 export interface BatchKnowledge {
-  /** Least recently used first. */
   readonly cached: readonly UsablePath[];
-  /** Block sets of recent requests, oldest first. */
   readonly recent: readonly ReadonlySet<Label>[];
 }
 
 /**
- * What a scope knows that is of use for planning several requests with the same messages before their memories. Evicts from the index what
- * should have left the engine's cache; changes nothing else.
+ * A scope's knowledge for a batch of requests with the same messages before their memories. Evicts what should have left the cache.
  *
  * @param input any of the requests
  * @param wanted each request's blocks
@@ -75,7 +67,7 @@ export function batchKnowledge(
   };
 }
 
-/** Digest of the bytes before a prompt's memories; null where the prompt continues earlier turns, after which no other one comes. */
+/** Digest of the bytes before the memories; null if the prompt continues earlier turns. */
 function firstAnchor(input: ComposeInput): Digest | null {
   const { head, turns, rest, placement } = recallHistory(input);
   if (turns.length > 0 || rest.messages.length === 0) return null;

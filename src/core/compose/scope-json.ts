@@ -4,13 +4,11 @@ import { digestOf } from "../text/ids.js";
 import { objectsOf, type Table, tableOf } from "../text/tables.js";
 import type { ScopeChanges, StoredScope } from "./scope-state.js";
 
-/*
- * A scope's state, and what changed in it, as JSON in which lists are tables.
- */
+/* A scope's state and its changes as JSON in which lists are tables. */
 
 const OF_VERSIONS = ["found", "ofRun", "until", "dated"];
 
-/** The digest of a block's text is made again of its text. */
+/** Omits digests, which are recomputed from texts. */
 function blocksTable(blocks: readonly StoredBlock[]): Table | undefined {
   return tableOf(blocks.map(({ textDigest: _made, ...block }) => block));
 }
@@ -37,10 +35,8 @@ function rowChanges<Key extends number, Row>(json: RowsJson | undefined): RowCha
   return { upserted: objectsOf(json.written), removed: (json.removed ?? []) as readonly Key[] };
 }
 
-/** A scope as JSON. */
 export type ScopeJson = ReturnType<typeof scopeToJson>;
 
-/** A scope as JSON, without what is forgotten. */
 export function scopeToJson({ counters, bankedTokens, register, nodes, recent, workers, published }: StoredScope) {
   return {
     counters,
@@ -55,7 +51,6 @@ export function scopeToJson({ counters, bankedTokens, register, nodes, recent, w
   };
 }
 
-/** The scope that some JSON was made of. */
 export function scopeFromJson(json: ScopeJson): StoredScope {
   return {
     counters: { ...json.counters },
@@ -68,10 +63,8 @@ export function scopeFromJson(json: ScopeJson): StoredScope {
   };
 }
 
-/** Changes of a scope as JSON. */
 export type ChangesJson = ReturnType<typeof changesToJson>;
 
-/** Changes of a scope as JSON, without what is forgotten. */
 export function changesToJson({ counters, bankedTokens, register, index, recent, workers, published }: ScopeChanges) {
   return {
     counters,
@@ -82,14 +75,12 @@ export function changesToJson({ counters, bankedTokens, register, index, recent,
     nodes: rowsJson(index),
     recent: rowsJson(recent),
     workers: rowsJson(workers),
-    /** Absent: published policies are not used. */
     published: published
       ? { clusters: rowsJson(published.clusters), accesses: rowsJson(published.accesses) }
       : undefined,
   };
 }
 
-/** The changes that some JSON was made of. */
 export function changesFromJson(json: ChangesJson): ScopeChanges {
   return {
     counters: json.counters,

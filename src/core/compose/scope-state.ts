@@ -19,7 +19,7 @@ import { keptIn, LruMap, NO_ROWS_CHANGED, type RowChanges } from "../text/collec
 import type { ConversationId, Digest, Label, MemoryId, NodeId, TurnId } from "../text/ids.js";
 import type { TokenCounter } from "../text/message.js";
 
-/** Counters of one scope; they only ascend, so no id is used twice. */
+/** They only ascend, so no id is used twice. */
 export interface ScopeCounters {
   readonly nextLabel: number;
   readonly nextNode: number;
@@ -30,7 +30,7 @@ export interface ScopeCounters {
 
 export const FIRST_COUNTERS: ScopeCounters = { nextLabel: 1, nextNode: 1, nextTurn: 1, requests: 0 };
 
-/** The stored state of a scope, without conversations, which load one by one. */
+/** Without conversations, which load one by one. */
 export interface StoredScope {
   readonly counters: ScopeCounters;
   /** Balance of the memory bank. */
@@ -53,7 +53,7 @@ export const EMPTY_SCOPE: StoredScope = {
   published: NO_PUBLISHED_ROWS,
 };
 
-/** What composes changed in a scope, to be stored in one transaction. */
+/** What composes changed, to be stored in one transaction. */
 export interface ScopeChanges {
   readonly counters: ScopeCounters;
   readonly bankedTokens: number;
@@ -61,35 +61,31 @@ export interface ScopeChanges {
   readonly index: RowChanges<NodeId, IndexNode>;
   readonly recent: RowChanges<TurnId, RecentRetrieval>;
   readonly workers: RowChanges<number, WorkerRow>;
-  /** Null: no changes, as in every scope that uses no published policy. */
+  /** Null in every scope that uses no published policy. */
   readonly published: PublishedChanges | null;
 }
 
-/** Bounds on what one scope holds in memory. */
 export interface ScopeBounds {
-  /** Maximum nodes of the context index and of the cluster tree; LRU leaves are evicted from memory and disk. */
+  /** Of the context index and of the cluster tree; LRU leaves are evicted from memory and disk. */
   readonly maxIndexNodes: number;
-  /** Maximum loaded conversations; the LRU one is unloaded from memory, not deleted from disk. */
+  /** The LRU conversation is unloaded, not deleted. */
   readonly maxLoadedConversations: number;
 }
 
 export const DEFAULT_SCOPE_BOUNDS: ScopeBounds = { maxIndexNodes: 20_000, maxLoadedConversations: 32 };
 
-/**
- * The working state of one scope; a cold start is an empty one. Whoever changes it must store what {@link drain} returns, or discard the
- * state.
- */
+/** The working state of one scope. After a change, store what {@link drain} returns, or discard the state. */
 export class ScopeState implements WithPublished {
   readonly register: BlockRegister;
   readonly index: ContextIndex;
   readonly recent: RecentRetrievals;
   /** Not stored. */
   readonly heads = new CountedHeads();
-  /** Tokens that prompts with a memory budget ratio left unused: the memory bank's balance. */
+  /** Tokens that prompts with a memory budget ratio left unused. */
   bankedTokens: number;
   readonly #conversations: LruMap<ConversationId, Conversation>;
   readonly #newPublished: () => PublishedKnowledge;
-  /** Null until first asked for: most scopes use neither. */
+  /** Created when first needed: most scopes use neither. */
   #published: PublishedKnowledge | null = null;
   #workers: WorkerBlocks | null;
   #nextTurn: number;
@@ -124,7 +120,6 @@ export class ScopeState implements WithPublished {
     return this.#published;
   }
 
-  /** Advances the logical clock by one request and returns it. */
   tick(): number {
     return ++this.#requests;
   }
@@ -133,7 +128,7 @@ export class ScopeState implements WithPublished {
     return this.#nextTurn++ as TurnId;
   }
 
-  /** Records that a batch worker processed the blocks with these texts. */
+  /** Records that a batch worker processed these texts. */
   rememberWorker(name: string, texts: readonly Digest[]): void {
     this.workers.take(
       name,
@@ -141,19 +136,18 @@ export class ScopeState implements WithPublished {
     );
   }
 
-  /** The engine evicted a request's prefix. */
   evict(leaf: NodeId, turn: TurnId): void {
     this.index.evict(leaf);
     this.published.evict(turn);
   }
 
-  /** Removes every trace of blocks whose text was forgotten. */
+  /** Removes every trace of forgotten blocks. */
   forget(gone: ReadonlySet<Label>): void {
     for (const knowledge of [this.index, this.recent, this.published, this.workers]) knowledge.forget(gone);
     this.unloadConversations();
   }
 
-  /** A conversation's turns; `load` reads them if they are not in memory. */
+  /** `load` reads the turns if they are not in memory. */
   conversation(id: ConversationId, load: () => Conversation): Conversation {
     const loaded = this.loadedConversation(id);
     if (loaded !== undefined) return loaded;
@@ -162,18 +156,17 @@ export class ScopeState implements WithPublished {
     return conversation;
   }
 
-  /** The same as far as they are in memory; undefined where they have to be loaded. */
   loadedConversation(id: ConversationId): Conversation | undefined {
     const loaded = this.#conversations.get(id);
     return loaded?.isOvergrown ? undefined : loaded;
   }
 
-  /** Unloads all conversations, because their stored turns changed. */
+  /** For when the stored turns changed. */
   unloadConversations(): void {
     this.#conversations.clear();
   }
 
-  /** Estimated bytes of memory, for the bound on all working state. */
+  /** Estimated bytes, for the bound on all working state. */
   get weight(): number {
     let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 600 * this.index.size;
     weight += 2_000 * this.recent.size + (this.#workers?.weight ?? 0) + (this.#published?.weight ?? 0);
@@ -181,7 +174,7 @@ export class ScopeState implements WithPublished {
     return weight;
   }
 
-  /** The whole state, as stored, what is not drained yet included. Later changes do not reach it. O(state). */
+  /** Includes changes not yet drained. Later changes do not reach it. O(state). */
   stored(): StoredScope {
     return {
       counters: this.#counters(),
@@ -194,7 +187,6 @@ export class ScopeState implements WithPublished {
     };
   }
 
-  /** Returns and resets what changed since the last call. */
   drain(): ScopeChanges {
     return {
       counters: this.#counters(),
@@ -217,7 +209,6 @@ export class ScopeState implements WithPublished {
   }
 }
 
-/** Rows of one kind by their key. */
 class FoldedRows<Key extends number, Row> {
   readonly #rows = new Map<Key, Row>();
 
@@ -233,17 +224,16 @@ class FoldedRows<Key extends number, Row> {
     for (const row of upserted) this.#rows.set(this.keyOf(row), row);
   }
 
-  /** By key: the order in which the parts of a scope's state expect their rows. */
+  /** Sorted by key, as the parts of a scope's state expect. */
   rows(): Row[] {
     return [...this.#rows.values()].sort((a, b) => this.keyOf(a) - this.keyOf(b));
   }
 }
 
-/** The blocks and memories of a scope. */
 class FoldedRegister {
   readonly #blocks: FoldedRows<Label, StoredBlock>;
   readonly #versions = new Map<MemoryId, Map<Label, MemoryVersion>>();
-  /** Memories that have or had each block's text, and maybe more. */
+  /** Memories that have or had each block's text, or more. */
   readonly #holders = new Map<Label, Set<MemoryId>>();
   readonly #forgotten: Set<MemoryId>;
 
@@ -284,10 +274,7 @@ class FoldedRegister {
   }
 }
 
-/**
- * Builds a scope's state from an earlier one and the changes since, one after the other: what a store that keeps them gives at the next
- * load. Costs O(earlier state + all changes); takes any changes, and shares rows with what it was given.
- */
+/** Applies changes to a stored state, as a store does for the next load. O(state + all changes); shares rows with its input. */
 export class ScopeFolding {
   readonly #register: FoldedRegister;
   readonly #nodes: FoldedRows<number, StoredScope["nodes"][number]>;
@@ -308,7 +295,6 @@ export class ScopeFolding {
     this.#accesses = new FoldedRows(published.accesses, ({ turn }) => turn);
   }
 
-  /** Adds the next changes. */
   take({ counters, bankedTokens, register, index, recent, workers, published }: ScopeChanges): void {
     this.#counts = { counters, bankedTokens };
     this.#register.take(register);
@@ -320,7 +306,6 @@ export class ScopeFolding {
     this.#accesses.take(published.accesses);
   }
 
-  /** The state after all changes so far. */
   stored(): StoredScope {
     return {
       ...this.#counts,

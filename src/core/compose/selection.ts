@@ -1,6 +1,4 @@
-/*
- * Selection: which blocks a turn injects, and in which order.
- */
+/* Selection: which blocks a turn injects, and in which order. */
 
 import type { Resolution, StoredBlock } from "../blocks/context-block.js";
 import type { Standing } from "../conversation/conversation.js";
@@ -13,47 +11,41 @@ import type { Digest, Label } from "../text/ids.js";
 import type { ComposeInput } from "./compose-input.js";
 import type { ScopeState } from "./scope-state.js";
 
-/** The blocks that a turn injects, in order, and those that it holds back. */
 export interface Selection {
-  /** The retrieved memories as blocks. */
   readonly resolution: Resolution;
-  /** Distinct retrieved blocks that no earlier turn of this prompt injected, by relevance … */
+  /** Distinct retrieved blocks that no earlier turn injected, by relevance. */
   readonly fresh: readonly StoredBlock[];
-  /** … the tokens of their lines … */
+  /** Tokens of their lines. */
   readonly freshTokens: number;
-  /** … how many of them must be injected, because the prompt contains a text that they supersede … */
+  /** How many must be injected, because the prompt has a text that they supersede. */
   readonly due: number;
-  /** … and those that this turn holds back. */
   readonly heldBack: ReadonlySet<Label>;
   readonly request: OrderingRequest;
   readonly ordering: Ordering;
 }
 
-/** Where the blocks go. */
+/** Where the blocks go, with the tokens around them. */
 export interface BlockPlace {
   /** Digest of the prompt before them. */
   readonly anchor: Digest;
-  /** Whether more than instructions is before them, or later prompts begin with them: see {@link LEAST_HIT}. */
+  /** Whether the blocks are in a conversation, or later prompts begin with them; see {@link LEAST_HIT}. */
   readonly isInConversation: boolean;
   /** What earlier turns of this prompt injected. */
   readonly standing: Standing;
   /** What of that is superseded. */
   readonly superseded: SupersededLabels;
-  /** Tokens before and after the blocks. */
   readonly before: number;
   readonly after: number;
-  /** Maximum tokens of the blocks; null: no limit. */
   readonly room: number | null;
 }
 
 /**
- * Tokens that must be cached, or half of the blocks, to move blocks in a conversation. Only a branch of it shares what stands after its turns,
- * and the ranking of what was moved, some 14 tokens, is computed and stands in every later prompt. Figures: docs/papers.md, "Sessions of
- * several turns".
+ * Blocks in a conversation move only if so many tokens, or half of the blocks, are cached: the ranking of moved blocks costs some 14 tokens in
+ * every later prompt. Figures: docs/papers.md, "Sessions of several turns".
  */
 const LEAST_HIT = 40;
 
-/** Chooses and orders the blocks that a turn injects, to reuse most of the cache. Pure: serves nothing. */
+/** Chooses and orders a turn's blocks to reuse most of the cache. Pure. */
 export function selectBlocks(
   state: ScopeState,
   resolution: Resolution,
@@ -63,7 +55,7 @@ export function selectBlocks(
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
   const freshTokens = tokensIn(fresh);
   const wanted = mostRelevant(fresh, superseded, input.depth?.blocks ?? fresh.length);
-  // Below the engine's minimum: blocks stand by relevance.
+  // Below the engine's minimum, blocks keep relevance order.
   const isNeverCached = before + freshTokens + after < input.engine.minimumPrefixTokens;
   const request: OrderingRequest = {
     anchor,
@@ -91,15 +83,11 @@ export function selectBlocks(
   };
 }
 
-/** Tokens of the blocks' lines. */
 export function tokensIn(blocks: readonly StoredBlock[]): number {
   return blocks.reduce((sum, { tokens }) => sum + tokens, 0);
 }
 
-/**
- * The most relevant blocks. Blocks that supersede a text in the prompt always count among them, else the outdated text would count as
- * current.
- */
+/** The most relevant blocks, with all that supersede a text in the prompt, else that text would count as current. */
 function mostRelevant(fresh: readonly StoredBlock[], due: SupersededLabels, count: number): readonly StoredBlock[] {
   if (count >= fresh.length) return fresh;
   const others = fresh.filter(({ label }) => !due.has(label));
@@ -107,7 +95,7 @@ function mostRelevant(fresh: readonly StoredBlock[], due: SupersededLabels, coun
   return fresh.filter(({ label }) => !left.has(label));
 }
 
-/** Greedily the most relevant blocks that fit into so many tokens; a block that does not fit is skipped. */
+/** Greedy by relevance; skips a block that does not fit. */
 function fitting(blocks: readonly StoredBlock[], tokens: number): readonly StoredBlock[] {
   let left = tokens;
   return blocks.filter((block) => {
@@ -117,7 +105,6 @@ function fitting(blocks: readonly StoredBlock[], tokens: number): readonly Store
   });
 }
 
-/** The budget for carried blocks in this turn; null for none. */
 function carryAllowance(
   { register, bankedTokens }: ScopeState,
   resolution: Resolution,
@@ -141,7 +128,7 @@ function carryAllowance(
     tokensOf: (label) => {
       const block = register.get(label);
       if (block === undefined || block.supersededBy !== null || given.has(label) || leftOut.has(label)) return null;
-      // Its client may have redacted it since.
+      // Its client may have redacted the exchange since.
       if (conversation !== null && isExchange(block.text)) return null;
       return register.isOfRuns(label) ? null : block.tokens;
     },

@@ -1,6 +1,4 @@
-/*
- * History: a client's plain messages, recognised as a path of its conversation's turns.
- */
+/* History: a client's plain messages, recognised as a path of its conversation's turns. */
 
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
@@ -16,66 +14,53 @@ import { type ConversationId, type Digest, digestOf, type MemoryId } from "../te
 import { type ChatMessage, instructionsAtHead, meaningDigest, messageDigest } from "../text/message.js";
 import { Conversation, DROPS_NOTHING, standingInjections, standingOf, type Turn } from "./conversation.js";
 
-/** The part of a request that says what it continues. */
 export interface HistoryInput {
-  /** The conversation with its stored turns; null for the `single` layout. */
   readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
-  /**
-   * Instructions, history and, last, the new question or tool result. Plain: without injected sections, or with sections that `isOurs`
-   * recognises.
-   */
+  /** Instructions, history and, last, the question or tool result. May contain sections that `isOurs` recognises. */
   readonly messages: readonly ChatMessage[];
-  /** Whether memories go into tool results. Default: as in the conversation's earlier turns, else in a message of their own. */
+  /** Whether memories go into tool results. Default: as in earlier turns, else in a message of their own. */
   readonly inResult?: boolean | undefined;
   /** Whether memprefix sent a section with this digest to this scope. */
   readonly isOurs: (section: Digest) => boolean;
-  /** What {@link recallHistory} gave for this very input; null: not asked yet. Not used once `messages` are others. */
+  /** The result of {@link recallHistory} for this input. Ignored once `messages` change. */
   readonly recalled?: RecalledHistory | null | undefined;
 }
 
-/** A turn that a history continues. */
 export interface RecalledTurn {
   readonly turn: Turn;
-  /** The client's messages of this turn as sent now. */
   readonly messages: readonly ChatMessage[];
   readonly digests: readonly Digest[];
-  /** Where its section goes now. */
   readonly placement: SectionPlacement;
-  /** Whether its bytes in this prompt differ from those sent before, with the same meaning. */
+  /** Whether its bytes differ from those sent before, with the same meaning. */
   readonly isRestated: boolean;
 }
 
-/** Plain messages with digests of their bytes and of their meanings. */
+/** `meant`: digests of the messages' meanings. */
 export interface MeantMessages extends DigestedMessages {
   readonly meant: readonly Digest[];
 }
 
-/** Everything before a new turn: the instructions, the turns recognised in the history, and the client's new messages. */
 export interface RecalledHistory {
-  /** The instructions at the head of the prompt. */
   readonly head: DigestedMessages;
   readonly conversation: Conversation;
-  /** The turns that this history continues, first to last; their injections are replayed. */
+  /** First to last; their injections are replayed. */
   readonly turns: readonly RecalledTurn[];
-  /** Plain messages after those turns: the new ones, and everything after an edit or a truncation. The last one is the new turn's. */
+  /** Plain messages after those turns: new ones, and everything after an edit. The last one is the new turn's. */
   readonly rest: MeantMessages;
-  /** Where the new turn's section goes. */
   readonly placement: SectionPlacement;
-  /** Number of messages whose injected section was removed. */
   readonly stripped: number;
-  /** Whether the conversation has turns that this history does not continue: it was edited, regenerated or truncated. */
+  /** Whether the history was edited, regenerated or truncated: the conversation has other turns. */
   readonly diverged: boolean;
-  /** The request's messages. */
   readonly messages: readonly ChatMessage[];
 }
 
-/** Digests of everything in some messages that `isOurs` may be asked about: whatever has a section's form. */
+/** Digests of every text with a section's form, for `isOurs`. */
 export function possibleSections(messages: readonly ChatMessage[]): readonly Digest[] {
   const found = new Set<Digest>();
   for (const message of messages) {
     stripSection(message, (section) => {
       found.add(digestOf(section));
-      // What is not ours is looked at in every way that a section can stand in a message.
+      // Texts that are not ours are searched for every position of a section.
       return false;
     });
   }
@@ -83,11 +68,10 @@ export function possibleSections(messages: readonly ChatMessage[]): readonly Dig
 }
 
 /**
- * Matches a plain history against a conversation's turns, by the meaning of its messages. Sections that clients send back are removed
- * first. Among several matching branches the one that covers most of the history wins. The last message never matches: it is new. Pure.
+ * Matches a plain history against a conversation's turns by meaning. The branch that covers most messages wins; the last message is always new.
  *
- * @param messages in place of the request's
- * @param continues false: the request begins afresh, whatever it could continue
+ * @param messages replace the request's
+ * @param continues false: starts afresh
  */
 export function recallHistory(
   input: HistoryInput,
@@ -106,7 +90,7 @@ export function recallHistory(
     if (bare !== message) stripped++;
     return bare === null ? [] : [bare];
   });
-  // A prompt needs a last message, even if it is only a section of memprefix's sent back.
+  // A prompt needs a last message, even if it is only a section that was sent back.
   const plain = bared.length > 0 ? bared : said.slice(-1);
   const digests = plain.map(messageDigest);
   const meant = plain.map((message, at) => meaningDigest(message, digests[at] as Digest));
@@ -136,10 +120,7 @@ export function recallHistory(
   };
 }
 
-/**
- * The memories of a source whose current text earlier turns of a conversation gave, the newest last: what the conversation takes for true
- * of what searches found. Pure.
- */
+/** The current memories that earlier turns gave, the newest last: what the conversation takes for true. Pure. */
 export function standingMemories(
   { register }: { readonly register: BlockRegister },
   input: HistoryInput,
@@ -150,12 +131,7 @@ export function standingMemories(
   return [...new Set(labels.flatMap((label) => register.foundWith(label)))];
 }
 
-/**
- * Where a turn's section goes now. A message of its own moves into the tool result if the engine does not accept such messages. Once the
- * client changed the form of a message of the history, the section takes the form of the client's messages.
- *
- * @param end number of the client's plain messages up to the turn's end
- */
+/** A message of its own moves into the tool result if the engine does not accept it, else it takes the client's changed form. */
 function placementNow(
   { placement, injection, given }: Turn,
   plain: readonly ChatMessage[],
@@ -163,13 +139,12 @@ function placementNow(
   isAsSent: boolean,
   inResult: boolean,
 ): SectionPlacement {
-  // The head of an epoch is after no message of its own.
+  // The head of an epoch follows no message of its own.
   if (!isOwnMessage(placement) || isEmptyInjection(injection) || given.length === 0) return placement;
   if (inResult) return "in-tool-result";
   return isAsSent ? placement : ownMessageBehind(plain, end);
 }
 
-/** Where the section of the turn that ends with the last message goes, after turns that these messages begin with. */
 function newPlacement(
   turns: readonly RecalledTurn[],
   plain: readonly ChatMessage[],
@@ -180,7 +155,6 @@ function newPlacement(
   return inResult || earlier === "in-tool-result" ? "in-tool-result" : ownMessageBehind(plain);
 }
 
-/** A matching turn on a path. */
 interface PathStep {
   readonly turn: Turn;
   readonly after: PathStep | null;
@@ -188,10 +162,7 @@ interface PathStep {
   readonly covered: number;
 }
 
-/**
- * The longest path of turns from the conversation's start that a history follows. Ties are broken at the first turn that differs: the
- * longer turn, then the one with the same bytes, then the newer.
- */
+/** The longest path of turns that a history follows. The first differing turn breaks ties: the longer one, the same bytes, the newer. */
 function followedPath(conversation: Conversation, history: MeantMessages): Turn[] {
   let best: PathStep | null = null;
   const open: PathStep[] = stepsAfter(conversation, null, history);
@@ -204,13 +175,12 @@ function followedPath(conversation: Conversation, history: MeantMessages): Turn[
   return path.reverse();
 }
 
-/** The turns with which a history continues from here, the preferred one last. */
+/** The turns that continue a history from here, the preferred one last. */
 function stepsAfter(conversation: Conversation, after: PathStep | null, history: MeantMessages): PathStep[] {
   const at = after?.covered ?? 0;
   const steps: PathStep[] = [];
   for (const turn of conversation.childrenOf(after?.turn.id ?? null))
     if (continuesByMeaning(turn, history, at)) steps.push({ turn, after, covered: at + turn.given.length });
-  // Usually there is only one.
   if (steps.length > 1) {
     const exact = new Set(steps.filter(({ turn }) => continuesByBytes(turn, history, at)));
     steps.sort((a, b) => a.covered - b.covered || Number(exact.has(a)) - Number(exact.has(b)) || a.turn.id - b.turn.id);
@@ -218,7 +188,7 @@ function stepsAfter(conversation: Conversation, after: PathStep | null, history:
   return steps;
 }
 
-/** Whether the history continues at `at` with a turn's messages, by meaning, and has messages after them. */
+/** Whether the history has a turn's messages at `at`, by meaning, and more after them. */
 function continuesByMeaning({ given, meant }: Turn, history: MeantMessages, at: number): boolean {
   if (at + given.length >= history.digests.length) return false;
   for (let i = 0; i < given.length; i++)
@@ -226,7 +196,6 @@ function continuesByMeaning({ given, meant }: Turn, history: MeantMessages, at: 
   return true;
 }
 
-/** Whether it continues with the same bytes. */
 function continuesByBytes({ given }: Turn, { digests }: MeantMessages, at: number): boolean {
   return given.every((digest, i) => digests[at + i] === digest);
 }

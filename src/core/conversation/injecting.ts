@@ -19,26 +19,20 @@ import { fixedTokens, TOKENS_PER_MESSAGE, type TokenCounter } from "../text/mess
 import type { Standing, Turn } from "./conversation.js";
 
 export interface InjectionRequest {
-  /** Distinct retrieved blocks, in relevance order. */
   readonly requested: readonly StoredBlock[];
-  /** What the prompt contains already, and what of that is superseded. */
   readonly standing: Standing;
   readonly superseded: SupersededLabels;
-  /** The blocks that are not in the prompt yet, in prompt order. */
+  /** Blocks that are not in the prompt yet, in prompt order. */
   readonly placed: readonly Label[];
-  /** Those of them that were not retrieved; no annotation names them. */
+  /** Placed blocks that were not retrieved. No annotation names them. */
   readonly carried: ReadonlySet<Label>;
   readonly placement: Turn["placement"];
   readonly wanted: Annotations;
-  /** Whether blocks are written with their labels: where something may refer to them. */
+  /** Whether labels are printed because something may refer to them. */
   readonly hasLabels: boolean;
 }
 
-/**
- * Decides what a turn injects: new blocks, each with the labels it supersedes, then annotations. Blocks that are in the prompt already are
- * referred to, never repeated (Alg. 3). If a memory's text changed back to one that the prompt contains, an annotation declares that one
- * current.
- */
+/** Decides what a turn injects: new blocks, then annotations, which refer to blocks that are in the prompt already (Alg. 3). */
 export function planInjection(request: InjectionRequest): Injection {
   const { requested, standing, superseded: replacing, placed, wanted } = request;
   const isLabelled = request.hasLabels;
@@ -52,7 +46,7 @@ export function planInjection(request: InjectionRequest): Injection {
     (label) => standing.replaced.has(label) || replacing.get(label)?.some((old) => !isSaidOf(old, label)) === true,
   );
   const withdrawn = (replacing.get(WITHDRAWN) ?? []).filter((label) => !isSaidOf(label, WITHDRAWN));
-  // A line that quotes does not say what replaces a text, so it is not said again of one that no longer holds.
+  // A quoting line does not name the replacement, so it is not repeated for a text that no longer holds.
   const outdated = (labels: readonly Label[]) =>
     labels
       .filter((label) => !standing.replaced.has(label))
@@ -70,7 +64,7 @@ export function planInjection(request: InjectionRequest): Injection {
         }),
         ...outdated(withdrawn),
       ];
-  // After a tool's result new text justifies a section, a mere reference does not.
+  // After a tool's result only new text justifies a section.
   if (request.placement !== "in-question" && blocks.length === 0 && corrections.length === 0) {
     return NOTHING_INJECTED;
   }
@@ -86,10 +80,9 @@ export function planInjection(request: InjectionRequest): Injection {
   return { blocks, annotations };
 }
 
-/** Labels in a prompt whose text is superseded, by the label of the current block that supersedes it, or {@link WITHDRAWN}. */
+/** Superseded labels in a prompt, by the current label or {@link WITHDRAWN}. */
 export type SupersededLabels = ReadonlyMap<Label, readonly Label[]>;
 
-/** What of a prompt is superseded. Looks at every block in it, so once per prompt. */
 export function supersededIn(register: BlockRegister, standing: Standing): SupersededLabels {
   const replacing = new Map<Label, Label[]>();
   for (const old of standing.given) {
@@ -99,10 +92,7 @@ export function supersededIn(register: BlockRegister, standing: Standing): Super
   return replacing;
 }
 
-/**
- * A turn's memories, and after them, as the least relevant ones, the current texts of which the prompt has only what they superseded:
- * once that is known, it does not wait for a search to find them.
- */
+/** A turn's memories, then the current texts of superseded ones in the prompt: corrections do not wait for a search to find them. */
 export function withCorrections(
   register: BlockRegister,
   resolution: Resolution,
@@ -127,10 +117,7 @@ export function withCorrections(
   };
 }
 
-/**
- * Estimated tokens that an injection adds to the prompt: the sum over its lines, an upper bound once they are joined with the message's
- * text.
- */
+/** Estimated tokens of an injection: the sum over its lines, an upper bound. */
 export function injectionTokens(
   injection: Injection,
   placement: Turn["placement"],
@@ -145,7 +132,7 @@ export function injectionTokens(
   return tokens;
 }
 
-/** Tokens after the last line of a section, up to the message's own text; if the section ends a message, the template's tokens included. */
+/** Tokens between a section's last line and the message's own text, or the template's if the section ends the message. */
 export function closingTokens(placement: Turn["placement"], countTokens: TokenCounter): number {
   switch (placement) {
     case "in-question":
@@ -153,27 +140,22 @@ export function closingTokens(placement: Turn["placement"], countTokens: TokenCo
     case "after-tool-result":
     case "after-tool-result-as-parts":
       return fixedTokens(LONE_SECTION_CLOSING, countTokens) + TOKENS_PER_MESSAGE;
-    // The separator from the result has the same tokens before the section as after it.
+    // The separator has the same tokens on either side of the section.
     case "in-tool-result":
       return fixedTokens(SECTION_CLOSING, countTokens) + TOKENS_PER_MESSAGE;
   }
 }
 
-/** Which annotations a prompt gets: the line that quotes the best memory, none, or ContextPilot's, which name labels. */
+/** True: a line that quotes the best memory. `paper`: ContextPilot's, which name labels. */
 export type Annotations = boolean | "paper";
 
-/** Whether a prompt's next blocks are written with their labels: as those that it has already are, else where annotations name them. */
+/** Whether the next blocks get labels: as earlier ones in the prompt, else where annotations need them. */
 export function sectionsHaveLabels(sections: readonly Pick<Injection, "blocks">[], annotations: Annotations): boolean {
   const last = sections.findLast(({ blocks }) => blocks.length > 0);
   return last === undefined ? annotations === "paper" : hasLabels(last);
 }
 
-/**
- * The most relevant block again, where another stands first, or where it stands earlier and not in the last section.
- *
- * @param ranked best first
- * @param placed what this turn names or gives, in prompt order, carried ones included
- */
+/** Repeats the most relevant block if it is not first in `placed`, or is in an earlier section only. `ranked`: best first. */
 export function bestAgain(
   ranked: readonly Label[],
   placed: readonly Label[],
@@ -185,10 +167,8 @@ export function bestAgain(
 }
 
 /**
- * ContextPilot's: a reference to each retrieved block that is earlier in the prompt, and a ranking of this turn's where they are not in
- * relevance order (arXiv 2511.03475, 5.3 and 6; Alg. 3).
+ * ContextPilot's references to retrieved blocks earlier in the prompt, and its ranking of reordered ones (arXiv 2511.03475, 5.3 and 6; Alg. 3).
  *
- * @param ranked best first
  * @param placed this turn's retrieved blocks, in prompt order
  */
 export function paperAnnotations(

@@ -1,7 +1,4 @@
-/*
- * Repeats: what of a request's memories its prompt says already, or said before its client changed it: as an earlier block, as another
- * memory's sentences, as an exchange of the conversation that was written back.
- */
+/* Repeats: memories that the prompt contains already, and exchanges that the client changed since. */
 
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { RequestedMemory, Resolution, StoredBlock } from "../blocks/context-block.js";
@@ -16,21 +13,20 @@ import type { SupersededLabels } from "./injecting.js";
 
 const USER = "User: ";
 const ASSISTANT = "\nAssistant: ";
-/** Ways to take an exchange apart that are tried: its question may have the words of its answer's beginning. */
+/** Maximum ways to split an exchange: the question may contain the words that begin its answer. */
 const MOST_PARTINGS = 8;
 
-/** Whether a text may be an exchange. */
 export function isExchange(text: string): boolean {
   return text.startsWith(USER);
 }
 
-/** A user's question and the answer to it as one text, as it is written back; without what memprefix injected. Null without either. */
+/** A question and its answer as one text, in the form in which it is written back, without sections. Null without either. */
 export function exchangeText(question: string | undefined, answer: string): string | null {
   const reply = plainText(answer);
   return question === undefined || reply === "" ? null : `${USER}${question}${ASSISTANT}${reply}`;
 }
 
-/** The question and the answer of an exchange, in every way in which it can be taken apart; none of another text. */
+/** Every way to split an exchange into question and answer; empty for another text. */
 function exchangeParts(text: string): readonly { readonly question: string; readonly answer: string }[] {
   if (!isExchange(text)) return [];
   const pieces = text.slice(USER.length).split(ASSISTANT, MOST_PARTINGS + 1);
@@ -40,13 +36,10 @@ function exchangeParts(text: string): readonly { readonly question: string; read
   }));
 }
 
-/** A user's last question in these messages; undefined for none. */
 export function lastAsked(messages: readonly ChatMessage[]): string | undefined {
-  // Clients may send a section back that was a message of its own.
   return messages.flatMap(askedIn).at(-1);
 }
 
-/** The texts of all exchanges in a history. */
 function exchangesIn(messages: readonly ChatMessage[]): string[] {
   let question: string | undefined;
   return messages.flatMap((message) => {
@@ -65,13 +58,12 @@ function plainText(text: string): string {
   return withoutSections(text).trim();
 }
 
-/** Messages before and after one by which its place is found. */
+/** How many messages on each side locate a message. */
 const NEAR = 2;
 
 /**
- * The request's memories without exchanges that were said in its conversation and have another form in its history now, or none: what was
- * recorded of a message that its client redacted is not to bring the old form back. Only messages of plain text are recognised. The first
- * exchange costs O(turns + messages), each further one O(turns).
+ * Drops exchanges of this conversation that its client changed or removed: a memory must not bring a redacted message back. Recognises plain text
+ * only. The first exchange costs O(turns + messages), each further one O(turns).
  */
 export function withoutReplaced(resolution: Resolution, { conversation, turns, rest }: RecalledHistory): Resolution {
   let history: HistoryPlaces | undefined;
@@ -101,7 +93,6 @@ export function withoutReplaced(resolution: Resolution, { conversation, turns, r
   };
 }
 
-/** Where the messages of a history stand. */
 class HistoryPlaces {
   readonly #places: ReadonlyMap<Digest | undefined, readonly number[]>;
   readonly #asked = new Set<Digest | undefined>();
@@ -116,9 +107,8 @@ class HistoryPlaces {
   }
 
   /**
-   * Whether a message is missing where it stood: after the messages before it, or in front of those after it. Both of either side are enough.
-   * One is where another message has its place that nobody asked: answers repeat, so a question may stand beside the same one elsewhere. What a
-   * window cut has no place.
+   * Whether another message replaced this one. Two neighbours on one side prove it. One does only if the other message is no known question:
+   * answers repeat, so a question may follow the same answer elsewhere. What a window cut has no place.
    */
   isReplaced(meaning: Digest, before: readonly Digest[], after: readonly Digest[]): boolean {
     if (this.#places.has(meaning)) return false;
@@ -138,20 +128,15 @@ class HistoryPlaces {
   }
 }
 
-/**
- * Which texts are given once. `exact`: equal memories. `contained`: also those whose sentences another text of the prompt has. `spans`: also
- * parts of tools' results ({@link withSpanReferences}).
- */
+/** Which texts are given once: equal memories (`exact`), also contained ones (`contained`), also parts of tools' results (`spans`). */
 export const DEDUPE_NAMES = ["exact", "contained", "spans"] as const;
 export type DedupeName = (typeof DEDUPE_NAMES)[number];
 export const DEFAULT_DEDUPE: DedupeName = "contained";
 
 /**
- * The request's memories without those that the prompt says already, or says with another of them: blocks whose sentences, all of them in a
- * row, another block of the prompt or its question has, and exchanges that stand in its messages. Of equal texts the one that stands in the
- * prompt stays, else the one with the lowest label; of others the one that says more. A block that the prompt has already stays as it is, and
- * so does one that supersedes a block of it. A memory whose block is left out is under the label that stands for it, or in `said`. The same
- * whatever the order of the memories.
+ * Drops memories that the prompt contains: blocks whose sentences are consecutive in another block or the question, and exchanges in its messages.
+ * The longer text stays; of equal ones that in the prompt, else the lowest label. Blocks of the prompt, and those that supersede one, always stay.
+ * A dropped memory gets the remaining block's label, or is in `said`.
  */
 export function withoutRepeats(
   register: BlockRegister,
@@ -182,7 +167,7 @@ export function withoutRepeats(
     return history.has(text);
   };
   const insteadOf = new Map<Label, Label | null>();
-  // What stands for a text may be left out itself: an exchange that the messages say.
+  // The containing text may be dropped itself, if messages contain it.
   const final = (label: Label): Label | null => {
     const instead = insteadOf.get(label);
     return instead === undefined ? label : instead === null ? null : final(instead);
@@ -228,7 +213,7 @@ function withMemories(
   return { ...resolution, memories, blocks: [...labels].map((label) => register.get(label) as StoredBlock) };
 }
 
-/** Of the blocks that say each wanted text, the one that says most; of several the one with the lowest label. */
+/** The longest block that contains each text; ties go to the lowest label. */
 function whoSays(
   wanted: ReadonlySet<string>,
   labels: Iterable<Label>,
@@ -247,16 +232,13 @@ function whoSays(
   return found;
 }
 
-/**
- * A request's memories for a prompt that contains blocks already. A memory whose words are there, with a date or without, is that block:
- * its words are not given again.
- */
+/** Replaces a memory by a block of the prompt with the same words, dated or not. */
 export function asGiven(register: BlockRegister, resolution: Resolution, { given, replaced }: Standing): Resolution {
   if (given.size === 0) return resolution;
   const memories = resolution.memories.map((memory) => {
     const { label, memoryId } = memory;
     if (given.has(label)) return memory;
-    // Superseded for another memory that shares it: the prompt will say that it is replaced.
+    // Superseded for another memory that shares it: the prompt will declare it replaced.
     const isOutdated = (other: Label) => replaced.has(other) || register.successor(other) !== null;
     const standing = register.sameWordsAs(memoryId, label).find((other) => given.has(other) && !isOutdated(other));
     return standing === undefined ? memory : { ...memory, label: standing };

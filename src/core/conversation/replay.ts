@@ -27,32 +27,29 @@ import {
 import { type RecalledHistory, type RecalledTurn, splitAtAnchor } from "./history.js";
 import { injectionTokens } from "./injecting.js";
 
-/** The part of a prompt that replays earlier turns. */
 export interface Replay {
   readonly prompt: Prompt;
   readonly head: Digest;
   readonly headTokens: number;
-  /** Of them, those that the engine holds by what others sent. */
+  /** Tokens of the prompt that the engine holds because others sent them. */
   readonly othersTokens: number;
-  /** With the section of each, which may be empty. */
   readonly turns: readonly ReplayedTurn[];
   readonly tokens: number;
   /** Tokens of the prefix that earlier prompts share, evicted or not. */
   readonly knownTokens: number;
-  /** Leading messages that are byte for byte those of an earlier prompt. */
+  /** Leading messages that equal those of an earlier prompt byte for byte. */
   readonly stableMessages: number;
-  /** Tokens of the prefix that earlier prompts share and that is not evicted. */
+  /** Like `knownTokens`, without evicted ones. */
   readonly cachedTokens: number;
-  /** Node of the index where the blocks of that prefix end; null for none. */
+  /** Node of the index where the blocks of that prefix end. */
   readonly cachedEnd: NodeId | null;
   /** How many sections that prefix contains. */
   readonly cachedSections: number;
 }
 
 /**
- * Replays what later prompts keep of every turn's injection, in its original place (docs/internals/algorithms.md, "Conversations"); nothing
- * after a fresh start. Stability is verified, not assumed: the rolling digest of the replay is compared with that of the sent prompt, which
- * reveals changed instructions, forgotten memories and dropped annotations.
+ * Replays what later prompts keep of every turn's injection, in its place; nothing after a fresh start. Verifies stability by the sent prompt's
+ * rolling digest, which reveals changed instructions, forgotten memories and dropped annotations.
  */
 export function replayTurns(
   scope: { readonly index: ContextIndex; readonly register: BlockRegister; readonly heads: CountedHeads },
@@ -74,7 +71,7 @@ export function replayTurns(
   let tokens = headTokens;
   let stableMessages = 0;
   let knownTokens = recalledTurns.length === 0 ? 0 : headTokens;
-  // Another prompt with these instructions is held: the first of a conversation, a single one, or an epoch's.
+  // Another prompt with these instructions is cached.
   const othersTokens = cache.heldHead(headDigest, headTokens);
   let cachedTokens = index.hasAnchor(headDigest) ? headTokens : othersTokens;
   let cachedEnd: NodeId | null = null;
@@ -121,7 +118,7 @@ export function replayTurns(
   };
 }
 
-/** Tokens of a section from its start to the end of its first blocks; 0 without blocks. */
+/** Tokens from a section's start to the end of its first blocks. */
 function sectionPrefixTokens(
   blocks: readonly InjectedBlock[],
   register: BlockRegister,
@@ -132,9 +129,8 @@ function sectionPrefixTokens(
 }
 
 /**
- * A prompt's sections as residency models read them, its own last, and how much of the conversation the index holds. Earlier sections are
- * counted only if needed, because conversations can be long: for a model with {@link ResidencyModel.foresee}, and with restated turns,
- * which no earlier prompt contains in this form.
+ * A prompt's sections for residency models, its own last, and how much the index holds. Counts earlier sections only for a model with {@link
+ * ResidencyModel.foresee} and with restated turns, because conversations can be long.
  */
 export function promptSections(
   replay: Replay,
@@ -153,7 +149,6 @@ export function promptSections(
   };
 }
 
-/** A section as residency models read it. */
 function sectionTokens(
   { anchor, blocks, before, end, sentBy }: PromptSection,
   register: BlockRegister,
@@ -218,15 +213,15 @@ function messagesAfterAnchor(placement: SectionPlacement, section: string): numb
   return !isOwnMessage(placement) || section !== "" ? 1 : 0;
 }
 
-/** Compares what is kept of one turn's injection: the injection never changes, so the number of kept parts decides. */
+/** Injections never change, so the number of kept parts decides. */
 function isSame(a: Injection, b: Injection): boolean {
   return a.blocks.length === b.blocks.length && a.annotations.length === b.annotations.length;
 }
 
-/** Number of distinct instructions whose token counts are cached. */
+/** Distinct instructions whose token counts are cached. */
 const MAX_HEADS = 4;
 
-/** Token counts of the instructions of a scope's last prompts, which are long and repeat from prompt to prompt. */
+/** Token counts of recent instructions, which are long and repeat. */
 export class CountedHeads {
   readonly #tokens = new LruMap<Digest, number>(MAX_HEADS);
 
@@ -237,10 +232,8 @@ export class CountedHeads {
 }
 
 /**
- * The path of turns whose stored bytes are a prefix of this prompt: the last of them, and the new ones among them, first to last. From the
- * first turn that the client sent in another form, the turns are restated: stored again as children of the same parents, with the same
- * memories in another placement, or messages of the same meaning and other bytes. The original turns stay unmodified, so that earlier
- * prompts can be repeated byte for byte, and so can this one. Turns that were restated in the same form before are reused.
+ * The path of turns whose stored bytes are a prefix of this prompt. From the first turn that the client sent in another form, turns are restated:
+ * stored again as children of the same parents, or reused. The original turns stay, so that both forms can be repeated byte for byte.
  */
 export function exactPath(
   { conversation, turns }: RecalledHistory,
@@ -286,7 +279,6 @@ export function exactPath(
   return { parent: last?.id ?? null, restated };
 }
 
-/** Whether two turns inject the same in the same placement, and later prompts keep the same of it. */
 function injectsSame(a: Turn, b: Turn): boolean {
   const isKeptAlike = a.retention === b.retention && a.placement === b.placement;
   const isAfreshAlike = a.freshStart === b.freshStart && a.keptTurns === b.keptTurns;

@@ -2,39 +2,31 @@ import { escapeText } from "../escaping/escaping.js";
 import { parsedJson } from "../text/json.js";
 import type { ChatMessage, ContentPart } from "../text/message.js";
 
-/*
- * Spans: parts of a tool's result that a message before it has word for word, such as a file that an agent reads again. ContextPilot's third
- * contribution, for what is not memories: https://arxiv.org/abs/2511.03475, section 6.
- */
+/* Spans: parts of a tool's result that an earlier message has word for word. Source: https://arxiv.org/abs/2511.03475, section 6. */
 
-/** A span is found by so many characters at its start, in whole units. */
+/** Characters at a span's start by which it is found, in whole units. */
 const ANCHOR = 80;
-/** Shorter spans stay: what stands in a span's place has up to 140 characters. */
+/** Shorter spans stay: a reference has up to 140 characters. */
 const SHORTEST = 400;
-/** Characters of a span's beginning and of its end by which a reader finds it. */
+/** Characters quoted from a span's start and end. */
 const QUOTED = 40;
-/** A unit without an end of its own ends after so many characters. */
 const LONGEST_UNIT = 512;
-/** Of a prompt with more units the rest is left as it is: ordinary texts of 3 MB have fewer. */
+/** The rest of a longer prompt is not read. Ordinary texts of 3 MB have fewer units. */
 const MOST_UNITS = 100_000;
 const SENTENCE_ENDS = ".!?;";
 
-/** What messages with references were. */
+/** The original of each message with references. */
 const ORIGINALS = new WeakMap<ChatMessage, ChatMessage>();
 
-/** Messages as they were before {@link withSpanReferences}, for a prompt that leaves out some of what they refer to. */
+/** Undoes {@link withSpanReferences}, for a prompt that leaves out what they refer to. */
 export function withoutSpanReferences(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   return messages.map((message) => ORIGINALS.get(message) ?? message);
 }
 
 /**
- * The messages with each longer part of a tool's result that stands in a message before it replaced by a reference:
- *
+ * Replaces each longer part of a tool's result that an earlier message contains by a reference:
  *     <same-as-above>from "first words" to "last words"</same-as-above>
- *
- * What a message becomes depends on nothing after it, so histories that begin alike still do. Results that are JSON are left as they are, for
- * whatever parses them, and so is what a user or the model itself said: an engine has its own answers in its cache. Linear time; what comes after
- * the first {@link MOST_UNITS} is not read.
+ * Later messages do not matter, so equal histories stay equal. JSON results, users' and the model's messages stay unmodified. Linear time.
  */
 export function withSpanReferences(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const above = new TextAbove();
@@ -61,9 +53,8 @@ function shortened(message: ChatMessage, above: TextAbove): ChatMessage {
   return parts.every((part, at) => part === content[at]) ? message : { ...message, content: parts };
 }
 
-/** A text of a prompt in units: lines, sentences and clauses, each with what separates it from the next. */
 class Units {
-  /** Where each unit begins, and the text's end. */
+  /** The start of each unit, and the text's end. */
   readonly #bounds: readonly number[];
 
   constructor(readonly text: string) {
@@ -84,7 +75,6 @@ class Units {
     return this.#bounds.length - 1;
   }
 
-  /** The text of the units from one on, up to another. */
   slice(from: number, to: number): string {
     return this.text.slice(this.#bounds[from], this.#bounds[to]);
   }
@@ -93,19 +83,18 @@ class Units {
     return (this.#bounds[to] ?? 0) - (this.#bounds[from] ?? 0);
   }
 
-  /** The unit after the anchor that begins with this one; null where the text ends before. */
+  /** The unit after the anchor that begins here; null if the text ends before. */
   anchorEnd(from: number): number | null {
     for (let to = from + 1; to <= this.count; to++) if (this.characters(from, to) >= ANCHOR) return to;
     return null;
   }
 }
 
-/** What a prompt has said so far, without what references stand for. */
 class TextAbove {
   readonly #anchors = new Map<string, { readonly units: Units; readonly end: number }>();
   #units = 0;
 
-  /** A text as it stands in the prompt. From then on later ones may refer to what stands. */
+  /** The text with references. Later texts may refer to what remains. */
   read(text: string, mayRefer: boolean): string {
     if (this.#units > MOST_UNITS) return text;
     const units = new Units(text);
@@ -130,14 +119,14 @@ class TextAbove {
     return from === 0 ? text : said.join("") + rest;
   }
 
-  /** The unit up to which a text from one on stands above; that one itself where it does not. */
+  /** The unit up to which a text from `from` is above; `from` itself for none. */
   #spanEnd(units: Units, from: number): number {
     const anchored = units.anchorEnd(from);
     const above = anchored === null ? undefined : this.#anchors.get(units.slice(from, anchored));
     if (anchored === null || above === undefined) return from;
     let [end, there] = [anchored, above.end];
     while (end < units.count && there < above.units.count) {
-      // At a text's end no line break follows.
+      // No line break follows at a text's end.
       if (units.slice(end, end + 1).trimEnd() !== above.units.slice(there, there + 1).trimEnd()) break;
       end++;
       there++;
@@ -145,7 +134,7 @@ class TextAbove {
     return end;
   }
 
-  /** Of equal anchors the first counts: nothing before it refers to it. */
+  /** The first of equal anchors counts: nothing before it refers to it. */
   #add(units: Units): void {
     for (let at = 0; at < units.count; at++) {
       const end = units.anchorEnd(at);
@@ -161,10 +150,9 @@ function isFirstHalf(text: string, at: number): boolean {
   return code >= 0xd800 && code < 0xdc00;
 }
 
-/** What stands in a span's place. The tag is one that no memory can have (`escaping.ts`); a tool's words in it get no tags either. */
+/** No memory can have this tag (`escaping.ts`), and a tool's words in it get none. */
 function referenceTo(span: string): string {
   const words = span.trim();
-  // Whole words, or whole characters of a long one.
   const first = words.slice(0, QUOTED).replace(/\s+\S*$|[\uD800-\uDBFF]$/, "");
   const last = words.slice(-QUOTED).replace(/^\S*\s+|^[\uDC00-\uDFFF]/, "");
   const [from, to] = [first, last].map((quote) => escapeText(quote.replace(/\s+/g, " ")));

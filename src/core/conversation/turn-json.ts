@@ -4,16 +4,15 @@ import { type ChatMessage, messageDigest } from "../text/message.js";
 import { objectsOf, type Table, tableOf } from "../text/tables.js";
 import type { Turn } from "./conversation.js";
 
-/** What names a turn, and its prompt's instructions. */
 export type NamedTurn = Pick<Turn, "id" | "conversationId" | "head">;
 
-/** A turn, with the keys by which its messages are stored. */
+/** With the keys by which its messages are stored. */
 export interface KeyedTurn {
   readonly turn: Turn;
   readonly keys: readonly string[];
 }
 
-/** The other fields of a turn, as JSON. Absent `meant` and `keys` are the digests of its messages. */
+/** Absent `meant` and `keys` equal the digests of its messages. */
 export interface TurnJson extends Omit<Turn, keyof NamedTurn | "meant" | "injection"> {
   readonly meant?: Turn["meant"] | undefined;
   readonly blocks?: Table | undefined;
@@ -21,7 +20,6 @@ export interface TurnJson extends Omit<Turn, keyof NamedTurn | "meant" | "inject
   readonly keys?: readonly string[] | undefined;
 }
 
-/** What is stored of a turn besides its names. */
 export function turnToJson(turn: Turn, keys: readonly string[]): TurnJson {
   const { id: _i, conversationId: _c, head: _h, injection, meant, ...rest } = turn;
   const areSame = (list: readonly string[]) => list.every((one, at) => one === turn.given[at]);
@@ -34,17 +32,13 @@ export function turnToJson(turn: Turn, keys: readonly string[]): TurnJson {
   };
 }
 
-/** The turn that some JSON was made of. */
 export function turnFromJson(named: NamedTurn, json: TurnJson): KeyedTurn {
   const { blocks, annotations = [], keys, meant, ...rest } = json;
   const injection: Injection = { blocks: objectsOf(blocks, ["isLabelled"]), annotations };
   return { turn: { ...rest, ...named, meant: meant ?? rest.given, injection }, keys: keys ?? rest.given };
 }
 
-/**
- * The key of a message in a store: equal keys, equal JSON. The digest of a plain message; of another one a digest of its JSON, because
- * a message's own digest leaves the order of its fields open. A single prompt's messages belong to its turn alone.
- */
+/** A message's store key: equal keys, equal JSON. A digest of its JSON, unless it is plain: digests ignore the order of fields. */
 export function messageKey(message: ChatMessage, at: number, { id, conversationId }: Turn): string {
   if (conversationId === null) return `${id}/${at}`;
   const [first, second, ...others] = Object.keys(message);

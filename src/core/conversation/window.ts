@@ -1,29 +1,22 @@
-/*
- * Windows: histories that do not begin where the conversation's newest prompt begins, because the client cut them at the front (the last n
- * messages, a token limit, a summary in place of what was cut), or because memprefix did. Whole messages are compared, by meaning: what a
- * client shortened, changed or moved is another message, and its old form is not put back.
- */
+/* Windows: histories cut at the front by the client (the last n messages, a summary) or by memprefix. Compared by meaning, by whole messages. */
 
 import type { Digest } from "../text/ids.js";
 import { type ChatMessage, isCall, meaningOf, withoutMarks } from "../text/message.js";
 
-/** How what a client sent stands to the messages of its conversation's newest prompt. `fresh`: how many of the last sent messages are new. */
+/** How the sent messages relate to the conversation's newest prompt. `fresh`: how many of the last ones are new. */
 export type Window =
-  /** The end of what is stored, and new messages after it. */
+  /** The end of what is stored, then new messages. */
   | { readonly kind: "cut"; readonly fresh: number }
-  /** The first stored message, then the end of what is stored, then new ones: those between were cut, or removed. */
+  /** The first stored message, the end of what is stored, then new ones. */
   | { readonly kind: "pinned"; readonly fresh: number }
-  /** What is stored, or its end, without tools' calls and results, then new messages. */
+  /** What is stored, or its end, without tool calls and results, then new ones. */
   | { readonly kind: "pruned"; readonly fresh: number }
-  /** Messages that the newest prompt does not have, then everything that it has, then new ones. */
+  /** Messages that the newest prompt lacks, then all of it, then new ones. */
   | { readonly kind: "longer"; readonly inFront: number; readonly fresh: number }
-  /** Other messages in place of those that were cut (a summary), or the same in another order, then stored ones, then new ones. */
+  /** A summary or reordered messages in front of stored ones, then new ones. */
   | { readonly kind: "summarised" };
 
-/**
- * Recognises a window. Null: everything that is stored is sent, or a message in the middle is missing or changed (an edit), or nothing is
- * alike. O(stored + sent).
- */
+/** Recognises a window. Null: everything is sent, the middle was edited, or nothing is alike. O(stored + sent). */
 export function findWindow(stored: readonly ChatMessage[], sent: readonly ChatMessage[]): Window | null {
   const given = sent.map(meaningOf);
   const found = windowOf(stored, sent, given);
@@ -33,14 +26,14 @@ export function findWindow(stored: readonly ChatMessage[], sent: readonly ChatMe
     0,
     sent.findLastIndex(({ role }) => role === "user"),
   );
-  // One that sends some sends them as they are now.
+  // Clients that send some tool messages send them as they are now.
   if (said.length === stored.length || said.length === 0 || before.some(isToolTraffic)) return null;
   const withoutTools = windowOf(said, sent, given);
   if (withoutTools === "whole") return { kind: "pruned", fresh: sent.length - said.length };
   return withoutTools?.kind === "cut" ? { kind: "pruned", fresh: withoutTools.fresh } : null;
 }
 
-/** "whole": everything stored is given, with new messages after it. */
+/** "whole": everything stored is sent, with new messages after it. */
 function windowOf(
   stored: readonly ChatMessage[],
   sent: readonly ChatMessage[],
@@ -54,19 +47,17 @@ function windowOf(
   if (length === known.length) return { kind: "longer", inFront, fresh };
   if (inFront > 0 && given[0] === known[0]) return inFront === 1 ? { kind: "pinned", fresh } : null;
   const cut = new Set<Digest | undefined>(known.slice(0, known.length - length));
-  // Answers repeat; what a user said before is new only as the question.
+  // Answers repeat; a user's earlier words are new only as the question.
   const isMoved = sent
     .slice(-fresh, -1)
     .some(({ role }, at) => role === "user" && cut.has(given[inFront + length + at]));
   return inFront > 0 || isMoved ? { kind: "summarised" } : { kind: "cut", fresh };
 }
 
-/** A window that can be put after what was cut of it. */
 export type ContinuedWindow = Exclude<Window, { readonly kind: "summarised" }>;
 
 /**
- * What is stored, then what is new: of the messages that were sent what was sent now, the others as they were, without cache marks, which would
- * count against the provider's limit. O(stored + sent).
+ * Stored messages, then new ones: as sent now, or without cache marks, which would count against the provider's limit.
  *
  * @param sent without those in front of a longer window
  */
@@ -91,7 +82,6 @@ export function withCut(
   return { messages: messages.reverse(), added: stored.length - known };
 }
 
-/** The longest end of `known` that occurs in `given` with at least one message after it; of several, the last. */
 function longestOverlap(known: readonly Digest[], given: readonly Digest[]) {
   let best = { length: 0, fresh: 0 };
   for (const [at, length] of commonPrefixes(known.toReversed(), given.toReversed()).entries())
@@ -99,9 +89,8 @@ function longestOverlap(known: readonly Digest[], given: readonly Digest[]) {
   return best;
 }
 
-/** For each place of `text`, how much of `pattern` it begins with: the Z function of pattern, separator and text. */
+/** How much of `pattern` each position of `text` begins with: the Z function. */
 function commonPrefixes(pattern: readonly Digest[], text: readonly Digest[]): readonly number[] {
-  // No digest is empty.
   const all = [...pattern, "", ...text];
   const lengths = [0];
   let [from, to] = [0, 0];
@@ -114,7 +103,6 @@ function commonPrefixes(pattern: readonly Digest[], text: readonly Digest[]): re
   return lengths.slice(pattern.length + 1);
 }
 
-/** Tool calls and their results, which some clients drop from a history. */
 function isToolTraffic({ role, content, tool_calls: calls }: ChatMessage): boolean {
   if (role === "tool" || role === "function") return true;
   return (Array.isArray(calls) && calls.length > 0) || (Array.isArray(content) && content.some(isCall));

@@ -3,30 +3,24 @@ import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type EngineModel } from "./engine-
 /** The month in which {@link PRICES} were read. */
 export const PRICES_READ = "2026-11";
 
-/** What a provider bills and caches. Prices are relative to an uncached input token, which costs 1. Null: not known. */
+/** What a provider bills and caches, relative to an uncached input token. Null: unknown. */
 export interface ProviderPrice {
   readonly provider: string;
   /** Host names of its API. */
   readonly host: RegExp;
-  /** Engine families whose prompts go to it, where the host is another one, such as a gateway's. */
+  /** Engine families that identify it behind another host, such as a gateway. */
   readonly families: readonly string[];
-  /** The models that the row is for, in words … */
   readonly models: string;
-  /** … and by their names; null: all. */
+  /** By name; null: all. */
   readonly model: RegExp | null;
-  /** The engine family of those models, which says so where the name does not. */
   readonly family?: string;
-  /** A token read from the cache. */
   readonly cached: number | null;
-  /** A token written to the cache, for the shortest lifetime … */
+  /** For the shortest lifetime. */
   readonly written: number | null;
-  /** … and for an hour, where it can be chosen. */
   readonly writtenForHour: number | null;
-  /** Tokens of the shortest cached prefix. */
   readonly minimumTokens: number | null;
-  /** The cache stores whole blocks of so many tokens; 1: exact. */
   readonly blockTokens: number | null;
-  /** How long a prefix is cached after its last use, at the shortest. */
+  /** After its last use, at least. */
   readonly lifetimeSeconds: number | null;
 }
 
@@ -70,7 +64,7 @@ const GEMINI = {
   cached: 1 / 10,
 } as const;
 
-/** The one list of what providers bill and cache. The first row that matches counts. docs/retention.md has it as a table. */
+/** The first row that matches counts. docs/retention.md has it as a table. */
 export const PRICES: readonly ProviderPrice[] = [
   {
     ...OPENAI,
@@ -112,20 +106,12 @@ export const PRICES: readonly ProviderPrice[] = [
   { ...UNKNOWN, provider: "Mistral", host: /^api\.mistral\.ai$/, families: ["mistral"], models: "all", model: null },
 ];
 
-/** Where a prompt goes, as far as its price depends on it. */
 export interface PricedEngine {
-  /** Host name of its API; null: not known. */
   readonly host: string | null;
-  /** Its engine family. */
   readonly family: string;
 }
 
-/**
- * What a prompt is billed by; null: it goes to no provider that is known. The provider is the host's, else the engine family's; its row is the
- * model's or the family's.
- *
- * @param model as the request names it; null: it does not
- */
+/** What a prompt is billed by; null for an unknown provider. The host, else the family, names the provider; `model`, else the family, its row. */
 export function priceOf({ host, family }: PricedEngine, model: string | null): ProviderPrice | null {
   const ofHost = host === null ? [] : PRICES.filter((row) => row.host.test(host));
   const rows = ofHost.length > 0 ? ofHost : PRICES.filter(({ families }) => families.includes(family));
@@ -134,10 +120,7 @@ export function priceOf({ host, family }: PricedEngine, model: string | null): P
   return rows.find(isFor) ?? null;
 }
 
-/**
- * The planner's model of an engine that none is configured for: its provider's prices, as in the preset `hosted` where one is not known; time
- * on a GPU where no provider bills it.
- */
+/** The planner's model of an engine that is not configured: its provider's prices, completed from the preset `hosted`, or a GPU's times. */
 export function pricedModel(engine: PricedEngine, model: string | null): EngineModel {
   const price = priceOf(engine, model);
   if (price === null) return ENGINE_MODELS[DEFAULT_ENGINE_MODEL];

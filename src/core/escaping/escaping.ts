@@ -1,20 +1,12 @@
-/*
- * escaping: memory text is untrusted. Whatever looks like a label, a section's boundary, an annotation or a template token is escaped so
- * that it cannot be taken for one; nothing else is changed.
- * Enters: a memory's text. Leaves: the text as it may be in a prompt, and the inverse; also quotes found in any encoding, for forgetting.
- */
+/* escaping: memory text is untrusted. Enters: a memory's text. Leaves: the text with anything like structure escaped, and the inverse. */
 
 const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}]/u;
 
-/** The character at an offset of a text, one or two UTF-16 units. */
 function characterAt(text: string, at: number): string {
   return String.fromCodePoint(text.codePointAt(at) ?? 0);
 }
 
-/**
- * A character as a reader sees it who ignores invisible characters and takes full-width letters for letters: in NFKC; empty for control and
- * default-ignorable characters. White space is kept.
- */
+/** A character as a reader sees it: NFKC, without control and default-ignorable characters. White space is kept. */
 function seenAs(character: string): string {
   const code = character.charCodeAt(0);
   if (code < 0x80) return (code < 0x20 && (code < 0x09 || code > 0x0d)) || code === 0x7f ? "" : character;
@@ -24,7 +16,7 @@ function seenAs(character: string): string {
   return code !== 0x85 && INVISIBLE.test(character) ? "" : character.normalize("NFKC");
 }
 
-/** Fast path: letters of Latin, Cyrillic, Japanese, Chinese and Korean that NFKC does not change. */
+/** Fast path: letters of common scripts that NFKC does not change. */
 function isItself(code: number): boolean {
   return (
     (code >= 0x4e00 && code <= 0x9fff) ||
@@ -36,49 +28,42 @@ function isItself(code: number): boolean {
   );
 }
 
-/** Line breaks for any reader: Python's `str.splitlines` knows more of them than JavaScript. A regular expression's source. */
+/** Line breaks for any reader: Python's `str.splitlines` knows more than JavaScript. Source of a regular expression. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: separators of files, groups and records are line breaks to Python
 const BREAK = /[\n\r\u000b\u000c\u001c-\u001e\u0085\u2028\u2029]/.source;
 
-/** What a reader does not see at the start of a line, or in a number: white space, control and default-ignorable characters. */
+/** What a reader does not see at the start of a line or in a number. */
 const UNSEEN = String.raw`(?:(?!${BREAK})[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}])`;
 
-/*
- * A block's line begins with a number or a hyphen, and a space. Where a further line of a text begins so, in digits of any script or a hyphen
- * of any width, a backslash is inserted before it; existing ones do not affect whether a line matches, so the inverse removes one.
- */
+/* A block's line begins with a number or hyphen, and a space. A backslash is inserted before further lines that do, in digits of any script. */
 const NUMBER = String.raw`\p{N}(?:\p{N}|${UNSEEN})*(?=\s)`;
 const BULLET = `[-－﹣](?=${UNSEEN}|${BREAK}|$)`;
 const START = String.raw`(\\*(?:${NUMBER}|${BULLET}))`;
 const LIKE_BLOCKS = new RegExp(`(${BREAK}${UNSEEN}*)${START}`, "gu");
 const ESCAPED_LINES = new RegExp(String.raw`(${BREAK}${UNSEEN}*)\\${START}`, "gu");
 
-/** Escapes further lines that begin as a block's does. Linear time. */
 function escapeLines(text: string): string {
   return text.replace(LIKE_BLOCKS, "$1\\$2");
 }
 
-/** The inverse of {@link escapeLines}. */
 function unescapeLines(text: string): string {
   return text.replace(ESCAPED_LINES, "$1$2");
 }
 
 /*
- * Which places of a text could be taken for structure: by an engine whose tokenizer parses special tokens anywhere in a text, or by a model
- * that reads a section's labels and tags. No list of tokens is complete, so markers are recognised by the shapes of the tokens of public
- * chat templates (test/core/escaping/template-tokens.ts). `docs/escaping.md` lists the shapes and the exceptions.
+ * Places of a text that an engine's tokenizer could parse as special tokens, or a model as labels and tags. No list is complete, so the shapes of
+ * public chat templates' tokens decide (test/core/escaping/template-tokens.ts; `docs/escaping.md`).
  */
 
-/** Every character that can start a shape, full-width and small forms included. */
 const OPENERS = "<＜﹤\\[［﹇\\]］﹈>＞﹥/／";
 const OPENER = new RegExp(`[${OPENERS}]`);
 
 /** Maximum characters read from an opener on; special tokens are shorter. */
 const LONGEST = 96;
-/** Maximum digits read of one number; further digits make no difference. */
+/** Further digits make no difference. */
 const LONGEST_NUMBER = 8;
 
-/** Letters, marks and digits of any script, as in names; DeepSeek and Seed-Coder write a space as U+2581. */
+/** DeepSeek and Seed-Coder write a space as U+2581. */
 const WORD = String.raw`[\p{L}\p{M}\p{N}_▁]`;
 const NAME = `${WORD}+(?:[:=@+-]${WORD}+)*`;
 const anyOf = (shapes: readonly string[], flags = "") => new RegExp(`^(?:${shapes.join("|")})`, `u${flags}`);
@@ -117,7 +102,7 @@ const SHAPES: Readonly<Record<string, readonly RegExp[]>> = {
 const IN_NAMES = /^[\p{L}\p{N}_]+$/u;
 const DIGIT = /^\p{N}/u;
 const NAMED = anyOf([String.raw`<\/?(${NAME})>`]);
-/** Whether no further character can turn what was read into another shape, by the last character read. */
+/** By the last character read: whether no further one can make another shape. */
 const IS_ALL: Readonly<Record<string, (read: string, last: string) => boolean>> = {
   "<": (read, last) => {
     if (last === ">") return read.charAt(1) !== "<" || read.endsWith(">>");
@@ -129,7 +114,7 @@ const IS_ALL: Readonly<Record<string, (read: string, last: string) => boolean>> 
   ">": (read, last) => (last === ">" ? read.length > 2 : read.endsWith("<<")),
   "/": (_read, last) => " /<>[]".includes(last),
 };
-/** Words in angle brackets that are common and no template's tokens: HTML elements and types of programming languages. */
+/** HTML elements and types of programming languages, which are no template's tokens. */
 const SPARED = new Set(
   [
     "abbr acronym address applet area article aside base bdi bdo big blink blockquote body br button canvas caption center cite code col",
@@ -145,10 +130,7 @@ const SPARED = new Set(
 /** Tokens that are escaped in any letter case. */
 const KNOWN = new Set(["s", "bos", "eos", "sop", "eop", "think", "tools", "dblock"]);
 
-/**
- * Whether a name in angle brackets has the shape of a special token. All have, except numbers, single letters, words of {@link SPARED}, and
- * names in the style of types and components (`MyButton`).
- */
+/** Whether a name in angle brackets may be a special token. Numbers, single letters, {@link SPARED} and types (`MyButton`) are not. */
 function isMarkerName(name: string): boolean {
   const small = name.toLowerCase();
   if (KNOWN.has(small)) return true;
@@ -156,12 +138,9 @@ function isMarkerName(name: string): boolean {
   return !/^(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z][A-Za-z0-9]*$/.test(name);
 }
 
-/** Anything but printable ASCII: it may be invisible, white space or a full-width character. */
+/** Anything but printable ASCII: possibly invisible or full-width. */
 const OTHER = "[^!-~]";
-/**
- * Characters of {@link OPENER_CLASS} that can start a marker judged by the next characters, which excludes most. A superset of what
- * {@link isMarkerAt} accepts.
- */
+/** A superset of what {@link isMarkerAt} accepts, judged by the next characters, which excludes most. */
 const CANDIDATES = new RegExp(
   [
     String.raw`<(?=\\*(?:${OTHER}|[\w|/[]|<\\*(?:${OTHER}|[\w/])))`,
@@ -173,10 +152,9 @@ const CANDIDATES = new RegExp(
   ].join("|"),
   "g",
 );
-/** Characters that can start a marker, as a regular expression class. */
 const OPENER_CLASS = `[${OPENERS}]`;
 
-/** Whether a marker starts at an offset with a character of {@link OPENER_CLASS}. Backslashes after such characters make no difference. */
+/** Whether a marker starts here. Backslashes after its first character make no difference. */
 function isMarkerAt(text: string, at: number): boolean {
   const read = skeletonAt(text, at);
   const shapes = SHAPES[read.charAt(0)];
@@ -186,7 +164,7 @@ function isMarkerAt(text: string, at: number): boolean {
   return named !== null && isMarkerName(named[1] ?? "");
 }
 
-/** Whether another opener follows before anything is closed, too early for a section's tag; true for most openers in texts full of them. */
+/** Whether another opener follows too early for a section's tag, as in texts full of openers. */
 function isNested(read: string): boolean {
   const last = read.charAt(read.length - 1);
   if (read.length > "<memories".length || (last !== "<" && last !== "[")) return false;
@@ -194,11 +172,7 @@ function isNested(read: string): boolean {
   return opener === "<" || (opener === "[" && read.charAt(read.length - 2) !== "~");
 }
 
-/**
- * The text from an opener on, up to the maximum length of a shape, normalised: each character as {@link seenAs} gives it, runs of white
- * space as one space, without backslashes after openers. So an escaped text reads like the original. Each character is read a bounded
- * number of times, because most shapes end at a second bracket.
- */
+/** The normalised text from an opener on. Without backslashes after openers, so that an escaped text reads like the original. */
 function skeletonAt(text: string, at: number): string {
   const opener = seenAs(text.charAt(at));
   const isAll = IS_ALL[opener] ?? (() => true);
@@ -229,11 +203,7 @@ function behindBackslashes(text: string, from: number): number {
   return at;
 }
 
-/*
- * Escaped is everything with the shape of a marker, and the start of a further line that begins as a block's does. A backslash is inserted
- * after a marker's first character: `[7]` becomes `[\7]`, `[\7]` becomes `[\\7]`. Existing backslashes do not affect whether a marker matches,
- * so the inverse removes one from each match.
- */
+/* A backslash goes after a marker's first character: `[7]` becomes `[\7]`, `[\7]` becomes `[\\7]`. The inverse removes one. */
 
 /** Escapes a canonical text for a section. Linear time. */
 export function escapeText(text: string): string {
@@ -242,7 +212,6 @@ export function escapeText(text: string): string {
   return escapeLines(escaped).replace(LINE_BREAKS, "$&  ");
 }
 
-/** The inverse of {@link escapeText}. */
 export function unescapeText(written: string): string {
   const escaped = unescapeLines(written.replace(INDENTED, "$1"));
   return escaped.replace(ESCAPED_OPENERS, (both, opener: string, at: number) =>
@@ -253,6 +222,6 @@ export function unescapeText(written: string): string {
 const ESCAPED_OPENERS = new RegExp(String.raw`(${OPENER_CLASS})\\`, "g");
 
 const LINE_BREAKS = new RegExp(BREAK, "g");
-/** What a text has if anything is escaped in it: one look, where escaping takes three. */
+/** Fast path: only a text that matches can need escaping. */
 const MAY_CHANGE = new RegExp(`${OPENER_CLASS}|${BREAK}`);
 const INDENTED = new RegExp(`(${BREAK})  `, "g");

@@ -12,35 +12,24 @@ import {
 } from "./ordering.js";
 import { pathTo, type ServedPath } from "./prefix-search.js";
 
-/**
- * Price of carrying the full allowance, as a share of the retrieved tokens. Keeps prefixes dense, so that later requests can reuse them.
- */
+/** Price of carrying the full allowance, as a share of the retrieved tokens. Keeps prefixes dense, so that later requests reuse them. */
 const PRICE_OF_FULL_ALLOWANCE = 0.25;
-/** Price of spending the whole memory bank, as a share of the retrieved tokens: the fuller the bank, the cheaper a carried token. */
+/** Price of spending the whole memory bank, likewise: the fuller the bank, the cheaper a carried token. */
 const PRICE_OF_ALL_BANKED = 0.8;
-/**
- * Price of a path that all requests took, as a share of the retrieved tokens; other paths pay the square root of their share of requests.
- * The continuations of crowded paths are cached already: a new sequence serves later requests better. Figures:
- * `docs/internals/ordering-trials.md`.
- */
+/** Price of a path that all requests took, likewise: crowded paths are cached already. Figures: `docs/internals/ordering-trials.md`. */
 const PRICE_OF_CROWDED_PATH = 0.2;
-/** Weight of the relevance rank in ordering the rest. Lower than after an exact prefix, because every similar request counts here. */
 const RANK_WEIGHT = 0.1;
-/** No price while all known blocks fit; rising to the full price once the prompt is short by this share of the retrieved tokens. */
+/** No price while all known blocks fit; the full price once the prompt is short by this share of the retrieved tokens. */
 const SCARCE_BY = 0.1;
-/** Maximum nodes that one search visits, most recently used first: bounds its time. Figures: `docs/ordering.md`. */
+/** Maximum nodes visited per search, most recently used first. Figures: `docs/ordering.md`. */
 const MAX_VISITED = 512;
-/** The cost of a block that must not be carried: above any allowance. */
+/** The cost of a block that must not be carried. */
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * Carry-over under a budget, memprefix's own (docs/internals/algorithms.md, "Carry-over under a budget"). A strict prefix ends at the first
- * cached block that this request did not retrieve. Within the request's budget such blocks are carried, so that the retrieved blocks after
- * them still hit.
- *
- * Chooses the path with the highest value: what the engine is spared (computed tokens attend over carried ones, or carried ones are
- * billed), less a price for its effect on later requests, which depends on the carried tokens and on how crowded the path is. A path ends
- * with a retrieved block. If every path costs more than it saves, the request uses none. Without an allowance this is `prefix-exact`.
+ * Carries cached blocks that were not retrieved, within the request's budget, so that retrieved blocks after them hit
+ * (docs/internals/algorithms.md, "Carry-over under a budget"). Chooses the path that spares most, less a price for its effect on later requests;
+ * none if every path costs more than it saves. Without an allowance it equals `prefix-exact`.
  */
 export const carryOver: OrderingPolicy = {
   name: "carry-over",
@@ -54,7 +43,6 @@ export const carryOver: OrderingPolicy = {
     const asked = labelsOf(retrieved);
     const wanted = new Set(asked);
     return {
-      // With carrying, a later request need not want every block before: every similar request counts.
       labels: [...match.labels, ...orderForReuse([], rest, asked, known.recent, RANK_WEIGHT)],
       carried: new Set(match.labels.filter((label) => !wanted.has(label))),
       searchPath: match.searchPath,
@@ -63,12 +51,11 @@ export const carryOver: OrderingPolicy = {
   orderBehind,
 };
 
-/** The value of a path that saves and carries so many tokens: rises with `saved`, falls with `carried`. */
+/** Rises with `saved`, falls with `carried`, in tokens. */
 type Value = (saved: number, carried: number) => number;
 
 interface PathPrices {
   readonly value: Value;
-  /** Additional cost of a path by the share of its anchor's requests that took it. */
   readonly crowding: (share: number) => number;
 }
 
@@ -86,7 +73,7 @@ function pricesFor(retrievedTokens: number, allowance: CarryAllowance): PathPric
   };
 }
 
-/** One pass over the most recently used nodes. Parents come before children, so each node extends its parent's result. */
+/** One pass over the most recently used nodes. Each node extends its parent's result. */
 function cheapestPath(
   index: ContextIndex,
   anchor: Digest,
@@ -109,7 +96,7 @@ function cheapestPath(
     const from = node.parent?.mark ?? 0;
     let saved = savedTo[from] as number;
     let carried = carriedTo[from] as number;
-    // Prune: no path through here saves more than all retrieved tokens, or is less crowded than an unused one.
+    // Prune: no path through here saves more than all retrieved tokens.
     if (carried < NEVER && value(retrievedTokens, carried) <= best.value) carried = NEVER;
     if (carried < NEVER) {
       const { run, uses } = node.row;
@@ -133,10 +120,7 @@ function cheapestPath(
   return best.value === 0 ? nothing : pathTo(best.node, best.taken);
 }
 
-/**
- * Tokens by label: positive for retrieved blocks, negative for all others. A block without tokens gets a tiny weight, so that its sign is
- * kept.
- */
+/** Tokens by label, negative for blocks that were not retrieved. Zero becomes a tiny weight, to keep its sign. */
 class BlockWeights {
   readonly retrievedTokens: number;
   readonly #weights: Float64Array;
@@ -166,28 +150,22 @@ class BlockWeights {
   }
 }
 
-/** Maximum ratio of a request. */
 export const MAX_MEMORY_BUDGET_RATIO = 100;
 /** Maximum of one prompt, as a multiple of its own share. Figures: `docs/internals/ordering-trials.md`. */
 const MAX_PER_PROMPT = 1.5;
-/** Maximum of the bank, as a multiple of the own share of the prompt that pays in. Figures: `docs/internals/ordering-trials.md`. */
+/** Maximum of the bank, as a multiple of the paying prompt's own share. */
 const MAX_BANKED = 20;
 
-/** What a memory budget ratio allows one prompt for carried blocks, in tokens of their lines. */
 export interface BankedAllowance {
-  /** Maximum that this prompt may carry. */
   readonly tokens: number;
-  /** The bank's balance plus this prompt's own share, which it shares with later prompts. */
+  /** The bank's balance plus this prompt's own share, which later prompts share. */
   readonly banked: number;
 }
 
 /**
- * What a prompt with so many retrieved tokens may carry. All prompts of a scope share one memory bank: prompts with a ratio never send more
- * memory tokens in total than the sum of ratio × retrieved, at any time. What a prompt leaves of its own share is banked for later ones. One
- * prompt carries at most {@link MAX_PER_PROMPT} times its own share, so that savings are not spent on one huge prompt. Whole tokens, so that
- * sums are exact. A turn counts the tokens that it adds to its prompt; blocks that it holds back count as sent.
- *
- * @param bankedTokens the bank's balance: tokens that earlier prompts left unused, 0 or more
+ * What a prompt may carry, in whole tokens. A scope's prompts share one memory bank: together they never send more memory tokens than the sum of
+ * ratio × retrieved. Unused tokens are banked; one prompt carries at most {@link MAX_PER_PROMPT} times its own share. A turn counts the tokens that
+ * it adds; blocks that it holds back count as sent.
  */
 export function bankAllowance(bankedTokens: number, ratio: number, retrievedTokens: number): BankedAllowance {
   const banked = ownShare(ratio, retrievedTokens) + bankedTokens;
@@ -195,7 +173,7 @@ export function bankAllowance(bankedTokens: number, ratio: number, retrievedToke
   return { tokens: Math.min(banked, most), banked };
 }
 
-/** The bank's balance after a composed prompt: less what it carried, with what it left of its own share. */
+/** The bank's balance after a composed prompt. */
 export function bankAfter(bankedTokens: number, ratio: number, retrievedTokens: number, carriedTokens: number): number {
   const own = ownShare(ratio, retrievedTokens);
   const left = bankedTokens + own - carriedTokens;
@@ -203,7 +181,6 @@ export function bankAfter(bankedTokens: number, ratio: number, retrievedTokens: 
   return left <= bankedTokens ? left : Math.max(bankedTokens, Math.min(left, MAX_BANKED * own));
 }
 
-/** A prompt's own share: tokens beside the retrieved ones that its ratio allows. */
 function ownShare(ratio: number, retrievedTokens: number): number {
   return Math.floor(ratio * retrievedTokens) - retrievedTokens;
 }

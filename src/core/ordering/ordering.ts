@@ -1,9 +1,4 @@
-/*
- * ordering: the order of a request's blocks. One contract, {@link OrderingPolicy}; memprefix's own policies prefix-exact and carry-over; and
- * retrieval and sorted, which use no knowledge of the scope.
- * Enters: a request's blocks with their tokens, the allowance for carried blocks, what the scope knows. Leaves: an order, and which blocks
- * are carried.
- */
+/* ordering: the order of a request's blocks. Enters: blocks, the scope's knowledge. Leaves: an order, and which blocks are carried. */
 
 import type { ContextIndex } from "../cache/context-index.js";
 import type { Spared } from "../cost/engine-model.js";
@@ -12,56 +7,46 @@ import type { Digest, Label, TurnId } from "../text/ids.js";
 import { searchPrefix, servedAfter } from "./prefix-search.js";
 import { type TurnRow, TurnRows } from "./turn-rows.js";
 
-/** A block that a request retrieved, with the tokens of its line. */
 export interface RetrievedBlock {
   readonly label: Label;
   readonly tokens: number;
 }
 
-/** The budget for blocks that the request did not retrieve. */
 export interface CarryAllowance {
-  /** Maximum tokens of carried blocks in the prompt, above 0. */
   readonly tokens: number;
-  /** The part of the prompt's own limit that is left, at least `tokens`; null: no limit. */
+  /** What is left of the prompt's own limit, at least `tokens`; null: no limit. */
   readonly ownTokens: number | null;
-  /** The memory bank's balance with this prompt's share, at least `tokens`; null: the prompt uses no bank. */
+  /** The memory bank's balance with this prompt's share, at least `tokens`; null: no bank. */
   readonly bankedTokens: number | null;
-  /** Tokens of all blocks that could be retrieved: if they fit into the prompt, carrying one displaces no other. */
+  /** Tokens of all blocks that could be retrieved. If they fit, carrying one displaces no other. */
   readonly knownTokens: number;
-  /** What a path spares the engine, see {@link Spared}. */
   readonly spared: Spared;
   /** Tokens of a block's line; null if it must not be carried: superseded, forgotten, a run's, left out of this prompt, or in it already. */
   readonly tokensOf: (label: Label) => number | null;
 }
 
-/** The blocks of one request that are not in its prompt yet. */
 export interface OrderingRequest {
-  /** Digest of the prompt before the blocks; only sequences served after the same bytes can be reused. */
+  /** Only sequences served after the same bytes can be reused. */
   readonly anchor: Digest;
-  /** Distinct blocks in relevance order, best first. */
   readonly retrieved: readonly RetrievedBlock[];
-  /** Null: no blocks but the retrieved ones. */
+  /** Null: retrieved blocks only. */
   readonly carrying: CarryAllowance | null;
-  /**
-   * How many tokens memprefix's own policies must find cached to move blocks: with less they keep relevance order, which needs no ranking.
-   * Default: 0, they also move blocks for later requests alone.
-   */
+  /** With fewer cached tokens, memprefix's own policies keep relevance order, which needs no ranking line. Default: 0. */
   readonly leastHit?: number;
 }
 
-/** An order of the blocks. How much of it should be cached follows from the served sequences, for every policy. */
+/** An order of the blocks. Served sequences determine how much of it is cached. */
 export interface Ordering {
   /** Every retrieved block exactly once, and the carried blocks. */
   readonly labels: readonly Label[];
-  /** The carried blocks: not retrieved, kept in their cached place so that the blocks after them hit. */
+  /** Not retrieved; kept in their cached place so that the blocks after them hit. */
   readonly carried: ReadonlySet<Label>;
-  /** The node that the policy matched, as child positions; empty for none. */
+  /** The node that the policy matched, as child positions. */
   readonly searchPath: readonly number[];
 }
 
 export const NOTHING_CARRIED: ReadonlySet<Label> = new Set();
 
-/** An order of the retrieved blocks alone. */
 export function withoutCarried(labels: readonly Label[], searchPath: readonly number[] = []): Ordering {
   return { labels, carried: NOTHING_CARRIED, searchPath };
 }
@@ -70,18 +55,14 @@ export function labelsOf(blocks: readonly RetrievedBlock[]): Label[] {
   return blocks.map(({ label }) => label);
 }
 
-/**
- * Number of remembered requests, FIFO; also the number of bits of a {@link RequestMask}. Figures for other sizes:
- * `docs/internals/ordering-trials.md`.
- */
+/** Remembered requests, FIFO: one bit each in a {@link RequestMask}. Other sizes: `docs/internals/ordering-trials.md`. */
 export const RECENT_REQUESTS = 64;
-/** Bits in one half of a mask. */
 const WORD = 32;
 
-/** The blocks of one request in relevance order, as stored. */
+/** In relevance order, as stored. */
 export type RecentRetrieval = TurnRow;
 
-/** A set of remembered requests, one bit each. Bits are reassigned, so their positions have no order. */
+/** A set of remembered requests. Bits are reassigned, so their positions have no order. */
 export interface RequestMask {
   readonly low: number;
   readonly high: number;
@@ -89,7 +70,7 @@ export interface RequestMask {
 
 const NO_REQUEST: RequestMask = { low: 0, high: 0 };
 
-/** The block sets of a scope's last {@link RECENT_REQUESTS} requests: the prediction of later ones. */
+/** The block sets of the last {@link RECENT_REQUESTS} requests, which predict later ones. */
 export class RecentRetrievals extends TurnRows<RecentRetrieval> {
   readonly #askedBy = new Map<Label, { -readonly [K in keyof RequestMask]: number }>();
   /** Each request's bit in every mask. */
@@ -101,17 +82,14 @@ export class RecentRetrievals extends TurnRows<RecentRetrieval> {
     this.load(rows);
   }
 
-  /** The block sets, oldest first. */
   sets(): ReadonlySet<Label>[] {
     return this.stored().map(({ labels }) => new Set(labels));
   }
 
-  /** The requests that retrieved a block. */
   askedBy(label: Label): RequestMask {
     return this.#askedBy.get(label) ?? NO_REQUEST;
   }
 
-  /** Records what a request retrieved; an empty request is not recorded. */
   take(labels: readonly Label[], turn: TurnId): void {
     if (labels.length > 0) this.put({ turn, labels });
   }
@@ -144,47 +122,34 @@ export class RecentRetrievals extends TurnRows<RecentRetrieval> {
   }
 }
 
-/** The scope's knowledge that every policy can use. */
 export interface ScopeKnowledge {
-  /** Served sequences that should be cached. */
   readonly index: ContextIndex;
-  /** Block sets of recent requests, of all policies. */
   readonly recent: RecentRetrievals;
 }
 
-/**
- * Orders a request's blocks by the scope's knowledge. `order` is pure. `K` is the knowledge that the policy reads: more than
- * {@link ScopeKnowledge} for a policy with state of its own. Every policy passes `test/core/ordering/ordering.suite.ts`.
- */
+/** Orders a request's blocks. `order` is pure. Every policy passes `test/core/ordering/ordering.suite.ts`. */
 export interface OrderingPolicy<in K extends ScopeKnowledge = ScopeKnowledge> {
   readonly name: string;
   order(request: OrderingRequest, known: K): Ordering;
-  /**
-   * Orders the blocks of `request` that are not in `front`, which was sent already. Absent: `order` orders them as if they were the whole
-   * request.
-   */
+  /** Orders the blocks that are not in `front`, which was sent already. Absent: `order` does, as if they were the whole request. */
   orderBehind?(front: readonly Label[], request: OrderingRequest, known: K): readonly Label[];
-  /** Records an order after it was served; absent: the policy has no state of its own. */
+  /** Records an order after it was served. */
   learn?(request: OrderingRequest, ordering: Ordering, known: K, turn: TurnId): void;
 }
 
-/** Relevance order, as the memory search returns it: the baseline of every comparison. */
+/** Relevance order: the baseline of every comparison. */
 export const retrieval: OrderingPolicy = {
   name: "retrieval",
   order: ({ retrieved }) => withoutCarried(labelsOf(retrieved)),
 };
 
-/** By label, oldest block first: the same blocks always have the same order. */
+/** By label: the same blocks always have the same order. */
 export const sorted: OrderingPolicy = {
   name: "sorted",
   order: ({ retrieved }) => withoutCarried(labelsOf(retrieved).sort((a, b) => a - b)),
 };
 
-/**
- * Orders a prompt that extends an earlier one: the earlier blocks keep their places, the request's other blocks follow. A carried block
- * that the request retrieved counts as retrieved. Orders from scratch if the request may no longer carry what the earlier prompt did,
- * because another process drew on the memory bank meanwhile.
- */
+/** Orders a prompt that extends an earlier one: its blocks keep their places. Orders from scratch if it may no longer carry them. */
 export function orderAfter<K extends ScopeKnowledge>(
   before: Ordering,
   policy: OrderingPolicy<K>,
@@ -216,10 +181,7 @@ function isAllowed(carried: readonly Label[], { carrying }: OrderingRequest): bo
   return left >= 0;
 }
 
-/**
- * Aligns a context with a node's prefix (Alg. 2): the context's blocks that the prefix has, in the prefix's order, then the rest in the
- * context's order.
- */
+/** Aligns a context with a prefix (Alg. 2): shared blocks in the prefix's order, then the rest in the context's. */
 export function alignTo(prefix: readonly Label[], context: readonly Label[]): Label[] {
   if (prefix.length === 0) return [...context];
   const wanted = new Set(context);
@@ -227,21 +189,17 @@ export function alignTo(prefix: readonly Label[], context: readonly Label[]): La
   return [...front, ...context.filter((label) => !front.has(label))];
 }
 
-/** The blocks of `a` that are also in `b`, in the order of `a`. */
 export function intersectionOf(a: readonly Label[], b: readonly Label[]): Label[] {
   const others = new Set(b);
   return a.filter((label) => others.has(label));
 }
 
-/** A key of a set of blocks: equal for contexts with the same blocks in any order, because the index decides the order. */
+/** Equal for contexts with the same blocks in any order. */
 export function blocksKey(context: readonly number[]): string {
   return Uint32Array.from(context).sort().join();
 }
 
-/**
- * Prefix-exact ordering, memprefix's own (docs/internals/algorithms.md, "Prefix-exact ordering"): first the served sequence of retrieved
- * blocks that saves the most prefill tokens, then the rest in the order that later requests can reuse most of.
- */
+/** Prefix-exact ordering (docs/internals/algorithms.md): the served sequence of retrieved blocks that saves most, then the rest for reuse. */
 export const prefixExact: OrderingPolicy = {
   name: "prefix-exact",
   order(request, known) {
@@ -257,22 +215,19 @@ export const prefixExact: OrderingPolicy = {
   orderBehind,
 };
 
-/** Weight of the relevance rank relative to recent requests, in units of one request with the same blocks. */
+/** Weight of the relevance rank, in units of one recent request with the same blocks. */
 const RANK_WEIGHT = 0.75;
-/** Exponent of a block's tokens in its score: of two blocks equally likely to be wanted again, the longer one goes first. */
+/** Exponent of a block's tokens in its score: of two equally likely blocks, the longer one goes first. */
 const TOKENS_POWER = 0.15;
 
 /**
- * Orders the blocks after a cached prefix so that later requests find a long prefix in turn. Later requests are predicted from recent
- * ones, weighted by how many blocks each shares with this request. Greedy: the next block is the one wanted by most weight among the recent
- * requests that want every block before it. Where few do, the relevance rank decides, because the blocks most relevant to a question return
- * with similar questions. If no recent request wants any of the blocks, they stay in relevance order. Alternatives that were measured:
- * `docs/internals/ordering-trials.md`.
+ * Orders blocks after a cached prefix for later requests: next is the block wanted by most of the recent requests that want every block before it;
+ * relevance decides if few do. Measured: `docs/internals/ordering-trials.md`.
  *
  * @param front blocks placed before, of this request or carried
  * @param rest distinct blocks in relevance order
  * @param asked all blocks of the request
- * @param rankWeight weight of the relevance rank relative to recent requests, in units of one request with the same blocks
+ * @param rankWeight see {@link RANK_WEIGHT}
  */
 export function orderForReuse(
   front: readonly Label[],
@@ -288,7 +243,7 @@ export function orderForReuse(
   const rankOf = new Map(asked.map((label, rank) => [label, rank]));
   const rank = rest.map(({ label }) => rankWeight * (1 - (rankOf.get(label) ?? 0) / asked.length));
   const size = rest.map(({ tokens }) => tokens ** TOKENS_POWER);
-  // Weights are whole numbers, so sums do not depend on the order of the remembered requests.
+  // Whole numbers, so that sums do not depend on the order of the remembered requests.
   const whole = asked.length ** 2;
 
   const left = rest.map((_block, at) => at);
@@ -312,12 +267,8 @@ export function orderForReuse(
   return ordered;
 }
 
-/** The recent requests that want every block placed so far. */
 class LikeRequests {
-  /**
-   * By bit: the number of blocks that the recent request shares with this one, squared. Predicts how likely later requests are to resemble
-   * it.
-   */
+  /** By bit: the number of blocks shared with this request, squared. */
   readonly #weights = new Float64Array(RECENT_REQUESTS);
   #low = ~0;
   #high = ~0;
@@ -337,7 +288,6 @@ class LikeRequests {
     for (let bit = 0; bit < RECENT_REQUESTS; bit++) this.#weights[bit] = (this.#weights[bit] as number) ** 2;
   }
 
-  /** Total weight of those of these requests that are in the mask. */
   weightOf({ low, high }: RequestMask): number {
     let sum = 0;
     for (let bits = low & this.#low; bits !== 0; bits &= bits - 1) sum += this.#weights[lowestBit(bits)] as number;
@@ -346,7 +296,7 @@ class LikeRequests {
     return sum;
   }
 
-  /** Keeps only the requests in the mask; false if that changes nothing. */
+  /** False if that changes nothing. */
   keep({ low, high }: RequestMask): boolean {
     const isSmaller = (this.#low & ~low) !== 0 || (this.#high & ~high) !== 0;
     this.#low &= low;
@@ -363,10 +313,7 @@ function lowestBit(bits: number): number {
   return WORD - 1 - Math.clz32(bits & -bits);
 }
 
-/**
- * Orders the request's blocks that are not in `front`: first along served continuations of the front, the most relevant at each step; then
- * the rest in the order that later requests can reuse most of, or by relevance where too little is cached.
- */
+/** Orders blocks after `front`: along its served continuations, the most relevant first; then for reuse, or by relevance if little is cached. */
 export function orderBehind(
   front: readonly Label[],
   { anchor, retrieved, leastHit = 0 }: OrderingRequest,
@@ -390,10 +337,7 @@ export function orderBehind(
   return [...sequence.slice(front.length), ...rest];
 }
 
-/**
- * The blocks that a batch plan places first in a request's prompt, as digests of their texts: labels are assigned only when the request is
- * composed. All other blocks follow as `prefix-exact` orders them after those.
- */
+/** The blocks that a batch plan places first, as digests of their texts, because labels are assigned only when composing. */
 export function plannedOrder(
   planned: readonly Digest[],
   textDigestOf: (label: Label) => Digest | undefined,

@@ -1,27 +1,22 @@
-/*
- * prefix-search: read-only searches of the sequences served after one anchor (docs/internals/algorithms.md, "Prefix-exact ordering").
- * Enters: the root of an anchor in the context index, the blocks that a request wants. Leaves: the served path that serves it best.
- */
+/* prefix-search: searches served sequences. Enters: an anchor's root, wanted blocks. Leaves: the served path that serves them best. */
 
 import { followSequence, type ServedNode } from "../cache/context-index.js";
 import type { Label } from "../text/ids.js";
 
-/** A path of served blocks from an anchor. */
 export interface ServedPath {
   readonly labels: readonly Label[];
-  /** Child positions from the anchor's root to the node where the path ends. */
+  /** Child positions from the anchor's root to the path's end. */
   readonly searchPath: readonly number[];
 }
 
-/** The longest sequence of wanted blocks that should be cached after an anchor. */
+/** The longest cached sequence of wanted blocks after an anchor. */
 export interface PrefixMatch extends ServedPath {
   readonly tokens: number;
 }
 
-/** What requests can use of a served sequence. */
+/** The part of a served sequence that requests can use. */
 export interface UsablePath {
   readonly labels: readonly Label[];
-  /** The scope's request counter at the last use. */
   readonly lastUsed: number;
 }
 
@@ -31,7 +26,7 @@ interface WantedBlocks {
   keys(): Iterable<Label>;
 }
 
-/** The blocks of a request, with the tokens that each saves: a map, or what can be queried like one. */
+/** The tokens that each wanted block saves. */
 export interface WantedTokens extends WantedBlocks {
   get(label: Label): number | undefined;
 }
@@ -39,7 +34,6 @@ export interface WantedTokens extends WantedBlocks {
 const NO_PATH: ServedPath = { labels: [], searchPath: [] };
 const NO_MATCH: PrefixMatch = { ...NO_PATH, tokens: 0 };
 
-/** The blocks from the anchor to a node, with the first `taken` of its own run. */
 export function pathTo(node: ServedNode, taken: number): ServedPath {
   const runs: (readonly Label[])[] = [node.row.run.slice(0, taken)];
   const searchPath: number[] = [];
@@ -50,12 +44,7 @@ export function pathTo(node: ServedNode, taken: number): ServedPath {
   return { labels: runs.reverse().flat(), searchPath: searchPath.reverse() };
 }
 
-/**
- * The served path with the most tokens among those whose every block is wanted. Exact, not greedy: visits every path of wanted blocks, and
- * only children that start with a wanted block. Ties go to the most recently used path, then to the older node.
- *
- * @param root of the sequences served after an anchor; undefined: none were
- */
+/** The served path with the most tokens whose every block is wanted. Exact. Ties go to the most recently used path, then to the older node. */
 export function searchPrefix(root: ServedNode | undefined, wanted: WantedTokens): PrefixMatch {
   if (root === undefined) return NO_MATCH;
   let best = { node: root, taken: 0, tokens: 0 };
@@ -78,9 +67,8 @@ export function searchPrefix(root: ServedNode | undefined, wanted: WantedTokens)
 }
 
 /**
- * What several requests can use of the served paths: each path as far as one of the requests wants every block on it, least recently used
- * first. A path that is a prefix of another is left out unless it was used later. A search for any of these requests finds the same in the
- * returned paths as in all served ones.
+ * Served paths as far as one of the requests wants every block, least recently used first. Omits a path that is a prefix of another, unless used
+ * later. A search for any of these requests finds the same as in all served paths.
  */
 export function usablePaths(root: ServedNode | undefined, requests: Iterable<WantedBlocks>): UsablePath[] {
   if (root === undefined) return [];
@@ -104,10 +92,7 @@ export function usablePaths(root: ServedNode | undefined, requests: Iterable<Wan
     .map(([node, taken]) => ({ labels: pathTo(node, taken).labels, lastUsed: node.row.lastUsed }));
 }
 
-/**
- * A greedy walk: at each node follows the child that starts with the earliest of the `wanted` blocks (in the set's insertion order), while
- * every block on the way is wanted.
- */
+/** A greedy walk to the child that starts with the earliest wanted block, in the set's insertion order. */
 export function walkGreedily(root: ServedNode | undefined, wanted: ReadonlySet<Label>): ServedPath {
   if (root === undefined) return NO_PATH;
   const left = new Set(wanted);
@@ -125,7 +110,6 @@ export function walkGreedily(root: ServedNode | undefined, wanted: ReadonlySet<L
 
 const NOTHING_SERVED: ReadonlySet<Label> = new Set();
 
-/** The blocks that were served right after a sequence. */
 export function servedAfter(root: ServedNode | undefined, sequence: readonly Label[]): Pick<ReadonlySet<Label>, "has"> {
   const { end, next } = followSequence(root, sequence);
   return next === null ? (end?.children ?? NOTHING_SERVED) : new Set([next]);
@@ -135,7 +119,7 @@ function isFresher(a: ServedNode["row"], b: ServedNode["row"]): boolean {
   return a.lastUsed > b.lastUsed || (a.lastUsed === b.lastUsed && a.id < b.id);
 }
 
-/** Calls `visit` with the children that start with a wanted block. No generator: every step of every search comes by here. */
+/** Calls `visit` for children that start with a wanted block. No generator, because every step of every search runs it. */
 function eachWanted(children: ServedNode["children"], wanted: WantedBlocks, visit: (child: ServedNode) => void): void {
   if (children.size <= wanted.size) {
     for (const [first, child] of children) if (wanted.has(first)) visit(child);

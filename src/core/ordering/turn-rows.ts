@@ -1,14 +1,14 @@
 import { ChangedRows, type RowChanges } from "../text/collections.js";
 import type { Label, TurnId } from "../text/ids.js";
 
-/** What is remembered of one request, as stored. */
+/** What is stored of one request. */
 export interface TurnRow {
   readonly turn: TurnId;
-  /** Its blocks, distinct; never empty. */
+  /** Distinct; never empty. */
   readonly labels: readonly Label[];
 }
 
-/** The rows of a scope's last `max` requests, FIFO. A subclass keeps account of what it derives from them. */
+/** The rows of a scope's last `max` requests, FIFO. Subclasses maintain what they derive from them. */
 export abstract class TurnRows<Row extends TurnRow> {
   /** Oldest first: turns ascend, and a changed row keeps its place. */
   readonly #rows = new Map<TurnId, Row>();
@@ -20,7 +20,6 @@ export abstract class TurnRows<Row extends TurnRow> {
     return this.#rows.size;
   }
 
-  /** Removes blocks whose text was forgotten from every row. */
   forget(gone: ReadonlySet<Label>): void {
     for (const row of this.stored()) {
       const labels = row.labels.filter((label) => !gone.has(label));
@@ -29,17 +28,15 @@ export abstract class TurnRows<Row extends TurnRow> {
     }
   }
 
-  /** Returns and resets what changed since the last call. */
   drain(): RowChanges<TurnId, Row> {
     return this.#changes.drain((turn) => this.#rows.get(turn));
   }
 
-  /** All rows, as stored, oldest first. */
   stored(): Row[] {
     return [...this.#rows.values()];
   }
 
-  /** Takes stored rows in any order; for the subclass's constructor, once it can account for them. */
+  /** Takes stored rows in any order. The subclass's constructor calls it once it can account for them. */
   protected load(rows: readonly Row[]): void {
     for (const row of [...rows].sort((a, b) => a.turn - b.turn)) this.#enter(row);
   }
@@ -48,7 +45,6 @@ export abstract class TurnRows<Row extends TurnRow> {
     return this.#rows.get(turn);
   }
 
-  /** Adds a row, or replaces that of its turn. */
   protected put(row: Row): void {
     this.#enter(row);
     this.#changes.written(row.turn);
@@ -64,7 +60,6 @@ export abstract class TurnRows<Row extends TurnRow> {
 
   protected abstract entered(row: Row): void;
   protected abstract left(row: Row): void;
-  /** A row with only some of its blocks. */
   protected abstract shortened(row: Row, labels: readonly Label[]): Row;
 
   #enter(row: Row): void {

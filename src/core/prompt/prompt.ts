@@ -1,27 +1,18 @@
-/*
- * prompt: the content of one prompt. An injection names blocks and annotations by label; rendering turns it into bytes; a prompt is
- * messages with rolling digests.
- * Enters: injections, messages, texts by label. Leaves: messages, their digests and tokens. Pure, so replay is byte-exact.
- */
+/* prompt: messages with rolling digests. Enters: injections, messages, texts by label. Leaves: a prompt, byte-exact at every replay. */
 
 import { append } from "../text/collections.js";
 import { type Digest, digestOf } from "../text/ids.js";
 import { type ChatMessage, countedText, TOKENS_PER_MESSAGE, type TokenCounter } from "../text/message.js";
 import { appendTo, injectInto, isOwnMessage, type SectionPlacement, sectionMessage } from "./section.js";
 
-/** Digest of a prompt without messages. */
 const EMPTY_PROMPT = digestOf("");
 
-/** Plain messages with their digests, computed once. */
 export interface DigestedMessages {
   readonly messages: readonly ChatMessage[];
   readonly digests: readonly Digest[];
 }
 
-/**
- * A prompt under construction: the messages to send, with a rolling digest over each plain message's digest and the section injected into
- * it. Prompts with equal digests are equal byte for byte.
- */
+/** A prompt under construction. Its rolling digest covers plain messages and sections: equal digests, equal bytes. */
 export class Prompt {
   readonly messages: ChatMessage[] = [];
   #digest: Digest = EMPTY_PROMPT;
@@ -30,18 +21,17 @@ export class Prompt {
     return this.#digest;
   }
 
-  /** Appends plain messages, unmodified. */
   push({ messages, digests }: DigestedMessages): void {
     append(this.messages, messages);
     this.#digest = digestAfter(this.#digest, digests);
   }
 
-  /** Digest of the prompt before a section that follows; without a section, of the prompt so far. */
+  /** Digest of the prompt before a section that follows, or of the prompt so far. */
   anchorFor(placement: SectionPlacement, hasSection = true, hasLabels = false): Digest {
     return hasSection ? anchorAfter(this.#digest, placement, hasLabels) : this.#digest;
   }
 
-  /** Appends what one turn adds after its {@link anchorFor}: its plain messages, with the section in its place. */
+  /** Appends what one turn adds after its {@link anchorFor}: its plain messages with the section in its place. */
   pushTurn({ messages, digests }: DigestedMessages, placement: SectionPlacement, section: string): void {
     if (placement === "in-tool-result" && messages.length === 0) {
       const result = this.messages.pop();
@@ -52,19 +42,18 @@ export class Prompt {
     this.#digest = digestAfterTurn(this.#digest, digests, placement, section);
   }
 
-  /** Appends a turn again that was appended before after the same digest; `after` is the digest that resulted then. */
+  /** Appends a turn that was appended before after the same digest. `after`: the digest that resulted then. */
   pushAgain(messages: readonly ChatMessage[], placement: SectionPlacement, section: string, after: Digest): void {
     append(this.messages, turnMessages(messages, placement, section));
     this.#digest = after;
   }
 }
 
-/** The rolling digest of a prompt after plain messages with these digests are appended. */
 export function digestAfter(prompt: Digest, messages: readonly Digest[]): Digest {
   return messages.reduce((before, digest) => roll(before, digest, ""), prompt);
 }
 
-/** The rolling digest of a prompt after a turn is appended: its plain messages by digest, with the section in its place. */
+/** The rolling digest after a turn is appended. */
 export function digestAfterTurn(
   prompt: Digest,
   given: readonly Digest[],
@@ -76,15 +65,12 @@ export function digestAfterTurn(
     return roll(digestAfter(prompt, given.slice(0, -1)), last, section);
   const before = digestAfter(prompt, given);
   if (section === "" || placement === "in-question") return before;
-  // The section is not empty and starts with its tag, so a text and a list of parts never have the same digest.
+  // A section starts with its tag, so a text and a list of parts never have the same digest.
   const content = placement === "after-tool-result-as-parts" ? `parts${section}` : section;
   return roll(anchorAfter(before, placement), EMPTY_PROMPT, content);
 }
 
-/**
- * Digest of the prompt before a section after these messages. Inside the last message differs from after it, and a section of blocks with labels
- * from one without: they share no block.
- */
+/** Digest of the prompt before a section. Sections in the last message, and labelled blocks, share no block with others. */
 export function anchorAfter(prompt: Digest, placement: SectionPlacement, hasLabels = false): Digest {
   const form = `${placement === "in-tool-result" ? placement : ""}${hasLabels ? "labelled" : ""}`;
   return form === "" ? prompt : roll(prompt, EMPTY_PROMPT, form);
@@ -94,7 +80,6 @@ function roll(prompt: Digest, message: Digest, section: string): Digest {
   return digestOf(`${prompt}${message}${section}`);
 }
 
-/** The messages that one turn adds to a prompt: the given ones, with the section in its place. */
 export function turnMessages(
   given: readonly ChatMessage[],
   placement: SectionPlacement,
@@ -108,17 +93,14 @@ export function turnMessages(
   return [...given.slice(0, -1), withSection];
 }
 
-/** Estimated tokens of messages under the chat template. */
+/** Estimated, with the chat template's. */
 export function messagesTokens(messages: readonly ChatMessage[], countTokens: TokenCounter): number {
   let tokens = 0;
   for (const message of messages) tokens += countTokens(countedText(message)) + TOKENS_PER_MESSAGE;
   return tokens;
 }
 
-/**
- * Tokens before a turn's section: plain messages, without the end of the last one if the section is inside it. That end is counted with the
- * section.
- */
+/** Tokens before a turn's section. If the section is inside the last message, that message's end counts with the section. */
 export function tokensBeforeSection(
   messages: readonly ChatMessage[],
   placement: SectionPlacement,

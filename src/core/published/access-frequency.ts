@@ -1,41 +1,34 @@
 import { type TurnRow, TurnRows } from "../ordering/turn-rows.js";
 import type { Label, TurnId } from "../text/ids.js";
 
-/** Requests in CRAFT's sliding window. */
+/** CRAFT's sliding window. */
 export const WINDOW_REQUESTS = 1_000;
-/** Minimum requests in the window before a block is promoted into the prefix tree. */
+/** Minimum requests in the window to promote a block into the prefix tree. */
 const PROMOTION_THRESHOLD = 2;
 
-/** One request of the window, its blocks in prompt order. */
 export interface Access extends TurnRow {
-  /** How many leading blocks it promoted into the prefix tree. */
+  /** How many leading blocks it promoted. */
   readonly promoted: number;
 }
 
-/**
- * CRAFT's state: the access count of each block over the last {@link WINDOW_REQUESTS} requests (the CA-Table), and the prefixes of frequently
- * accessed blocks (the CP-Tree), as rows of the window. So a request that leaves the window takes its counts and its prefix with it.
- */
+/** CRAFT's state as rows of its window: access counts (the CA-Table) and prefixes of frequently accessed blocks (the CP-Tree). */
 export class AccessWindow extends TurnRows<Access> {
   readonly #counts = new Map<Label, number>();
 
-  /** Takes rows in any order. */
   constructor(rows: readonly Access[]) {
     super(WINDOW_REQUESTS);
     this.load(rows);
   }
 
-  /** Requests of the window that accessed this block. */
   countOf(label: Label): number {
     return this.#counts.get(label) ?? 0;
   }
 
-  /** Distinct blocks by access count, descending; ties keep their relevance order. */
   byFrequency(labels: readonly Label[]): Label[] {
     return [...labels].sort((a, b) => this.countOf(b) - this.countOf(a));
   }
 
-  /** The same, but first along the promoted prefixes: at each step to the next block with the highest count. */
+  /** First along the promoted prefixes, to the block with the highest count at each step. */
   alongPrefixes(labels: readonly Label[]): Label[] {
     const hottest = this.byFrequency(labels);
     const front: Label[] = [];
@@ -50,10 +43,7 @@ export class AccessWindow extends TurnRows<Access> {
     }
   }
 
-  /**
-   * Counts a request that is being served with distinct blocks in this order. Promotes its leading blocks while their counts, this request
-   * included, reach the threshold. Counting a turn again replaces its row. A request without blocks is not counted.
-   */
+  /** Counts a served request. Promotes its leading blocks while their counts reach the threshold. A turn counted again replaces its row. */
   take(labels: readonly Label[], turn: TurnId): void {
     this.remove(turn);
     if (labels.length === 0) return;
@@ -61,7 +51,7 @@ export class AccessWindow extends TurnRows<Access> {
     this.put({ turn, labels: [...labels], promoted: rare < 0 ? labels.length : rare });
   }
 
-  /** The engine evicted a request's prefix: what it promoted leaves the prefix tree, unless another request did too. Counts stay. */
+  /** Removes a request's prefix from the tree, unless another request promoted it too. Counts stay. */
   evict(turn: TurnId): void {
     const row = this.rowOf(turn);
     if (row !== undefined && row.promoted > 0) this.put({ ...row, promoted: 0 });

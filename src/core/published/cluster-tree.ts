@@ -2,49 +2,41 @@ import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
 import { ChangedRows, keptIn, type RowChanges } from "../text/collections.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
 
-/**
- * A node of the cluster tree, as stored. The root has no blocks. A leaf is one served context; an inner node has the blocks that its
- * contexts had in common when it was created. Node ids are unique within a scope's cluster tree.
- */
+/** A stored node of the cluster tree. A leaf is one served context; an inner node has its contexts' common blocks at creation. */
 export interface ClusterNode {
   readonly id: NodeId;
   /** Null on the root only. */
   readonly parent: NodeId | null;
   /** Distinct blocks in prompt order; empty on the root only. */
   readonly blocks: readonly Label[];
-  /** Child position under the parent, never reused; search paths consist of these. */
+  /** Child position under the parent, never reused. Search paths consist of these. */
   readonly position: number;
-  /** Position of the next new child. */
   readonly nextPosition: number;
-  /** Context distance (eq. 1) of the two nodes merged into this one; 0 on leaves and on the root. */
+  /** Context distance (eq. 1) of the two merged nodes; 0 on leaves and on the root. */
   readonly distance: number;
-  /** Requests with exactly these blocks; 0 on inner nodes, whose uses are the sum over their leaves. */
+  /** Requests with exactly these blocks; 0 on inner nodes. */
   readonly uses: number;
-  /** Logical time of the last of them; 0 if there is none. */
+  /** Logical time of the last use; 0 for none. */
   readonly lastUsed: number;
-  /** The newest requests with exactly these blocks that are not evicted, oldest first; empty on inner nodes. */
+  /** The newest of these requests that are not evicted, oldest first; empty on inner nodes. */
   readonly tickets: readonly TurnId[];
 }
 
-/** The node that matches a context (Alg. 1). */
 export interface ClusterMatch {
-  /** The node's blocks; empty for no match. */
   readonly blocks: readonly Label[];
-  /** Child positions from the root to the node. */
   readonly searchPath: readonly number[];
-  /** Context distance between context and node; 1 for no match. */
+  /** From the context to the node; 1 for no match. */
   readonly distance: number;
-  /** Number of computed distances: the cost of the search. */
+  /** Number of computed distances. */
   readonly examined: number;
 }
 
 /** Weight of the position term of eq. 1; the paper's range is 0.001 to 0.01. */
 export const DEFAULT_ALPHA = 0.001;
 
-/** Position of each block in a context, from 0; its size is the context's length. */
+/** Position of each block in a context, from 0. */
 export type Positions = ReadonlyMap<Label, number>;
 
-/** Throws if a context lists a block twice, which makes positions and distances meaningless. */
 export function positionsOf(context: readonly Label[]): Positions {
   const positions = new Map<Label, number>();
   for (const [position, label] of context.entries()) positions.set(label, position);
@@ -53,14 +45,14 @@ export function positionsOf(context: readonly Label[]): Positions {
 }
 
 /**
- * Context distance (ContextPilot eq. 1): the share of the longer context's blocks that are not shared, plus `alpha` times the mean shift of
- * the shared ones. 1 if no block is shared; large shifts can exceed 1. O(|a| + |b|).
+ * Context distance (ContextPilot eq. 1): the share of the longer context's blocks that are not shared, plus `alpha` times the mean shift of shared
+ * ones. 1 if none is shared; large shifts can exceed 1. O(|a| + |b|).
  */
 export function contextDistance(a: readonly Label[], b: readonly Label[], alpha = DEFAULT_ALPHA): number {
   return distanceWhereShared(positionsOf(a), b, alpha) ?? 1;
 }
 
-/** {@link contextDistance} from a context whose positions are known; null if no block is shared. O(|b|). */
+/** {@link contextDistance} from known positions; null if no block is shared. O(|b|). */
 function distanceWhereShared(a: Positions, b: readonly Label[], alpha = DEFAULT_ALPHA): number | null {
   let shared = 0;
   let shift = 0;
@@ -82,16 +74,15 @@ export const MAX_HEIGHT = 64;
 type Found = Omit<ClusterMatch, "blocks"> & { readonly place: ClusterPlace | null };
 
 /**
- * ContextPilot's published context index (docs/internals/algorithms.md, "ContextPilot's algorithms"), for one scope: contexts clustered by
- * overlap, where {@link ContextIndex} keeps exact served sequences. Mutable; changes are drained as rows; reads no clock. Holds at most
- * `maxNodes` nodes (3 or more): beyond that it evicts least recently used leaves, a tenth of the nodes at a time.
+ * ContextPilot's context index (docs/internals/algorithms.md, "ContextPilot's algorithms"): contexts clustered by overlap. Mutable; changes are
+ * drained as rows. Beyond `maxNodes` (3 or more) it evicts least recently used leaves, a tenth of the nodes at a time.
  */
 export class ClusterTree {
   readonly #places = new Map<NodeId, ClusterPlace>();
   readonly #changes = new ChangedRows<NodeId>();
   #nextId: number;
   readonly #leafOfTicket = new Map<TurnId, ClusterPlace>();
-  /** By {@link blocksKey}: identical contexts share one leaf, whichever node a search would match. */
+  /** By {@link blocksKey}: identical contexts share one leaf, whichever node a search matches. */
   readonly #leafOfBlocks = new Map<string, ClusterPlace>();
   #root: ClusterPlace | null = null;
 
@@ -106,30 +97,23 @@ export class ClusterTree {
     for (const place of this.#places.values()) this.#link(place);
   }
 
-  /** Nodes, including the root. */
   get size(): number {
     return this.#places.size;
   }
 
-  /** The id of the next new node; stored, so that ids are never reused. */
   get nextId(): number {
     return this.#nextId;
   }
 
-  /**
-   * Matches a context of distinct blocks (Alg. 1): descends from the root to the nearest child that shares a block, until a leaf, a node
-   * whose children share no block, or a node whose children are all equally near. Read-only.
-   */
+  /** Matches a context (Alg. 1): descends to the nearest child that shares a block, until a leaf, or none shares one, or all are equally near. */
   search(context: readonly Label[]): ClusterMatch {
     const { place, searchPath, distance, examined } = this.#find(context);
     return { blocks: place?.row.blocks ?? [], searchPath, distance, examined };
   }
 
   /**
-   * Adds a request for a context of distinct blocks, at logical time `now`. An identical known context: its leaf's uses grow. Otherwise a
-   * new leaf, its blocks ordered by its match (Alg. 2): a child of a matching inner node, or a sibling of a matching leaf below their
-   * intersection. No other node is restructured. Adding a ticket again moves it to the new leaf. Returns the leaf; null for an empty
-   * context, which is not stored.
+   * Adds a request at logical time `now`; returns its leaf, null for an empty context. A new leaf's blocks are ordered by its match (Alg. 2): a
+   * child of a matching inner node, or a sibling of a matching leaf. A ticket added again moves.
    */
   insert(context: readonly Label[], ticket: TurnId, now: number): NodeId | null {
     this.evict(ticket);
@@ -144,13 +128,13 @@ export class ClusterTree {
     return leaf.row.id;
   }
 
-  /** The search path of the leaf with this ticket, for scheduling (Alg. 5); null for none. */
+  /** For scheduling (Alg. 5). */
   pathOf(ticket: TurnId): readonly number[] | null {
     const leaf = this.#leafOfTicket.get(ticket);
     return leaf === undefined ? null : this.#searchPathOf(leaf);
   }
 
-  /** The engine evicted this request. A leaf is removed with its last ticket; O(height). False: unknown or already gone. */
+  /** Evicts a request; its last ticket removes a leaf. O(height). False: unknown or already gone. */
   evict(ticket: TurnId): boolean {
     const leaf = this.#leafOfTicket.get(ticket);
     if (leaf === undefined) return false;
@@ -163,7 +147,7 @@ export class ClusterTree {
     return true;
   }
 
-  /** Removes blocks whose text was forgotten: leaves that contain any of them, and their mention in inner nodes. O(nodes × blocks). */
+  /** Removes leaves that contain forgotten blocks, and the blocks from inner nodes. O(nodes × blocks). */
   forget(labels: ReadonlySet<Label>): void {
     const naming = [...this.#places.values()].filter(({ row }) => row.blocks.some((label) => labels.has(label)));
     for (const place of naming) if (place.row.tickets.length > 0) this.#removeLeaf(place);
@@ -178,7 +162,6 @@ export class ClusterTree {
     }
   }
 
-  /** Returns and resets what changed since the last call. */
   drain(): RowChanges<NodeId, ClusterNode> {
     return this.#changes.drain((id) => {
       const place = this.#places.get(id);
@@ -186,12 +169,12 @@ export class ClusterTree {
     });
   }
 
-  /** All nodes, as stored, by id; later changes do not reach them. */
+  /** As stored, by id; later changes do not reach them. */
   stored(): ClusterNode[] {
     return Array.from(this.#places.values(), ({ row }) => ({ ...row })).sort((a, b) => a.id - b.id);
   }
 
-  /** Throws if an invariant is broken; for tests, and for checking stored rows. */
+  /** Throws if an invariant is broken. For tests and stored rows. */
   check(): void {
     let tickets = 0;
     let leaves = 0;
@@ -246,7 +229,6 @@ export class ClusterTree {
     return { place, searchPath, distance, examined };
   }
 
-  /** A new leaf for a context that no leaf has. */
   #attach(context: readonly Label[]): ClusterPlace {
     const match = this.#find(context);
     this.#root ??= this.#add(null, { blocks: [], position: 0, distance: 0 });
@@ -260,7 +242,7 @@ export class ClusterTree {
     return leaf;
   }
 
-  /** Replaces a leaf by its intersection with a context, and makes the leaf, unmodified, its child. */
+  /** Replaces a leaf by its intersection with a context, with the leaf as a child. */
   #split(leaf: ClusterPlace, context: readonly Label[], distance: number): ClusterPlace {
     const parent = this.#parentOf(leaf) as ClusterPlace;
     parent.children.remove(leaf);
@@ -282,7 +264,7 @@ export class ClusterTree {
     if (row.tickets.length > 0) this.#leafOfBlocks.set(blocksKey(row.blocks), place);
   }
 
-  /** Removes a leaf. An only remaining sibling replaces their parent; the root is removed with its last child. */
+  /** A last sibling replaces the parent; the root goes with its last child. */
   #removeLeaf(leaf: ClusterPlace): void {
     const parent = this.#parentOf(leaf) as ClusterPlace;
     for (const ticket of leaf.row.tickets) this.#leafOfTicket.delete(ticket);
@@ -300,7 +282,7 @@ export class ClusterTree {
     }
   }
 
-  /** Keeps the bound on nodes, but never evicts the leaf that is being served (`spared`). */
+  /** Never evicts `spared`, the leaf that is being served. */
   #trim(spared: ClusterPlace): void {
     if (this.size <= this.maxNodes) return;
     const target = Math.floor(this.maxNodes * 0.9);
@@ -322,7 +304,6 @@ export class ClusterTree {
     return parent;
   }
 
-  /** Child positions from the root to the node. */
   #searchPathOf(place: ClusterPlace): number[] {
     const path: number[] = [];
     let step = place;
@@ -333,7 +314,7 @@ export class ClusterTree {
     return path.reverse();
   }
 
-  /** Adds a new node as a child of `parent`, or as the root. */
+  /** As the root if `parent` is null. */
   #add(parent: ClusterPlace | null, node: Pick<ClusterNode, "blocks" | "position" | "distance">): ClusterPlace {
     const id = this.#nextId++ as NodeId;
     const { blocks, position, distance } = node;
@@ -346,14 +327,12 @@ export class ClusterTree {
     return place;
   }
 
-  /** Makes a detached node a child of `parent`. */
   #hang(place: ClusterPlace, parent: ClusterPlace, position: number): void {
     Object.assign(place.row, { parent: parent.row.id, position });
     parent.children.add(place);
     this.#changes.written(place.row.id);
   }
 
-  /** Removes a node, from its parent too. */
   #drop(place: ClusterPlace): void {
     this.#parentOf(place)?.children.remove(place);
     this.#places.delete(place.row.id);
@@ -361,32 +340,27 @@ export class ClusterTree {
   }
 }
 
-/** A node in its tree. Its blocks and position are constant while it has a parent. */
+/** Blocks and position are constant while the node has a parent. */
 export interface ClusterPlace {
   readonly row: { -readonly [K in keyof ClusterNode]: ClusterNode[K] };
   readonly children: ClusterChildren;
 }
 
-/** Maximum distances computed per node; a node with no more overlapping children is searched exactly. */
+/** Maximum distances computed per node; with fewer overlapping children the search is exact. */
 export const MAX_CANDIDATES = 64;
-/** Nodes with more children invert them; others are scanned. */
+/** More children are inverted by block. */
 const FEW_CHILDREN = 8;
 
-/**
- * The children of one node. With many children they are inverted, block → children, so that a search visits only children that share a
- * block with the context, and stops once no other can be nearer.
- */
+/** The children of one node. Many are inverted by block, so that a search visits only those that share one. */
 export class ClusterChildren {
-  /** By position, ascending. */
   readonly #all: ClusterPlace[] = [];
-  /** The children that contain each block, by position, ascending. */
+  /** Both levels by position, ascending. */
   #byBlock: Map<Label, ClusterPlace[]> | null = null;
 
   get size(): number {
     return this.#all.length;
   }
 
-  /** The children by position. */
   [Symbol.iterator](): Iterator<ClusterPlace> {
     return this.#all.values();
   }
@@ -411,9 +385,8 @@ export class ClusterChildren {
   }
 
   /**
-   * The nearest child that shares a block with the context. Ties go to a child that stands for several contexts, then to the older one.
-   * Exact for up to {@link MAX_CANDIDATES} overlapping children; beyond that only the children with the rarest blocks are compared, newest
-   * first.
+   * The nearest child that shares a block. Ties go to a child of several contexts, then to the older one. Exact for up to {@link MAX_CANDIDATES}
+   * overlapping children; beyond that compares those with the rarest blocks, newest first.
    */
   nearest(context: Positions): Survey {
     const survey = new Survey(context);
@@ -422,15 +395,11 @@ export class ClusterChildren {
     return survey;
   }
 
-  /** Throws if two children have one position. */
   check(): void {
     if (new Set(this.#all.map(({ row }) => row.position)).size < this.size) throw new Error("a position given twice");
   }
 
-  /**
-   * A child first met at the n-th rarest block shares none of the rarer ones: that bounds its distance by eq. 1, and that of all later
-   * children.
-   */
+  /** A child first met at the n-th rarest block shares none of the rarer ones, which bounds its distance and that of all later children. */
   #examineSharing(byBlock: ReadonlyMap<Label, readonly ClusterPlace[]>, survey: Survey, context: Positions): void {
     const rarestFirst: (readonly ClusterPlace[])[] = [];
     for (const label of context.keys()) {
@@ -452,9 +421,7 @@ export class ClusterChildren {
   }
 }
 
-/** Compares children in any order. */
 class Survey {
-  /** Null if no child shares a block with the context. */
   best: ClusterPlace | null = null;
   distance = Number.POSITIVE_INFINITY;
   /** Whether all examined children are indistinguishable so far. */
@@ -499,7 +466,6 @@ function invert(byBlock: Map<Label, ClusterPlace[]>, child: ClusterPlace): void 
   }
 }
 
-/** Children mostly come in the order of their positions. */
 function insert(sorted: ClusterPlace[], place: ClusterPlace): void {
   const { position } = place.row;
   sorted.splice(sorted.findLastIndex(({ row }) => row.position < position) + 1, 0, place);

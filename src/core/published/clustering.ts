@@ -5,30 +5,23 @@ import { groupBy, keptIn } from "../text/collections.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
 import { type ClusterNode, DEFAULT_ALPHA, MAX_TICKETS } from "./cluster-tree.js";
 
-/** One request's context: distinct blocks in relevance order. */
 export interface TicketedContext {
   readonly ticket: TurnId;
   readonly blocks: readonly Label[];
 }
 
-/** Rows that a cluster tree loads. */
 export interface ClusteredRows {
   readonly nodes: readonly ClusterNode[];
   readonly nextId: number;
 }
 
-/** Maximum connected contexts (directly or through others) that are clustered exactly: more take over 0.6 GB. */
+/** Maximum connected contexts that are clustered exactly: more take over 0.6 GB. */
 const MAX_EXACT_CONTEXTS = 12_000;
-/**
- * Larger components are clustered in parts of at most this size, which reuse no less (docs/internals/ordering-trials.md, "Alg. 4 at
- * scale").
- */
+/** Size of the parts of larger components, which reuse no less (docs/internals/ordering-trials.md, "Alg. 4 at scale"). */
 const PART_CONTEXTS = 1_000;
 
 export interface ClusteringOptions {
-  /** Maximum distinct connected contexts that are clustered exactly. */
   readonly maxExact?: number | undefined;
-  /** Size of the parts beyond that. */
   readonly partSize?: number | undefined;
 }
 
@@ -36,19 +29,13 @@ interface Cluster {
   readonly blocks: readonly Label[];
   readonly children: readonly Cluster[];
   readonly distance: number;
-  /** Empty on inner nodes. */
   readonly tickets: readonly TurnId[];
 }
 
 /**
- * Builds the cluster tree of a known set of contexts (Alg. 4): average linkage over eq. 1, an inner node for what two clusters have in
- * common, then every node's blocks aligned with its parent's, from the root down. Contexts with the same blocks share a leaf. Nodes without
- * blocks are dropped and their children move up, in the order of their oldest contexts. Empty contexts are ignored. Ids count from
- * `nextId`; every leaf's last use is `now`.
- *
- * Contexts that are not connected by shared blocks are never merged, because the merged node would be dropped: one user's clusters do not
- * depend on another's. O(N²) time and 4·N² bytes for N distinct connected contexts; more than `maxExact` are clustered in parts,
- * approximately.
+ * Builds the cluster tree of known contexts (Alg. 4): average linkage over eq. 1, inner nodes of common blocks, then every node aligned with its
+ * parent. Same blocks share a leaf; nodes without blocks are replaced by their children. Never merges contexts that no shared blocks connect, so
+ * one user's clusters do not depend on another's. O(N²) time, 4·N² bytes; more than `maxExact` connected contexts are clustered in parts.
  */
 export function clusterContexts(
   contexts: readonly TicketedContext[],
@@ -75,10 +62,7 @@ export function clusterContexts(
   return rowsOf({ blocks: [], children, distance: 0, tickets: [] }, nextId, now);
 }
 
-/**
- * Merges the clusters of a part that have blocks in common, each at the index of its oldest context. A merge without common blocks is
- * skipped, and so is every merge on top of it, which would have none either.
- */
+/** Merges a part's clusters with common blocks. Skips a merge without any, and every merge on top of it. */
 function mergeNearest(clusters: (Cluster | null)[], part: readonly number[]): void {
   const open = new Set(part);
   for (const { first, second, distance } of averageLinkage(part.map((at) => clusters[at]?.blocks ?? []))) {
@@ -96,7 +80,6 @@ function mergeNearest(clusters: (Cluster | null)[], part: readonly number[]): vo
   }
 }
 
-/** Parents before children, each aligned with its parent's blocks. */
 function rowsOf(root: Cluster, nextId: number, now: number): ClusteredRows {
   const nodes: ClusterNode[] = [];
   const pending: { cluster: Cluster; parent: ClusterNode | null; position: number }[] = [
@@ -120,15 +103,15 @@ function rowsOf(root: Cluster, nextId: number, now: number): ClusteredRows {
   return { nodes, nextId: nextId + nodes.length };
 }
 
-/** Two clusters merge into one. A cluster is named by the index of its oldest context, so the merged one keeps the older name, `first`. */
+/** A cluster is named by its oldest context, so a merged one keeps the older name, `first`. */
 export interface Merge {
   readonly first: number;
   readonly second: number;
-  /** Mean context distance (eq. 1) between the contexts of the two clusters. */
+  /** Mean context distance (eq. 1) between the two clusters' contexts. */
   readonly distance: number;
 }
 
-/** Whether `sum / weight` is less than `otherSum / otherWeight`, for whole numbers below 2^53; exact, unlike rounded divisions. */
+/** Whether `sum / weight < otherSum / otherWeight`, for whole numbers below 2^53. Exact, unlike rounded divisions. */
 function isSmaller(sum: number, weight: number, otherSum: number, otherWeight: number): boolean {
   const [left, right] = [sum * otherWeight, otherSum * weight];
   if (left <= Number.MAX_SAFE_INTEGER && right <= Number.MAX_SAFE_INTEGER) return left < right;
@@ -136,12 +119,9 @@ function isSmaller(sum: number, weight: number, otherSum: number, otherWeight: n
 }
 
 /**
- * Average-linkage clustering of contexts by eq. 1 (Alg. 4) down to one cluster: the same tree as always merging the nearest pair. Of
- * equally near pairs the one with the oldest context merges first, then the one whose other context is older.
- *
- * Uses a nearest-neighbour chain: average linkage is reducible, so two clusters that are each other's nearest merge eventually, whatever
- * else merges, and may merge at once. Exact sums keep that true for ties. Merges are ordered children before parents, not nearest first.
- * O(N²) time, 4·N² bytes (N² / 2 sums), which shrink as clusters merge.
+ * Average-linkage clustering by eq. 1 (Alg. 4), as if always merging the nearest pair; ties go to the oldest contexts. A nearest-neighbour chain:
+ * average linkage is reducible, so clusters that are each other's nearest may merge at once. Merges are ordered children before parents. O(N²)
+ * time, 4·N² bytes.
  */
 export function averageLinkage(contexts: readonly (readonly Label[])[]): Merge[] {
   const steps = distanceSteps(
@@ -156,7 +136,7 @@ export function averageLinkage(contexts: readonly (readonly Label[])[]): Merge[]
 const ROUNDING = 1 + 2 ** -50;
 
 class NearestNeighbourChain {
-  /** The remaining clusters, ascending, each by its name. A cluster's place in this array is its index in `sums`. */
+  /** Ascending; a cluster's place here is its index in `sums`. */
   #names: Int32Array;
   /** Number of contexts, by place; 0 for a merged cluster. */
   #weights: Float64Array;
@@ -164,13 +144,12 @@ class NearestNeighbourChain {
   #shares: Float64Array;
   #nearest: Int32Array;
   #left: number;
-  /** Places of the chain's clusters. */
   readonly #chain: number[] = [];
 
   constructor(
-    /** Sums of the distances between all contexts of two clusters, by pair of places, see {@link pairAt}. */
+    /** Sums of distances between two clusters' contexts, see {@link pairAt}. */
     readonly sums: Float64Array,
-    /** The nearest cluster's place, by place; -1 if unknown. Merges elsewhere do not change it: the merged cluster is no nearer. */
+    /** By place; -1 if unknown. Other merges do not change it: a merged cluster is no nearer. */
     nearest: Int32Array,
     readonly steps: number,
   ) {
@@ -201,11 +180,9 @@ class NearestNeighbourChain {
     return merges;
   }
 
-  /** The first of equally near ones. */
   #findNearest(of: number): number {
     const [sums, weights, shares] = [this.sums, this.#weights, this.#shares];
     let [nearest, least, weight] = [-1, 0, 1];
-    // Upper bound of the minimum mean distance.
     let limit = Number.POSITIVE_INFINITY;
     for (let other = 0; other < shares.length; other++) {
       if (other === of) continue;
@@ -252,36 +229,32 @@ class NearestNeighbourChain {
   }
 }
 
-/**
- * Steps per unit of distance. Distances are whole steps, so that sums are exact and independent of the merge order: about 2^32 steps for
- * 2,000 contexts, 2^27 for 12,000. Distances that differ by less than a step are equal.
- */
+/** Steps per unit of distance. Whole steps make sums exact and independent of the merge order: about 2^32 for 2,000 contexts, 2^27 for 12,000. */
 export function distanceSteps(contexts: number, longest: number): number {
   const pairs = Math.max(1, (contexts * contexts) / 4);
   const farthest = 1 + DEFAULT_ALPHA * longest;
   return 2 ** Math.min(40, Math.floor(53 - Math.log2(pairs * farthest)));
 }
 
-/** The index of a pair of different contexts in a table of all pairs: below the diagonal, row by row. */
+/** The index of a pair in a table of all pairs: below the diagonal, row by row. */
 function pairAt(a: number, b: number): number {
   return a > b ? (a * (a - 1)) / 2 + b : (b * (b - 1)) / 2 + a;
 }
 
 interface PairDistances {
-  /** By pair, see {@link pairAt}. */
   readonly distances: Float64Array;
-  /** Each context's nearest other, the oldest of several; -1 if none is nearer than a context that shares nothing. */
+  /** Each context's nearest other, the oldest of several; -1 if none is nearer than one that shares nothing. */
   readonly nearest: Int32Array;
 }
 
-/** Eq. 1 for all pairs, in steps. Visits only pairs that share a block, through the block's contexts. */
+/** Eq. 1 for all pairs, in steps. Visits only pairs that share a block. */
 function pairDistances(contexts: readonly (readonly Label[])[], steps: number): PairDistances {
   const n = contexts.length;
   const distances = new Float64Array((n * (n - 1)) / 2).fill(steps);
   const nearest = new Int32Array(n).fill(-1);
-  // Half a step below the distance of contexts that share nothing, so that those are never the nearest.
+  // Half a step below the distance of contexts that share nothing, which are never the nearest.
   const least = new Float64Array(n).fill(steps - 0.5);
-  /** By block: the contexts so far that contain it, each followed by its position there. */
+  /** The contexts so far that contain each block, each followed by its position there. */
   const holders = new Map<Label, number[]>();
   const shared = new Int32Array(n);
   const shift = new Int32Array(n);
@@ -318,10 +291,7 @@ function pairDistances(contexts: readonly (readonly Label[])[], steps: number): 
   return { distances, nearest };
 }
 
-/**
- * ContextPilot's batch planning: the tree of Alg. 4 over all contexts, each request's blocks in its leaf's order, executed by Alg. 5. As
- * published, it plans from an empty cache. Time and memory are those of {@link clusterContexts}.
- */
+/** ContextPilot's batch planning: Alg. 4 over all contexts, executed by Alg. 5. As published, it assumes an empty cache. */
 export function clusteredBatch({ sets, labels }: NumberedBatch): BatchOrder {
   // Requests with the same blocks share a leaf, which keeps only some of their tickets.
   const alike = [...groupBy(sets.keys(), (request) => blocksKey(sets[request] ?? [])).values()];
@@ -343,7 +313,7 @@ export function clusteredBatch({ sets, labels }: NumberedBatch): BatchOrder {
   return { orders, shared: orders.map(({ length }) => length), searchPaths, sequence: schedule(searchPaths) };
 }
 
-/** Each node with its search path. Parents come before their children, as {@link clusterContexts} gives them. */
+/** Parents come before their children, as {@link clusterContexts} gives them. */
 export function withPaths(nodes: readonly ClusterNode[]) {
   const pathOf = new Map<NodeId, readonly number[]>();
   return nodes.map((node) => {
@@ -355,9 +325,8 @@ export function withPaths(nodes: readonly ClusterNode[]) {
 }
 
 /**
- * An execution order in which requests that share a prefix run back to back (Alg. 5): grouped by the first step of their search paths,
- * larger groups first; within a group longer paths first, else input order. A request without a path is a group of its own. Takes one path
- * per request; returns input indices in execution order.
+ * Runs requests that share a prefix back to back (Alg. 5): grouped by the first step of their search paths, larger groups first; within a group
+ * longer paths first. A request without a path is its own group. Takes one path per request; returns input indices.
  */
 export function schedule(searchPaths: readonly (readonly number[])[]): number[] {
   const requests = searchPaths.map((path, input) => ({ path, input }));

@@ -1,9 +1,4 @@
-/*
- * published: the papers' policies and planners, the baselines of memprefix's own. ContextPilot (context distance, clustering, cluster tree,
- * schedule), RAGCache++ (knowledge tree), CRAFT (access frequency, CP-Tree).
- * Enters: the blocks of a request or a batch. Leaves: an order. Their per-scope state is created when a scope first uses one of them: other
- * scopes read, size and write nothing of it.
- */
+/* published: ContextPilot, RAGCache++ and CRAFT. Enters: blocks of a request or a batch. Leaves: an order, and state created on first use. */
 
 import {
   alignTo,
@@ -20,7 +15,6 @@ import type { Label, NodeId, TurnId } from "../text/ids.js";
 import { type Access, AccessWindow } from "./access-frequency.js";
 import { type ClusterNode, ClusterTree } from "./cluster-tree.js";
 
-/** A scope's stored rows of the published policies. */
 export interface PublishedRows {
   readonly clusters: readonly ClusterNode[];
   readonly accesses: readonly Access[];
@@ -28,21 +22,19 @@ export interface PublishedRows {
 
 export const NO_PUBLISHED_ROWS: PublishedRows = { clusters: [], accesses: [] };
 
-/** What changed since the last drain, to be stored in one transaction. */
+/** To be stored in one transaction. */
 export interface PublishedChanges {
   readonly clusters: RowChanges<NodeId, ClusterNode>;
   readonly accesses: RowChanges<TurnId, Access>;
 }
 
-/** The knowledge of the published policies: that of all policies, and their own. */
 export interface WithPublished extends ScopeKnowledge {
   readonly published: PublishedKnowledge;
 }
 
-/** A policy of a scope, whatever knowledge it reads. */
 export type ScopePolicy = OrderingPolicy<WithPublished>;
 
-/** The published policies' state of one scope; each part is built on first use. */
+/** The published policies' state of one scope. */
 export class PublishedKnowledge {
   #clusters: ClusterTree | null = null;
   #accesses: AccessWindow | null = null;
@@ -53,7 +45,7 @@ export class PublishedKnowledge {
     private readonly maxNodes: number,
   ) {}
 
-  /** Grows with requests of the policy `context-pilot` only. */
+  /** Grows only with requests of `context-pilot`. */
   get clusters(): ClusterTree {
     if (this.#clusters !== null) return this.#clusters;
     const { clusters } = this.rows;
@@ -62,16 +54,13 @@ export class PublishedKnowledge {
     return this.#clusters;
   }
 
-  /** Grows with requests of CRAFT's policies only. */
+  /** Grows only with requests of CRAFT's policies. */
   get accesses(): AccessWindow {
     this.#accesses ??= new AccessWindow(this.rows.accesses);
     return this.#accesses;
   }
 
-  /**
-   * Search paths of requests that come one after the other, none of them served yet: each searches a copy of the cluster tree and is taken
-   * into it (Alg. 1), as Alg. 5 schedules them. Empty for a context without blocks.
-   */
+  /** Search paths of consecutive unserved requests: each joins a copy of the cluster tree (Alg. 1), for Alg. 5. Empty without blocks. */
   pathsOf(contexts: readonly (readonly Label[])[]): readonly (readonly number[])[] {
     const { clusters } = this;
     const tree = new ClusterTree(clusters.stored(), clusters.nextId, this.maxNodes);
@@ -83,31 +72,26 @@ export class PublishedKnowledge {
     });
   }
 
-  /** The engine evicted a request's prefix. */
   evict(turn: TurnId): void {
     const { clusters, accesses } = this.#grown();
     clusters?.evict(turn);
     accesses?.evict(turn);
   }
 
-  /** Removes blocks whose text was forgotten. */
   forget(gone: ReadonlySet<Label>): void {
     const { clusters, accesses } = this.#grown();
     clusters?.forget(gone);
     accesses?.forget(gone);
   }
 
-  /** Throws if stored rows are not a tree. */
   check(): void {
     this.#grown().clusters?.check();
   }
 
-  /** Estimated bytes of memory. */
   get weight(): number {
     return 1_000 * (this.#clusters?.size ?? 0) + 600 * (this.#accesses?.size ?? 0);
   }
 
-  /** Returns and resets what changed since the last call; null for nothing. */
   drain(): PublishedChanges | null {
     if (this.#clusters === null && this.#accesses === null) return null;
     return {
@@ -116,7 +100,6 @@ export class PublishedKnowledge {
     };
   }
 
-  /** Everything it holds, as stored. */
   stored(): PublishedRows {
     return {
       clusters: this.#clusters?.stored() ?? this.rows.clusters,
@@ -134,10 +117,7 @@ export class PublishedKnowledge {
   }
 }
 
-/**
- * ContextPilot (Alg. 1 and 2): first the retrieved ones among the blocks of the best matching cluster node, then the rest in relevance order;
- * relevance order if nothing matches. It matches sets of blocks, not the prefix in the engine's cache.
- */
+/** ContextPilot (Alg. 1 and 2): retrieved blocks of the best cluster node, then the rest by relevance. Matches sets, not the cached prefix. */
 export const contextPilot: OrderingPolicy<WithPublished> = {
   name: "context-pilot",
   order({ retrieved }, { published: { clusters } }) {
@@ -151,10 +131,7 @@ export const contextPilot: OrderingPolicy<WithPublished> = {
   },
 };
 
-/**
- * RAGCache++'s knowledge tree (its Alg. 1): a greedy walk over the served sequences, at each node to the child of the best-ranked block, then the
- * rest in relevance order. Cheaper than the exact search of `prefix-exact`, but can miss a longer prefix.
- */
+/** RAGCache++'s knowledge tree (its Alg. 1): a greedy walk to the best-ranked child, then the rest by relevance. Can miss a longer prefix. */
 export const knowledgeTree: OrderingPolicy = {
   name: "knowledge-tree",
   order({ anchor, retrieved }, { index }) {
@@ -164,14 +141,14 @@ export const knowledgeTree: OrderingPolicy = {
   },
 };
 
-/** CRAFT's permutation by its CA-Table: blocks by access count over the last requests, descending; ties in relevance order. */
+/** CRAFT's permutation by its CA-Table, descending; ties in relevance order. */
 export const accessFrequency: OrderingPolicy<WithPublished> = {
   name: "access-frequency",
   order: ({ retrieved }, { published: { accesses } }) => withoutCarried(accesses.byFrequency(labelsOf(retrieved))),
   learn: takeIn,
 };
 
-/** Not CRAFT's order: along its CP-Tree, the prefixes of frequently accessed blocks, then the rest by access count. CRAFT only looks up there. */
+/** Along CRAFT's CP-Tree, then by access count. Not CRAFT's order, which only looks up there. */
 export const cpTree: OrderingPolicy<WithPublished> = {
   name: "cp-tree",
   order: ({ retrieved }, { published: { accesses } }) => withoutCarried(accesses.alongPrefixes(labelsOf(retrieved))),

@@ -1,45 +1,35 @@
-/*
- * routing: which of several workers, engines or agents with a prefix cache of their own, gets a prompt.
- * Enters: the blocks of a prompt or of a batch's requests, which blocks each worker processed, its load. Leaves: a worker for each.
- */
+/* routing: which worker gets a prompt. Enters: blocks, and what each worker processed. Leaves: a worker for each prompt. */
 
 import type { BatchRequest } from "../batch/batch-plan.js";
 import { ChangedRows, LruMap, largest, type RowChanges, smallest } from "../text/collections.js";
 import type { Label } from "../text/ids.js";
 
-/** A worker, an engine or agent with its own prefix cache, as stored between batches. Plain JSON. */
+/** A worker as stored between batches. Plain JSON. */
 export interface WorkerHistory {
   readonly name: string;
-  /** Tokens assigned to it so far. */
   readonly tokens: number;
-  /** By request key, the blocks that it processed, least recently processed first. */
+  /** With request keys, least recently processed first. */
   readonly processed: readonly { readonly key: string; readonly label: Label }[];
 }
 
 export interface RoutingOptions {
-  /** How far above the mean the load of a worker may become, as a share, for it to get a request whose blocks it has processed. */
   readonly slack?: number | undefined;
-  /** Maximum blocks remembered per worker, LRU: what its cache may hold. */
   readonly maxRemembered?: number | undefined;
 }
 
 export interface Routing {
-  /** By request, the name of its worker. */
   readonly workers: readonly string[];
-  /** Input of the next call. */
   readonly histories: readonly WorkerHistory[];
 }
 
 const DEFAULT_REMEMBERED = 100_000;
 
 /**
- * Assigns each request to the worker that has processed most of its blocks, by tokens (agent-aware routing, as for a chain of agents);
- * ties, and requests whose blocks none has processed, go to the least busy worker, then by the order of `names`.
+ * Assigns each request to the worker that processed most of its blocks, by tokens; ties go to the least busy one. Pass requests in plan order, so
+ * that those with a common prefix go to one worker. Deterministic. O(workers × blocks).
  *
- * Bound: afterwards no worker has more than (1 + slack) × the mean of all tokens assigned so far, plus the largest request; it holds across
- * batches while the workers stay the same. A worker without a history starts with the mean load of the others, so that it does not get
- * everything at first. The history of a worker that is not named is dropped. Pass requests in plan order, so that those with a common
- * prefix go to one worker. Deterministic: the same histories and requests give the same routing. O(workers × blocks).
+ * Bound: no worker exceeds (1 + slack) × the mean of all tokens assigned so far, plus the largest request. A new worker starts with the mean load.
+ * Unnamed workers' histories are dropped.
  */
 export function routeToWorkers(
   requests: readonly Pick<BatchRequest, "key" | "blocks">[],
@@ -76,7 +66,7 @@ export function routeToWorkers(
 interface Worker {
   readonly name: string;
   tokens: number;
-  /** Processed blocks by key and label joined into one text; in LRU order, which a map keeps. */
+  /** By key and label joined; in LRU order, which a map keeps. */
   readonly processed: Map<string, { readonly key: string; readonly label: Label }>;
 }
 
@@ -93,7 +83,6 @@ function recalled(names: readonly string[], histories: readonly WorkerHistory[])
   });
 }
 
-/** Tokens of a request's blocks that a worker has processed. */
 function heldOf(blocks: readonly { readonly name: string; readonly tokens: number }[], { processed }: Worker): number {
   return blocks.reduce((sum, { name, tokens }) => (processed.has(name) ? sum + tokens : sum), 0);
 }
@@ -107,7 +96,6 @@ function remember(worker: Worker, { key, blocks }: Pick<BatchRequest, "key" | "b
   evictBeyond(worker.processed, most);
 }
 
-/** Removes the first entries of a set or map beyond a number of them. */
 function evictBeyond<K>(entries: Map<K, unknown> | Set<K>, most: number): void {
   for (const first of entries.keys()) {
     if (entries.size <= most) return;
@@ -119,18 +107,17 @@ function historyOf({ name, tokens, processed }: Worker): WorkerHistory {
   return { name, tokens, processed: [...processed.values()] };
 }
 
-/** How far above the mean the load of a worker may be, as a share of the mean, for it to get a request for the sake of its blocks. */
+/** Maximum load above the mean, as a share of it, for a worker to get a request for the sake of its blocks. */
 const DEFAULT_SLACK = 0.1;
 /** The same in tokens, for single requests: with little load, one request more is no overload. */
 const LEAD_TOKENS = 8_192;
-/** What a token of load above the least loaded worker's costs, in tokens that a worker holds. */
+/** Price of a token of load above the least loaded worker's, in tokens held. */
 const LOAD_PRICE = 0.05;
-/** Milliseconds after which a token counts half as load: an engine has long processed what was sent minutes ago. */
+/** After this time a token counts half as load, because an engine has processed old prompts. */
 const HALF_LIFE_MS = 10_000;
 /** Maximum workers of one tenant whose load is known, LRU. */
 const MAX_LOADS = 1_024;
 
-/** A worker, as one request sees it. Loads and sizes are in tokens. */
 interface Candidate {
   readonly name: string;
   readonly load: number;
@@ -138,10 +125,7 @@ interface Candidate {
   readonly held: number;
 }
 
-/**
- * The worker that holds most of a request, among those whose load is at most `mostLoad` before it; ties go to the least loaded, then to the
- * first. Where all are above: the least loaded. Expects at least one candidate.
- */
+/** The worker that holds most, among those with at most `mostLoad`; if all are above it, the least loaded. Expects a candidate. */
 function chooseWorker<C extends Candidate>(candidates: readonly C[], mostLoad: number): C {
   const within = candidates.filter(({ load }) => load <= mostLoad);
   if (within.length === 0) return candidates.reduce((least, other) => (other.load < least.load ? other : least));
@@ -151,17 +135,17 @@ function chooseWorker<C extends Candidate>(candidates: readonly C[], mostLoad: n
   });
 }
 
-/** Recent tokens of a tenant's workers: each token counts half after {@link HALF_LIFE_MS}. In memory only; a restart begins at 0. */
+/** Recent tokens of a tenant's workers, halved every {@link HALF_LIFE_MS}. In memory only. */
 export class WorkerLoads {
   readonly #loads = new LruMap<string, { readonly tokens: number; readonly at: number }>(MAX_LOADS);
 
-  /** A worker gets a prompt. @param now milliseconds */
+  /** @param now milliseconds */
   add(name: string, tokens: number, now: number): void {
     const [before = 0] = this.of([name], now);
     this.#loads.set(name, { tokens: before + tokens, at: now });
   }
 
-  /** The loads of some workers, in their order; 0 for one that is not known. */
+  /** In the order of `names`; 0 for an unknown worker. */
   of(names: readonly string[], now: number): readonly number[] {
     return names.map((name) => {
       const load = this.#loads.get(name);
@@ -175,24 +159,17 @@ function decayed({ tokens, at }: { readonly tokens: number; readonly at: number 
   return tokens * 2 ** (-Math.max(0, now - at) / HALF_LIFE_MS);
 }
 
-/** A composed prompt, as far as its routing reads it. */
 export interface RoutedPrompt {
-  /** Tokens of the whole prompt. */
   readonly tokens: number;
-  /** The blocks that this prompt adds to its history. */
+  /** Blocks that this prompt adds to its history. */
   readonly blocks: readonly { readonly label: Label; readonly tokens: number }[];
-  /** The worker that got the conversation's previous prompt, and how many tokens of this one it has cached; null: a first or single prompt. */
+  /** The worker of the conversation's previous prompt, and the tokens of this one that it has cached. */
   readonly history: { readonly worker: string; readonly tokens: number } | null;
 }
 
 /**
- * Chooses the worker of one prompt among `names` (at least one): the one that holds most of it, by tokens, less {@link LOAD_PRICE} of its
- * load above the least loaded; one whose load is more than 10 % of the mean and {@link LEAD_TOKENS} above the mean is overloaded. What holds
- * a prompt are the blocks that the worker processed in this scope; of a prompt that continues a conversation, its history: nothing after
- * the history can hit anywhere else. Changes nothing.
- *
- * @param processedBy the blocks of the scope that workers processed
- * @param now milliseconds, of the clock that `loads` go by
+ * Chooses one prompt's worker: the one that holds most of its tokens, less {@link LOAD_PRICE} of its load above the least loaded. Skips overloaded
+ * ones: over 10 % and {@link LEAD_TOKENS} above the mean. A conversation is held by its history alone. `now`: milliseconds.
  */
 export function routePrompt(
   { tokens, blocks, history }: RoutedPrompt,
@@ -216,23 +193,17 @@ export function routePrompt(
   return chooseWorker(candidates, (1 + DEFAULT_SLACK) * mean + LEAD_TOKENS).name;
 }
 
-/** Maximum workers that a scope remembers, LRU. */
+/** Maximum workers per scope, LRU. */
 export const MAX_WORKERS = 64;
-/** Maximum blocks remembered of one worker, LRU: what its cache may hold of one user. */
 export const MAX_WORKER_BLOCKS = 2_000;
 
-/** The blocks of a scope that one worker processed, as stored. */
 export interface WorkerRow {
   readonly id: number;
-  /** The caller's name for it. */
   readonly name: string;
-  /** Distinct blocks, least recently processed first. */
   readonly labels: readonly Label[];
 }
 
-/** Which workers processed which blocks of a scope, so that later prompts and batches are routed consistently. */
 export class WorkerBlocks {
-  /** In LRU order. */
   readonly #workers = new Map<string, { readonly id: number; readonly labels: Set<Label> }>();
   readonly #changes = new ChangedRows<number>();
   #nextId: number;
@@ -246,19 +217,16 @@ export class WorkerBlocks {
     return this.#workers.size;
   }
 
-  /** Estimated bytes of memory. */
   get weight(): number {
     let weight = 0;
     for (const { labels } of this.#workers.values()) weight += 500 + 50 * labels.size;
     return weight;
   }
 
-  /** The blocks that a worker processed; empty for an unknown worker. */
   of(name: string): ReadonlySet<Label> {
     return this.#workers.get(name)?.labels ?? new Set();
   }
 
-  /** Records that a worker processes these blocks. */
   take(name: string, labels: readonly Label[]): void {
     const known = this.#workers.get(name);
     const processed = known?.labels ?? new Set();
@@ -277,7 +245,6 @@ export class WorkerBlocks {
     }
   }
 
-  /** Removes blocks whose text was forgotten. */
   forget(gone: ReadonlySet<Label>): void {
     for (const [name, { id, labels }] of [...this.#workers]) {
       const before = labels.size;
@@ -288,13 +255,12 @@ export class WorkerBlocks {
     }
   }
 
-  /** Returns and resets what changed since the last call. */
   drain(): RowChanges<number, WorkerRow> {
     const rows = new Map(this.stored().map((row) => [row.id, row]));
     return this.#changes.drain((id) => rows.get(id));
   }
 
-  /** Everything it remembers, as stored, in LRU order; later changes do not reach it. */
+  /** In LRU order; later changes do not reach it. */
   stored(): WorkerRow[] {
     return Array.from(this.#workers, ([name, { id, labels }]) => ({ id, name, labels: [...labels] }));
   }

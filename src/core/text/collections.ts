@@ -1,21 +1,13 @@
-/*
- * Collections that JavaScript lacks, or that do not do here: lists without a bound, maps that make or evict their entries, and rows that are
- * stored when they have changed.
- */
+/* Collections that JavaScript lacks: unbounded lists, maps that make or evict their entries, and rows that are stored when they changed. */
 
-/*
- * Operations on lists of unbounded length. `Math.max(...values)` and `list.push(...values)` pass every value on the stack and overflow it
- * from about 100,000 values; these do not.
- */
+/* `Math.max(...values)` and `list.push(...values)` overflow the stack from about 100,000 values; these do not. */
 
-/** The maximum of some numbers and `least`. */
 export function largest(values: Iterable<number>, least = Number.NEGATIVE_INFINITY): number {
   let most = least;
   for (const value of values) most = Math.max(most, value);
   return most;
 }
 
-/** The minimum of some numbers and `most`. */
 export function smallest(values: Iterable<number>, most = Number.POSITIVE_INFINITY): number {
   let least = most;
   for (const value of values) least = Math.min(least, value);
@@ -26,7 +18,7 @@ export function append<T>(list: T[], values: Iterable<T>): void {
   for (const value of values) list.push(value);
 }
 
-/** Groups items by `keyOf`, keys and items in order of first occurrence. (`Map.groupBy` needs Node 21.) */
+/** Keys and items in order of first occurrence. (`Map.groupBy` needs Node 21.) */
 export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const item of items) {
@@ -35,7 +27,7 @@ export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K,
   return groups;
 }
 
-/** What a map has under a key; where it has nothing, what `make` gives, from now on. (`getOrInsertComputed` needs a newer Node.) */
+/** A map's value; a missing one is made and stored. (`getOrInsertComputed` needs a newer Node.) */
 export function keptIn<K, V>(
   map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
   key: K,
@@ -48,7 +40,6 @@ export function keptIn<K, V>(
   return made;
 }
 
-/** An entry between those that were used before and after it. */
 interface Linked<K, V> {
   readonly key: K;
   value: V;
@@ -57,9 +48,8 @@ interface Linked<K, V> {
 }
 
 /**
- * A map that evicts the least recently used entry beyond `max`. `get` and `set` count as use; `peek`, `has` and iteration do not. A `Map`
- * alone, whose entries are deleted and set again with every use, does not do: finding its first entry passes all that were deleted since it
- * was last rehashed (13 µs among 20,000), and an iterator that stands there instead keeps every table that the map has had since.
+ * A map that evicts the least recently used entry beyond `max`. `peek`, `has` and iteration do not count as use. A plain `Map` finds its first
+ * entry slowly after many deletions, and a kept iterator leaks its old tables.
  */
 export class LruMap<K, V> {
   readonly #entries = new Map<K, Linked<K, V>>();
@@ -73,7 +63,7 @@ export class LruMap<K, V> {
     return this.#entries.size;
   }
 
-  /** The least recently used key; undefined in an empty map. */
+  /** The least recently used key. */
   get oldest(): K | undefined {
     return this.#oldest?.key;
   }
@@ -120,7 +110,7 @@ export class LruMap<K, V> {
     this.#newest = null;
   }
 
-  /** Values, least recently used first. */
+  /** Least recently used first. */
   *values(): Generator<V, void, undefined> {
     for (let entry = this.#oldest; entry !== null; entry = entry.newer) yield entry.value;
   }
@@ -141,7 +131,7 @@ export class LruMap<K, V> {
   }
 }
 
-/** Rows of one kind that changed, to be stored in one transaction. */
+/** Rows to be stored in one transaction. */
 export interface RowChanges<Key, Row> {
   readonly upserted: readonly Row[];
   readonly removed: readonly Key[];
@@ -149,12 +139,11 @@ export interface RowChanges<Key, Row> {
 
 export const NO_ROWS_CHANGED: RowChanges<never, never> = { upserted: [], removed: [] };
 
-/** Which rows of one kind changed since they were drained, by their keys. */
+/** The keys of rows that changed since the last drain. */
 export class ChangedRows<Key> {
   readonly #written = new Set<Key>();
   readonly #removed = new Set<Key>();
 
-  /** A row is new, or another than before. */
   written(key: Key): void {
     this.#removed.delete(key);
     this.#written.add(key);
@@ -165,7 +154,7 @@ export class ChangedRows<Key> {
     this.#removed.add(key);
   }
 
-  /** Returns and resets what changed since the last call, rows in the order of their first change. */
+  /** Returns and resets the changes, in the order of their first change. */
   drain<Row extends object>(rowOf: (key: Key) => Row | undefined): RowChanges<Key, Row> {
     const upserted: Row[] = [];
     for (const key of this.#written) {

@@ -1,4 +1,4 @@
-/** The rest of an unquoted path. A space is part of it only if another slash follows before the next space. */
+/** A space is part of an unquoted path only if another slash follows before the next space. */
 const REST = String.raw`(?:[^\s'"\`<>|,;()]| (?=[^\s:'"\`]+[\\/]))*`;
 /** Not inside a word, a URL (`http://host/path`) or another path. */
 const APART = String.raw`(?<![\w.:/\\\]-])`;
@@ -13,10 +13,7 @@ const SHAPES: readonly string[] = [
 ];
 const PATHS = new RegExp(SHAPES.join("|"), "g");
 
-/**
- * Replaces every file system path in a text by "a file": absolute POSIX and Windows paths, `file:` URLs, and relative paths that start with
- * a dot. Errors of Node.js and SQLite name files, which an API client must not see. URLs of services stay.
- */
+/** Replaces file system paths and `file:` URLs by "a file": an API client must not see those in errors of Node.js and SQLite. */
 export function withoutFilePaths(text: string): string {
   return text.replace(PATHS, "a file");
 }

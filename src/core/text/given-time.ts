@@ -1,20 +1,17 @@
-/*
- * Times as memory sources write them, read the same on every machine: no locale and no zone of the machine counts.
- */
+/* Times as memory sources write them, independent of the machine's locale and zone. */
 
-/** A time as a memory source writes it: text in ISO 8601, or seconds or milliseconds since 1970. */
+/** ISO 8601, or seconds or milliseconds since 1970. */
 export type GivenTime = string | number;
 
-/** A day, and what follows of its time: hours, minutes, seconds with a fraction, and the offset from UTC. */
+/** A day, a time with an optional fraction, and the offset from UTC. */
 const ISO = /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,]\d+)?)?\s?([Zz]|[+-]\d{2}(?::?\d{2})?)?)?$/;
 /** From here on a number counts milliseconds: as seconds it would be in the year 5138. */
 const FIRST_MILLISECONDS = 1e11;
 const DAY_MS = 86_400_000;
-/** The years 1 to 9999, in milliseconds since 1970. */
 const FIRST_INSTANT = Date.parse("0001-01-01T00:00:00Z");
 const LAST_INSTANT = Date.parse("9999-12-31T23:59:59Z");
 
-/** The day of a time in UTC, as `YYYY-MM-DD`; null for what is no time of the years 1 to 9999. A time without an offset is in UTC. */
+/** The UTC day as `YYYY-MM-DD`; null outside the years 1 to 9999. A time without an offset is in UTC. */
 export function utcDay(time: GivenTime): string | null {
   if (typeof time === "string") {
     const [, day, clock] = ISO.exec(time.trim()) ?? [];
@@ -25,7 +22,7 @@ export function utcDay(time: GivenTime): string | null {
   return new Date(instant).toISOString().slice(0, "YYYY-MM-DD".length);
 }
 
-/** The instant of a time, in milliseconds since the epoch; null for a day without a time, and for what is no time. */
+/** In milliseconds since the epoch; null for a day without a time, and for no time. */
 export function instantOf(time: GivenTime): number | null {
   if (typeof time === "number") {
     if (!Number.isFinite(time)) return null;
@@ -40,13 +37,13 @@ export function instantOf(time: GivenTime): number | null {
   return Number.isNaN(instant) ? null : instant;
 }
 
-/** The instant at which the day of a text in ISO 8601 is over in UTC, in milliseconds since the epoch; null for what names no day. */
+/** When the day of an ISO 8601 text ends in UTC, in milliseconds since the epoch. */
 export function endOfDay(text: string): number | null {
   const [, day] = ISO.exec(text.trim()) ?? [];
   return day === undefined || !isDay(day) ? null : Date.parse(`${day}T00:00:00Z`) + DAY_MS;
 }
 
-/** Whether the calendar has this day: parsers let the 30th of February pass. */
+/** Parsers accept the 30th of February. */
 function isDay(day: string): boolean {
   const instant = Date.parse(`${day}T00:00:00Z`);
   return instant >= FIRST_INSTANT && new Date(instant).toISOString().startsWith(day);

@@ -1,32 +1,23 @@
-/*
- * A memory's text: whether it can be stored, its canonical form, cut to a length; and the form in which it is compared with others, by
- * sentences.
- */
+/* A memory's text: whether it can be stored, its canonical form, its truncation, and its sentences for comparison. */
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: vertical tab and form feed are line breaks to some readers of a prompt
 const LINE_BREAK = /[\r\u000b\u000c\u0085\u2028\u2029]/;
 const LINE_BREAKS = new RegExp(`\\r\\n|${LINE_BREAK.source}`, "g");
 
-/**
- * The canonical form of a memory's text, which is compared, stored and rendered: every kind of line break becomes `\n`, unpaired surrogates
- * become U+FFFD, and white space at the ends is removed. Nothing else changes.
- */
+/** A memory's text as compared, stored and rendered: line breaks become `\n`, unpaired surrogates U+FFFD; ends are trimmed. */
 export function canonicalText(text: string): string {
   const broken = LINE_BREAK.test(text) ? text.replace(LINE_BREAKS, "\n") : text;
   return broken.toWellFormed().trim();
 }
 
-/**
- * Why a string would not survive a round trip through a prompt and the database; null if it would. NUL terminates C strings. Half of a
- * surrogate pair has no UTF-8 form: encoders replace it, so two different strings become equal.
- */
+/** Why a string would not survive a prompt and the database; null if it would. Half a surrogate pair has no UTF-8 form. */
 export function unstorable(text: string): string | null {
   if (text.includes("\0")) return "must not contain a NUL character";
   if (!text.isWellFormed()) return "must not contain half of a surrogate pair";
   return null;
 }
 
-/** The first reason why some string in a JSON value is {@link unstorable}, at any depth, field names included; null for none. */
+/** The first problem of any string in a JSON value, field names included. */
 export function unstorableWithin(value: unknown): string | null {
   if (typeof value === "string") return unstorable(value);
   if (typeof value !== "object" || value === null) return null;
@@ -37,35 +28,28 @@ export function unstorableWithin(value: unknown): string | null {
   return null;
 }
 
-/** Maximum characters (UTF-16 units) of an added memory's text, and the default maximum of one memory in a prompt. */
+/** Maximum characters (UTF-16 units) of an added memory, and the default maximum of one in a prompt. */
 export const MAX_MEMORY_CHARACTERS = 100_000;
 
-/**
- * Why a text cannot be a memory, phrased as the end of a sentence whose subject is the field ("must …"); null if it can. Never quotes the
- * text.
- */
+/** Why a text cannot be a memory, as the end of a sentence ("must …"); null if it can. Never quotes the text. */
 export function memoryTextProblem(text: string): string | null {
   if (text.length > MAX_MEMORY_CHARACTERS) return `must have at most ${MAX_MEMORY_CHARACTERS} characters`;
   return foundTextProblem(text);
 }
 
-/** The same for a memory that the source holds already: a text that is too long is truncated, not rejected. */
+/** For a memory from the source: a text that is too long is truncated, not rejected. */
 export function foundTextProblem(text: string): string | null {
   if (text.trim() === "") return "must contain something other than white space";
   return unstorable(text);
 }
 
-/** Marks where a text was truncated. */
 export const CUT_MARK = " […]";
 
 const GRAPHEMES = new Intl.Segmenter("und", { granularity: "grapheme" });
-/** Graphemes longer than this are not real text: truncation may split them between two code points. */
+/** Longer graphemes are not real text and may be split between code points. */
 const LONGEST_GRAPHEME = 256;
 
-/**
- * Truncates a text to `max` characters (UTF-16 units) at the end of a grapheme, and appends {@link CUT_MARK}. `max` must be at least the
- * mark's length.
- */
+/** Truncates a text to `max` characters (UTF-16 units) at a grapheme's end, with {@link CUT_MARK}, which must fit. */
 export function cutText(text: string, max: number): string {
   if (text.length <= max) return text;
   const most = max - CUT_MARK.length;
@@ -79,35 +63,28 @@ function withoutHalf(text: string, at: number): number {
   return next >= 0xdc00 && next <= 0xdfff ? at - 1 : at;
 }
 
-/** Quotation marks and brackets that have a closing form; a sentence inside of them is somebody's words, not the text's. */
+/** A sentence inside quotation marks or brackets is somebody else's words. */
 const OPENING = "([{“„«‹「『（［";
 const CLOSING = ")]}”»›」』）］";
-/** Ends a sentence where white space follows; those of East Asian scripts need none. */
+/** White space must follow `ENDS`; East Asian scripts need none. */
 const ENDS = ".!?…";
 const FULL_ENDS = "。！？";
 const FULL_STOPPED = new Set(
   "mr mrs ms dr prof st jr sr vs etc no nr approx dept inc ltd co corp fig al cf ca bzw usw evtl ggf vgl".split(" "),
 );
-/** What may end a sentence, or have a closing form: no other character is looked at. */
+/** Only these characters can end a sentence or need closing. */
 const NOTED = /["([{“„«‹「『（［)\]}”»›」』）］.!?…。！？]/g;
 const BULLET = /^[-–—*•·]\s+/;
-/** What may stand after a sentence's words; white space is one blank here. */
 const AFTER_SENTENCE = " .!…。！";
-/** The same where nothing is asked. */
+/** Ignored after a statement. */
 const AFTER_STATEMENT = `${AFTER_SENTENCE},;:`;
 const QUESTION_MARKS = "?？";
-/** What a sentence has at least one of. */
 const SAID = /[\p{L}\p{N}\p{S}]/u;
-/** The same characters, as far as they are ASCII. */
 const SAID_IN_ASCII = /[A-Za-z0-9$+<=>^`|~]/;
-/** Text of which every Unicode normal form is itself, and whose only white space is the blank. */
+/** Text that Unicode normalisation leaves as it is. */
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
-/**
- * A text's sentences in a form in which letter case, Unicode's normal forms, white space, a bullet in front and punctuation at the end make
- * no difference; a question keeps its mark. Where a boundary is in doubt there is none: after abbreviations and numbers, inside of
- * quotation marks and brackets, before a small letter. All words of the text are in the sentences, in their order. Linear time.
- */
+/** A text's sentences without letter case, Unicode forms, bullet and final punctuation. No boundary where in doubt. Linear time. */
 export function sentencesOf(text: string): readonly string[] {
   const isAscii = PRINTABLE_ASCII.test(text);
   const isSpaced = isAscii && !text.includes("  ");
@@ -116,7 +93,6 @@ export function sentencesOf(text: string): readonly string[] {
   let from = 0;
   let depth = 0;
   let isQuoted = false;
-  // By itself: an iterator takes a copy of the pattern for every text.
   NOTED.lastIndex = 0;
   while (NOTED.test(plain)) {
     const at = NOTED.lastIndex - 1;
@@ -133,7 +109,7 @@ export function sentencesOf(text: string): readonly string[] {
   return sentences.map((sentence) => comparable(sentence, isAscii)).filter((sentence) => sentence !== "");
 }
 
-/** Whether a sentence that begins at `from` ends with the character at `at`. */
+/** Whether the character at `at` ends the sentence that begins at `from`. */
 function endsSentence(text: string, at: number, from: number): boolean {
   const character = text.charAt(at);
   const next = text.charAt(at + 1);
@@ -145,14 +121,14 @@ function endsSentence(text: string, at: number, from: number): boolean {
   return word.length > 1 && !word.includes(".") && !/^\p{N}+$/u.test(word) && !FULL_STOPPED.has(word.toLowerCase());
 }
 
-/** ASCII needs neither Unicode's classes nor its normal forms, which take most of the time. */
+/** ASCII needs no Unicode classes or normal forms, which take most of the time. */
 function comparable(sentence: string, isAscii: boolean): string {
   const bare = withoutEnd(sentence.trim().replace(BULLET, ""));
   if (!(isAscii ? SAID_IN_ASCII : SAID).test(bare)) return "";
   return isAscii ? bare.toLowerCase() : bare.toLowerCase().normalize("NFC");
 }
 
-/** A sentence without the punctuation at its end; a question has one mark. By characters: a pattern would try every position. */
+/** Without final punctuation; a question keeps one mark. A pattern would try every position. */
 function withoutEnd(said: string): string {
   let asked = -1;
   let at = said.length;
@@ -166,20 +142,17 @@ function withoutEnd(said: string): string {
   return said.slice(0, at);
 }
 
-/** Sentences of a text that is looked for in others. Bounded, so that the search takes time in proportion to the texts. */
+/** Sentences of a text that others may contain. Bounded, so that searches are linear. */
 const MOST_SENTENCES = 3;
 const BETWEEN = "\n";
 
-/** A text in the form in which it is compared with others. */
 export interface ComparedText {
-  /** All its sentences; empty: the text says nothing in words. */
+  /** All its sentences; empty for a text without words. `runs` has it, and each run of up to three sentences. */
   readonly whole: string;
-  /** The whole, and each run of up to three sentences, which may be another text. */
   readonly runs: readonly string[];
   readonly sentences: number;
 }
 
-/** Takes time, and space, in proportion to the text. */
 export function comparedText(text: string): ComparedText {
   const sentences = sentencesOf(text);
   const whole = sentences.join(BETWEEN);
@@ -191,7 +164,6 @@ export function comparedText(text: string): ComparedText {
   return { whole, runs, sentences: sentences.length };
 }
 
-/** A text without the mark of its cut, as a quote of it has none. */
 export function withoutCut(text: string): string {
   return text.endsWith(CUT_MARK) ? text.slice(0, -CUT_MARK.length) : text;
 }

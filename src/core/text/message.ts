@@ -1,46 +1,39 @@
-/*
- * text: the values that everything else is made of. Ids and labels, digests, chat messages and their meaning, token counting, storable
- * text, lists, and a bounded map.
- * Enters: text and messages from callers. Leaves: the same, checked, counted or digested. Nothing here depends on memories.
- */
+/* text: ids, messages, token counts, collections. Enters: text and messages from callers. Leaves: the same, checked, counted or digested. */
 
 import { keptIn } from "./collections.js";
 import { type Digest, digestOf } from "./ids.js";
 import { parsedJson } from "./json.js";
 
-/** A part of a multi-part message (`{ type: "text", text }`, an image, …); parts that are not text pass through unmodified. */
+/** `{ type: "text", text }`, an image, … Parts that are not text pass through unmodified. */
 export interface ContentPart {
   readonly type: string;
   readonly [field: string]: unknown;
 }
 
-/** A chat message of the OpenAI chat API. Unknown fields (tool calls, names, …) pass through unmodified. */
+/** Of the OpenAI chat API. Unknown fields (tool calls, names, …) pass through unmodified. */
 export interface ChatMessage {
   readonly role: string;
   readonly content?: string | readonly ContentPart[] | null | undefined;
   readonly [field: string]: unknown;
 }
 
-/**
- * Field of a message that was an item of another API: what of the item a chat message has no place for (its type, its id). Neither counted
- * nor meant.
- */
+/** Field for what a chat message has no place for: the type and id of another API's item. Neither counted nor meant. */
 export const ITEM_FORM = "responses_item";
 
 /** A message is digested for its history, for its window and for its prompt. */
 const DIGESTS = new WeakMap<ChatMessage, Digest>();
 
-/** Digest of everything that the engine sees of a message; independent of the order of its JSON fields. Remembered with the message. */
+/** Digest of all that the engine sees of a message, independent of the order of its JSON fields. */
 export function messageDigest(message: ChatMessage): Digest {
   return keptIn(DIGESTS, message, digestOfMessage);
 }
 
-/** Whether a message is a role and a text, and nothing else: most messages of a history are. */
+/** Whether a message is only a role and a text, as most are. */
 export function isPlainMessage(message: ChatMessage): message is ChatMessage & { readonly content: string } {
   return typeof message.content === "string" && Object.keys(message).length === 2;
 }
 
-/** {@link messageDigest} of a message that is digested once: to remember it takes as long as the digest. */
+/** {@link messageDigest} without a cache, for messages digested once. */
 export function digestOfMessage(message: ChatMessage): Digest {
   if (isPlainMessage(message)) {
     // The same text as canonicalJson gives, without its recursion.
@@ -49,7 +42,7 @@ export function digestOfMessage(message: ChatMessage): Digest {
   return digestOf(canonicalJson({ ...message, content: message.content ?? null }));
 }
 
-/** The message's text: its content, or its text parts joined by line breaks. */
+/** Its content, or its text parts joined by line breaks. */
 export function messageText(message: ChatMessage): string {
   const { content } = message;
   if (typeof content === "string") return content;
@@ -60,7 +53,7 @@ export function messageText(message: ChatMessage): string {
     .join("\n");
 }
 
-/** Everything in a message that costs tokens, as one text: its content and any other fields. */
+/** Everything that costs tokens: content and all other fields. */
 export function countedText(message: ChatMessage): string {
   if (isPlainMessage(message)) return message.content;
   const { role: _role, content: _content, [ITEM_FORM]: _form, providerOptions: _options, ...rest } = message;
@@ -68,7 +61,7 @@ export function countedText(message: ChatMessage): string {
   return Object.keys(rest).length === 0 ? text : `${text}\n${canonicalJson(rest)}`;
 }
 
-/** The calls and results in a message's parts, as Anthropic's answers and the AI SDK's prompts have them; OpenAI's are fields and texts. */
+/** Calls and results in parts, as in Anthropic's answers and the AI SDK's prompts. */
 function callsIn({ content }: ChatMessage): readonly string[] {
   if (typeof content === "string" || content === null || content === undefined) return [];
   return content.flatMap((part) => {
@@ -77,7 +70,6 @@ function callsIn({ content }: ChatMessage): readonly string[] {
   });
 }
 
-/** A tool's result in the AI SDK's form: a text, JSON, or parts of which the texts cost tokens here. */
 function resultText(output: unknown): string {
   const { value } = (output ?? {}) as { readonly value?: unknown };
   if (typeof value === "string") return value;
@@ -85,17 +77,14 @@ function resultText(output: unknown): string {
   return isContent && Array.isArray(value) ? messageText({ role: "", content: value }) : canonicalJson(value);
 }
 
-/** Whether a content part is a tool's call: Anthropic's, or the AI SDK's. */
 export function isCall({ type }: ContentPart): boolean {
   return type === "tool_use" || type === "tool-call";
 }
 
-/** Whether a message belongs to the head of a prompt: instructions before the conversation. */
 export function isInstruction(message: ChatMessage): boolean {
   return message.role === "system" || message.role === "developer";
 }
 
-/** How many messages at the front are instructions. */
 export function instructionsAtHead(messages: readonly ChatMessage[]): number {
   const first = messages.findIndex((message) => !isInstruction(message));
   return first < 0 ? messages.length : first;
@@ -107,7 +96,7 @@ function canonicalJson(value: unknown): string {
   return parts.join("");
 }
 
-/** Parts are appended, so nested values are not copied once per level. */
+/** Appends, so that nested values are not copied once per level. */
 function writeJson(value: unknown, parts: string[]): void {
   if (Array.isArray(value)) {
     parts.push("[");
@@ -129,21 +118,15 @@ function writeJson(value: unknown, parts: string[]): void {
   } else parts.push(JSON.stringify(value) ?? "null");
 }
 
-/*
- * Clients do not send messages back byte for byte: SDKs and frameworks parse them into their own types and serialise them again. Two
- * messages have the same meaning if they differ only in what such a client adds, drops or formats differently. Meanings are compared to
- * recognise a history; the engine gets the client's messages unmodified.
- */
+/* Clients do not send messages back byte for byte. Equal meanings differ only in what such a client adds, drops or formats. */
 
-/** Fields that only control caching: Anthropic's and OpenAI's breakpoints. */
 const CACHE_MARKS = ["cache_control", "prompt_cache_breakpoint"];
 
 /**
- * Fields of answers that clients drop or format differently when they send an answer back. Reasoning and its signatures do not count: clients
- * and chat templates drop them from earlier turns. Cache marks affect bytes, not meaning.
- * Sources: OpenAI's chat completion object; vLLM's and DeepSeek's `reasoning_content`, OpenRouter's `reasoning_details`, LiteLLM's
- * `thinking_blocks` and `provider_specific_fields`; GitHub Copilot's `reasoning_text` and `reasoning_opaque`; Gemini's `extra_content`; AI SDK's and LangChain's `id`; `providerOptions` of the AI
- * SDK's prompts (ids of items, signatures, cache marks).
+ * Fields that clients drop or change when they send an answer back. Clients and chat templates drop reasoning from earlier turns. Sources: OpenAI's
+ * chat completion object; vLLM's and DeepSeek's `reasoning_content`, OpenRouter's `reasoning_details`, LiteLLM's `thinking_blocks` and
+ * `provider_specific_fields`, GitHub Copilot's `reasoning_text` and `reasoning_opaque`, Gemini's `extra_content`, AI SDK's and LangChain's `id`,
+ * and `providerOptions` of the AI SDK's prompts.
  */
 const NOT_MEANT = new Set([
   ...[...CACHE_MARKS, "id", "annotations", "provider_specific_fields", "extra_content"],
@@ -152,17 +135,16 @@ const NOT_MEANT = new Set([
   "thinking_blocks",
   ITEM_FORM,
 ]);
-/** Fields of a content part that only control caching, or that only its provider reads. */
+/** They control caching, or only the provider reads them. */
 const NOT_MEANT_IN_PARTS = new Set([...CACHE_MARKS, "providerOptions"]);
-/** Content parts that are reasoning: the AI SDK's, Anthropic's. */
 const REASONING_PARTS = new Set(["reasoning", "reasoning-file", "thinking", "redacted_thinking"]);
-/** Fields of a tool call that repeat its position in the list, only control caching, or sign it. */
+/** They repeat the call's position, control caching, or sign it. */
 const NOT_MEANT_IN_CALLS = new Set([...CACHE_MARKS, "index", "extra_content", "provider_specific_fields"]);
 
-/** A message's meaning is read for its history, for its window and for its prompt. Of those that mean what they are, none is kept. */
+/** Read for history, window and prompt. A message that is its own meaning is not kept here. */
 const MEANINGS = new WeakMap<ChatMessage, Digest>();
 
-/** Digest of a message's meaning. Returns `exact`, the digest of the unmodified message, without hashing if the message is canonical. */
+/** Returns `exact`, the digest of the unmodified message, without hashing if the message is canonical. */
 export function meaningDigest(message: ChatMessage, exact: Digest): Digest {
   const known = MEANINGS.get(message);
   if (known !== undefined) return known;
@@ -173,19 +155,15 @@ export function meaningDigest(message: ChatMessage, exact: Digest): Digest {
   return meaning;
 }
 
-/** {@link meaningDigest} of a message whose exact digest is not at hand. */
 export function meaningOf(message: ChatMessage): Digest {
   return meaningDigest(message, messageDigest(message));
 }
 
 /**
- * The canonical form that all messages of one meaning share; the same object if the message is canonical. The canonical form has the same
- * meaning itself, so the digest of an unmodified message never equals the digest of another meaning.
- *
- * - Text: line breaks are `\n`, without white space at its ends. One text part is a plain text, and no content is an empty text. Several
- *   text parts stay separate, because chat templates join them differently.
- * - Null and empty fields are absent, and so are the fields of {@link NOT_MEANT}.
- * - Tool calls: arguments by their JSON value; see {@link canonicalArguments}.
+ * The canonical form of all messages with one meaning; the same object if already canonical.
+ * - Text: line breaks are `\n`, ends are trimmed. One text part becomes a text; several stay, as chat templates join them differently.
+ * - Null, empty and {@link NOT_MEANT} fields are absent.
+ * - Tool calls: see {@link canonicalArguments}.
  */
 export function canonicalMessage(message: ChatMessage): ChatMessage {
   const content = canonicalContent(message.content);
@@ -202,10 +180,7 @@ export function canonicalMessage(message: ChatMessage): ChatMessage {
   return isSame ? message : (canonical as unknown as ChatMessage);
 }
 
-/**
- * The message without cache marks, as it is put back into a prompt whose client did not send it: there its marks would count against the
- * provider's limit. The same object if it has none.
- */
+/** Removes cache marks from a message that its client did not send now: they would count against the provider's limit. */
 export function withoutMarks(message: ChatMessage): ChatMessage {
   const { content, tool_calls: calls } = message;
   const parts = Array.isArray(content) ? sameOr(content, content.map(unmarked)) : content;
@@ -279,7 +254,7 @@ function canonicalFunction(called: unknown): unknown {
   return canonical === given ? bare : { ...bare, arguments: canonical };
 }
 
-/** The record with only the fields that `isKept` accepts; the same object if it accepts all. */
+/** The same object if `isKept` accepts all fields. */
 function kept<T extends Readonly<Record<string, unknown>>>(
   record: T,
   isKept: (field: string, value: unknown) => boolean,
@@ -289,7 +264,6 @@ function kept<T extends Readonly<Record<string, unknown>>>(
   return left.length === fields.length ? record : (Object.fromEntries(left) as T);
 }
 
-/** The first list if the second has the same objects. */
 function sameOr<T>(list: readonly T[], mapped: readonly T[]): readonly T[] {
   return list.length === mapped.length && list.every((item, at) => item === mapped[at]) ? list : mapped;
 }
@@ -303,17 +277,13 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Arguments nested deeper are compared as text: the code that walks them is recursive. */
+/** More deeply nested arguments are compared as text, because the code is recursive. */
 const MAX_LEVELS = 64;
 /** Decimals with more digits can differ as text and be equal as doubles. */
 const EXACT_DIGITS = 15;
 const NUMBER = /-?\d[\d.eE+-]*/y;
 
-/**
- * The canonical text of a tool call's arguments: without white space, fields sorted, each character and number spelled one way. Missing
- * arguments are an empty object. Invalid JSON and JSON nested deeper than {@link MAX_LEVELS} stay unmodified; numbers that a double would
- * round keep their digits.
- */
+/** A tool call's arguments, fields sorted, characters and numbers spelled one way. Invalid or too deep JSON stays unmodified. */
 function canonicalArguments(given: unknown): string {
   // Some APIs send the value itself instead of its JSON.
   const json = typeof given === "string" ? given : (JSON.stringify(given ?? {}) ?? "{}");
@@ -322,10 +292,7 @@ function canonicalArguments(given: unknown): string {
   return marked === null ? json : written(JSON.parse(marked));
 }
 
-/**
- * The same JSON with every string prefixed by a letter and every number turned into such a string, so that a parser rounds nothing. Null if
- * nested too deep. Expects valid JSON.
- */
+/** Marks strings, and turns numbers into marked strings, so that a parser rounds nothing. Null if nested too deep. Expects valid JSON. */
 function withMarkedValues(json: string): string | null {
   const marked: string[] = [];
   let copied = 0;
@@ -353,14 +320,12 @@ function withMarkedValues(json: string): string | null {
   return marked.join("");
 }
 
-/** The offset after the string that starts at `start`. */
 function endOfString(json: string, start: number): number {
   let at = start + 1;
   while (json[at] !== '"') at += json[at] === "\\" ? 2 : 1;
   return at + 1;
 }
 
-/** Serialises a value of marked JSON as plain JSON. */
 function written(value: unknown): string {
   if (typeof value === "string") return value.startsWith("n") ? value.slice(1) : JSON.stringify(value.slice(1));
   if (Array.isArray(value)) return `[${value.map(written).join(",")}]`;
@@ -381,18 +346,15 @@ function canonicalNumber(digits: string): string {
   return significant.length > EXACT_DIGITS || size < 1e-300 || size > 1e300 ? digits : String(Number(digits));
 }
 
-/** Counts the tokens of a text. Passed in, so that `core` depends on no tokenizer; must be a pure function of the text. */
+/** Passed in, so that `core` needs no tokenizer. Must be pure. */
 export type TokenCounter = (text: string) => number;
 
-/**
- * Tokens around one message (role, delimiters). Templates differ; OpenAI documents four for its own, and ChatML-like templates need four.
- * Every token figure in a plan is an estimate that uses it.
- */
+/** Tokens around one message (role, delimiters), an estimate: OpenAI documents four, and ChatML-like templates need four. */
 export const TOKENS_PER_MESSAGE = 4;
 
 const fixed = new WeakMap<TokenCounter, Map<string, number>>();
 
-/** Tokens of a text of memprefix's own, such as a tag: each prompt has them several times, so they are counted once. */
+/** Tokens of memprefix's own text, such as a tag. Counted once, as each prompt repeats it. */
 export function fixedTokens(text: string, countTokens: TokenCounter): number {
   return keptIn(
     keptIn(fixed, countTokens, () => new Map<string, number>()),

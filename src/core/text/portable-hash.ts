@@ -1,10 +1,9 @@
 /*
- * SHA-256 where there is no `node:crypto`: in browsers and workers. package.json's `imports` put this file in place of that module there; a
- * test compares the two. Web Crypto's digest is asynchronous, and composing is not.
+ * SHA-256 without `node:crypto`, for browsers and workers, by package.json's `imports`. Web Crypto's digest is asynchronous; composing is not.
  * Source: NIST FIPS 180-4, sections 4.1.2, 4.2.2, 5.1.1, 5.3.3 and 6.2.2.
  */
 
-/** First 32 bits of the fractional parts of the cube roots of the first 64 primes. */
+/** Fractional parts of the cube roots of the first 64 primes. */
 const ROUND_CONSTANTS = new Int32Array([
   ...[0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5],
   ...[0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174],
@@ -16,7 +15,7 @@ const ROUND_CONSTANTS = new Int32Array([
   ...[0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2],
 ]);
 
-/** First 32 bits of the fractional parts of the square roots of the first 8 primes. */
+/** Fractional parts of the square roots of the first 8 primes. */
 const INITIAL_STATE = [
   ...[0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a],
   ...[0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19],
@@ -27,7 +26,7 @@ const LENGTH_BYTES = 8;
 const DIGEST_BYTES = 32;
 const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/** `hash` of `node:crypto`, for the one use that core makes of it. Half of a surrogate pair counts as U+FFFD, as there. */
+/** Core's use of `hash` of `node:crypto`. Half of a surrogate pair counts as U+FFFD, as there. */
 export function hash(_algorithm: "sha256", text: string, _encoding: "base64url"): string {
   const message = paddedBytes(text);
   const state = new Int32Array(INITIAL_STATE);

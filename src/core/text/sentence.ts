@@ -1,14 +1,13 @@
 import { isRecord, listIn, record } from "./json.js";
 
 /**
- * Fields in which services and engines say what is wrong, the one that says most first: a text, or an object or a list around one. FastAPI has
- * `detail`, a list of `msg` for invalid requests; Mem0's platform `error`, `message` or `detail`; engines `error`, gateways `errors` around it.
+ * Fields with an error's message, the most telling first. FastAPI: `detail`, a list of `msg`; Mem0: `error`, `message`, `detail`; engines and
+ * gateways: `error`, `errors`.
  */
 const SAYING = ["detail", "error_description", "error", "message", "msg", "error_message", "reason", "errors", "title"];
-/** Most objects and lists around it. */
 const MAX_LEVELS = 4;
 
-/** What an error in JSON says of itself, in whatever form; null where it has no words. */
+/** The message in an error's JSON, in any of these forms; null for none. */
 export function sentenceIn(value: unknown, levels = MAX_LEVELS): string | null {
   if (typeof value === "string") return value.trim() === "" ? null : value;
   if (levels === 0 || !isRecord(value)) return null;
@@ -22,7 +21,6 @@ export function sentenceIn(value: unknown, levels = MAX_LEVELS): string | null {
   return null;
 }
 
-/** Sentences in one text; null where there is none. */
 export function joinedSentences(sentences: readonly (string | null)[]): string | null {
   return sentences.filter((said) => said !== null).join("; ") || null;
 }

@@ -1,16 +1,13 @@
-/*
- * Lists of like objects as a table: the names of the fields once, then a list of values for each object. So a scope's snapshot stays legible
- * and takes a third of the room.
- */
+/* Lists of like objects as tables, which take a third of the space and stay readable. */
 
-/** Like objects: what is the same in all, the names of the other fields, and each one's values. Absent: none. */
+/** Values that all objects share, and the other fields' names with each object's values. Absent: none. */
 export interface Table {
   readonly all?: Readonly<Record<string, unknown>>;
   readonly fields: readonly string[];
   readonly rows: readonly (readonly unknown[])[];
 }
 
-/** A list of objects as a table; undefined for none. */
+/** Undefined for an empty list. */
 export function tableOf(objects: readonly object[]): Table | undefined {
   if (objects.length === 0) return undefined;
   const records = objects as readonly Readonly<Record<string, unknown>>[];
@@ -27,16 +24,12 @@ export function tableOf(objects: readonly object[]): Table | undefined {
   return names.size === fields.length ? { fields, rows } : { all, fields, rows };
 }
 
-/** Whether two values are one, or both an empty list. */
+/** Equal, or both an empty list. */
 function isSame(a: unknown, b: unknown): boolean {
   return a === b || (Array.isArray(a) && Array.isArray(b) && a.length + b.length === 0);
 }
 
-/**
- * The objects of a table.
- *
- * @param optional fields that an object lacks where their value is null
- */
+/** @param optional fields that an object lacks if their value is null */
 export function objectsOf<T>(table: Table | undefined, optional: readonly string[] = []): T[] {
   if (table === undefined) return [];
   const { all = {}, fields, rows } = table;

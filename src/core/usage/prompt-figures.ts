@@ -7,24 +7,20 @@ import { type EngineModel, modelAfter } from "../cost/engine-model.js";
 import { NO_MODEL } from "./prompt-sums.js";
 import { moneyOf, type PromptUsage, reportedUsage, setApart } from "./usage-record.js";
 
-/*
- * The figures of a prompt that are stored with its compose, and with its engine's report.
- */
+/* A prompt's figures, stored with its compose and with its engine's report. */
 
-/** A prompt's tokens, and what they cost by the engine's prices; money is null where prompts cost time. */
+/** Money is null where prompts cost time. */
 export interface PromptFigures {
-  /** As its client named it; `NO_MODEL` where it did not. */
+  /** As the client named it, or `NO_MODEL`. */
   readonly model: string;
   readonly usage: PromptUsage;
-  /** Whether it says nothing of how well prompts are built. */
+  /** Why it says nothing about how well prompts are built. */
   readonly apart: "below_minimum" | "expired" | null;
   readonly savedMoney: number | null;
   readonly missedMoney: number | null;
 }
 
-/** The figures of a prompt that is being stored. */
 export interface NewPrompt extends PromptFigures {
-  /** The engine family. */
   readonly engine: string;
   readonly layout: "single" | "conversation";
   readonly policy: string;
@@ -32,27 +28,24 @@ export interface NewPrompt extends PromptFigures {
   readonly epoch: { readonly began: EpochReason | null; readonly prompts: number } | null;
 }
 
-/** What the engine reported of a request: tokens, milliseconds. Absent: unknown, not zero. */
+/** Tokens and milliseconds. Absent: unknown, not zero. */
 export interface EngineReport {
   readonly promptTokens?: number;
   readonly cachedTokens?: number;
   readonly ttftMs?: number;
 }
 
-/** What is counted of a composed prompt. */
 export interface CountedPrompt {
   readonly plan: Plan;
   /** Tokens that the engine counts besides the prompt. */
   readonly besideTokens: number;
-  /** As its client names it; null: not known. */
   readonly model: string | null;
-  /** The engine family. */
   readonly engine: string;
   /** Of memories that were not retrieved. */
   readonly carriedTokens: number;
 }
 
-/** The figures of a prompt that was composed. @param costs of the configured engine */
+/** @param costs of the configured engine */
 export function newPrompt(prompt: CountedPrompt, costs: EngineModel): NewPrompt {
   const { plan, besideTokens, model, engine, carriedTokens } = prompt;
   const usage: PromptUsage = {
@@ -75,19 +68,16 @@ export function newPrompt(prompt: CountedPrompt, costs: EngineModel): NewPrompt 
   };
 }
 
-/** What an engine's report changes of a prompt's figures. */
 export interface CountedReport {
-  /** With what earlier reports said. */
+  /** Merged with earlier reports. */
   readonly report: EngineReport;
-  /** Tokens that the engine counts besides the prompt. */
   readonly besideTokens: number;
-  /** As its client names it; null: not known. */
   readonly model: string | null;
-  /** Why the engine had less than planned, where that is known: `EngineLosses.reported`. */
+  /** Why the engine had less than planned, if known: `EngineLosses.reported`. */
   readonly because: MissCause | null;
 }
 
-/** A prompt's figures with its engine's report. A repeated report changes nothing. @param costs of the configured engine */
+/** A repeated report changes nothing. @param costs of the configured engine */
 export function reportedFigures(before: PromptFigures, reported: CountedReport, costs: EngineModel): PromptFigures {
   const { report, besideTokens, model, because } = reported;
   const facts = { report: cacheReport(report, besideTokens), firstTokenMs: report.ttftMs ?? null, because };
@@ -95,7 +85,6 @@ export function reportedFigures(before: PromptFigures, reported: CountedReport, 
   return { model: model ?? before.model, ...valued(usage, modelAfter(costs, besideTokens)) };
 }
 
-/** What a report says of the cache; null: nothing. */
 export function cacheReport({ cachedTokens, promptTokens }: EngineReport, besideTokens: number): CacheReport | null {
   return cachedTokens === undefined ? null : { cachedTokens, promptTokens: promptTokens ?? null, besideTokens };
 }

@@ -2,12 +2,11 @@ import type { Miss } from "../compose/miss.js";
 import { keptIn } from "../text/collections.js";
 import type { UsageWindow } from "./usage-record.js";
 
-/** The model of prompts whose client named none. */
+/** For prompts without a model name. */
 export const NO_MODEL = "unknown";
-/** What models are counted as together beyond those with most tokens in a window. */
+/** Models other than those with most tokens in a window. */
 export const OTHER_MODELS = "other";
 
-/** Sums over prompts. */
 export const SUM_NAMES = [
   "prompts",
   "promptTokens",
@@ -18,12 +17,12 @@ export const SUM_NAMES = [
   "reportedPrompts",
   "reportedPromptTokens",
   "reportedCachedTokens",
-  /** The same without prompts that are set apart: what shares are made of. */
+  /** Without prompts that are set apart: what shares are made of. */
   "sharedPromptTokens",
   "sharedExpectedTokens",
   "sharedReportedPromptTokens",
   "sharedReportedCachedTokens",
-  /** What was expected of the reported ones, as the same share of the engine's count. */
+  /** Expected tokens of the reported ones, as the same share of the engine's count. */
   "sharedReportedExpectedTokens",
   "belowMinimumPrompts",
   "belowMinimumTokens",
@@ -39,29 +38,25 @@ export type PromptSums = Readonly<Record<(typeof SUM_NAMES)[number], number>>;
 /** Times to the first token, by the bins of `timeBin`. */
 export type TimeCounts = ReadonlyMap<number, number>;
 
-/** Sums with the times that they are of. */
 export interface TimedSums {
   readonly sums: PromptSums;
   readonly times: TimeCounts;
 }
 
-/** A window's steps. */
+/** Steps of a window, in milliseconds since the epoch. */
 export interface WindowSpan {
-  /** Where the first step begins, in milliseconds since the epoch. */
   readonly from: number;
-  /** Where the last one ends. */
   readonly to: number;
   readonly stepMs: number;
 }
 
-/** Sums that grow. */
 export class GrowingSums implements TimedSums {
   readonly sums = Object.fromEntries(SUM_NAMES.map((name) => [name, 0])) as {
     -readonly [K in keyof PromptSums]: PromptSums[K];
   };
   readonly times = new Map<number, number>();
 
-  /** Adds prompts with times in the same bin; null: they were not measured. */
+  /** Times of one bin; null: not measured. */
   add(sums: PromptSums, bin: number | null): void {
     for (const name of SUM_NAMES) this.sums[name] += sums[name];
     if (bin !== null) this.times.set(bin, (this.times.get(bin) ?? 0) + sums.prompts);
@@ -69,21 +64,19 @@ export class GrowingSums implements TimedSums {
 }
 
 const MINUTE_MS = 60_000;
-/** How long the steps of a window are, and how many it has. */
 const STEPS: Readonly<Record<UsageWindow, { readonly stepMs: number; readonly count: number }>> = {
   hour: { stepMs: MINUTE_MS, count: 60 },
   day: { stepMs: 15 * MINUTE_MS, count: 96 },
   month: { stepMs: 360 * MINUTE_MS, count: 124 },
 };
 
-/** A window's span in whole steps, the running one included. `now`: milliseconds since the epoch. */
+/** Whole steps, the running one included. `now`: milliseconds since the epoch. */
 export function spanOf(window: UsageWindow, now: number): WindowSpan {
   const { stepMs, count } = STEPS[window];
   const to = (Math.floor(now / stepMs) + 1) * stepMs;
   return { from: to - count * stepMs, to, stepMs };
 }
 
-/** Sums over a window, and by model. */
 export interface WindowSums extends WindowSpan {
   readonly total: TimedSums;
   /** By the start of their step; steps without prompts are left out. */
@@ -91,15 +84,12 @@ export interface WindowSums extends WindowSpan {
   readonly models: ReadonlyMap<string, TimedSums>;
 }
 
-/** Misses of a window, by cause; causes without any are left out. */
 export interface WindowMisses extends WindowSpan {
   readonly causes: readonly (Miss & { readonly prompts: number; readonly money: number })[];
 }
 
-/** Sums over the prompts of a step of one model, with first-token times in the same bin (null: not measured). */
 export type GroupedSums = PromptSums & { readonly model: string; readonly at: number; readonly bin: number | null };
 
-/** Sums of a window in all, by step and by model. */
 export function windowSums(rows: readonly GroupedSums[]): Pick<WindowSums, "total" | "points" | "models"> {
   const total = new GrowingSums();
   const points = new Map<number, GrowingSums>();

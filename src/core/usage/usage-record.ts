@@ -1,52 +1,45 @@
-/*
- * usage: what answered prompts cost and why they missed, as numbers.
- * Enters: a prompt's plan, the engine's report. Leaves: one record per prompt with its reuse and its miss. No text of memories or messages.
- */
+/* usage: what answered prompts cost and why they missed. Enters: a plan, the engine's report. Leaves: one record without text. */
 
 import { type CacheReport, cachedOf, ownReport } from "../cache/cache-report.js";
 import { type Miss, type MissCause, reportedMiss } from "../compose/miss.js";
 import { cacheable, type EngineModel } from "../cost/engine-model.js";
 
-/** How far back a view of the usage goes: 60 minutes, 24 hours or 31 days. */
+/** 60 minutes, 24 hours or 31 days. */
 export const USAGE_WINDOWS = ["hour", "day", "month"] as const;
 export type UsageWindow = (typeof USAGE_WINDOWS)[number];
 
-/** A prompt's tokens, and what became of them. All but the reported ones are estimates. */
+/** All but the reported tokens are estimates. */
 export interface PromptUsage {
   readonly promptTokens: number;
   readonly expectedTokens: number;
   /** Of memories that were not retrieved. */
   readonly carriedTokens: number;
-  /** Its miss as it was planned, … */
   readonly planned: Miss | null;
-  /** … and by the engine's report, where there is one. */
   readonly miss: Miss | null;
-  /** The engine's, of the prompt alone; null: it did not report. */
+  /** Of the prompt alone; null: not reported. */
   readonly report: CacheReport | null;
   readonly firstTokenMs: number | null;
 }
 
-/** What is known of a report beside its numbers. */
 export interface ReportFacts {
   readonly report: CacheReport | null;
   readonly firstTokenMs: number | null;
-  /** Known reason for which the engine had less than expected; null: none. */
+  /** Why the engine had less than expected, if known. */
   readonly because: MissCause | null;
 }
 
-/** The usage with the engine's report. One with other numbers replaces an earlier one; a repeated one changes no tokens. */
+/** A report with other numbers replaces an earlier one; a repeated one changes no tokens. */
 export function reportedUsage(usage: PromptUsage, { report, because, ...facts }: ReportFacts): PromptUsage {
   const firstTokenMs = facts.firstTokenMs ?? usage.firstTokenMs;
   if (report === null) return { ...usage, firstTokenMs };
   const own = ownReport(report, usage.promptTokens);
-  // The reason of a repeated one may show later: a restart does by the reports of others.
+  // The reason may be known later: a restart shows in other prompts' reports.
   if (isSameReport(own, usage.report) && because === null) return { ...usage, firstTokenMs };
   const { promptTokens: totalTokens, expectedTokens: expectedCachedTokens, planned } = usage;
   const miss = reportedMiss({ totalTokens, expectedCachedTokens, miss: planned }, report, because ?? "unknown");
   return { ...usage, miss, report: own, firstTokenMs };
 }
 
-/** Whether an engine says nothing new. */
 export function isSameReport(report: CacheReport, before: CacheReport | null): boolean {
   return before?.cachedTokens === report.cachedTokens && before.promptTokens === report.promptTokens;
 }
@@ -56,27 +49,25 @@ export function newTokens(usage: PromptUsage): number {
   return Math.max(0, uncachedTokens(usage) - (usage.miss?.tokens ?? 0));
 }
 
-/** Tokens that the engine computed, of the prompt's: all but those that it reported as cached, or as expected where it did not. */
+/** Tokens that the engine computed: all but those reported, or else expected, as cached. */
 export function uncachedTokens({ promptTokens, expectedTokens, report }: PromptUsage): number {
   if (report === null) return promptTokens - expectedTokens;
   return Math.max(0, promptTokens - cachedOf(report, promptTokens));
 }
 
-/** Whether a prompt says nothing of how well prompts are built: it is too short to be cached, or its prefix expired. */
+/** Why a prompt says nothing about how well prompts are built; null: it does. */
 export function setApart(usage: PromptUsage, minimumPrefixTokens: number): "below_minimum" | "expired" | null {
   if (usage.promptTokens < minimumPrefixTokens) return "below_minimum";
   return usage.miss?.cause === "expired" ? "expired" : null;
 }
 
-/** Money, by an engine's prices. */
 export interface UsageMoney {
-  /** Against computing every token: what cache reads save, less what cache writes cost more. May be negative. */
+  /** What cache reads save, less what cache writes cost more. May be negative. */
   readonly saved: number;
   /** What missed tokens cost more than cached ones. */
   readonly missed: number;
 }
 
-/** What a prompt's cache hits saved and its misses cost; null where prompts cost time. */
 export function moneyOf(usage: PromptUsage, model: EngineModel): UsageMoney | null {
   const { cost } = model;
   if (cost.kind === "time") return null;
@@ -90,26 +81,21 @@ export function moneyOf(usage: PromptUsage, model: EngineModel): UsageMoney | nu
   };
 }
 
-/*
- * A histogram of times whose bins grow by 15 %, from 1 ms to 20 minutes: percentiles of sums of many prompts, within 7 % of their value.
- */
+/* A histogram of times from 1 ms to 20 minutes. Bins grow by 15 %, so percentiles are within 7 %. */
 
 const GROWTH = 1.15;
-/** Bins are 0 to this one. */
 export const LAST_TIME_BIN = 100;
 
-/** The bin of a time in milliseconds. */
 export function timeBin(ms: number): number {
   if (!(ms > 1)) return 0;
   return Math.min(LAST_TIME_BIN, Math.ceil(Math.log(ms) / Math.log(GROWTH)));
 }
 
-/** The middle of a bin, in milliseconds. */
 function middleOf(bin: number): number {
   return bin === 0 ? 1 : GROWTH ** (bin - 0.5);
 }
 
-/** The time that a share of all times is not above, in milliseconds; null without times. `share`: 0 to 1. */
+/** The percentile `share` (0 to 1) in milliseconds; null without times. */
 export function timeAt(counts: ReadonlyMap<number, number>, share: number): number | null {
   const bins = [...counts].sort(([a], [b]) => a - b);
   const wanted = bins.reduce((sum, [, count]) => sum + count, 0) * share;
