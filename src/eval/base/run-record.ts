@@ -83,7 +83,7 @@ const arm = z.strictObject({
   depth: armDepth.nullable().default(null),
 });
 
-/** What the judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */
+/** The judge's verdict on one answer. Prompt and raw answer are kept so that it can be checked. */
 const judgement = z.strictObject({
   /** Null: the judge's answer could not be read. */
   isCorrect: z.boolean().nullable(),
