@@ -309,7 +309,7 @@ function holdsKey(text: string, { configuredKey }: AdmittedBy): boolean {
   return holdsApiKey(text) || (configuredKey !== undefined && text.includes(configuredKey));
 }
 
-/** With keys in use, the client's credentials are memprefix's and are removed everywhere; without, they are the engine's, but for our own keys. */
+/** Removes memprefix's keys; with keys in use, all of the client's credentials, wherever they are. Otherwise those are the engine's. */
 function withoutCredentials(headers: readonly HeaderPair[], by: AdmittedBy): HeaderPair[] {
   return headers.filter(
     ([name, value]) => !holdsKey(value, by) && (by.keyId === null || !CREDENTIAL_HEADERS.has(name.toLowerCase())),
