@@ -55,13 +55,13 @@ export {
 export type { ComposeOptions } from "./service/fields/call-options.js";
 export { DatabaseOpenError } from "./store/open-error.js";
 
-/** How to set memprefix up in-process. Everything has the service's default; see `memprefix serve --help`. */
+/** Defaults are the service's; see `memprefix serve --help`. */
 export interface MemprefixOptions {
-  /** Directory of all files that memprefix keeps. Default `memprefix-data`. */
+  /** Directory of memprefix's files. Default: `memprefix-data`. */
   readonly dataDir?: string;
   /**
-   * Where to search when a request brings no memories: a Mem0 that memprefix opens, or the caller's own, an instance of Mem0's `Memory` or
-   * `MemoryClient` or any object with a `search` like theirs. Default: `embedded` where its packages are installed, else `none`.
+   * Where to search when a request has no memories: a Mem0 that memprefix opens, or your own: a Mem0 `Memory` or `MemoryClient`, or any object
+   * with such a `search`. Default: `embedded` where its packages are installed, else `none`.
    */
   readonly source?:
     | OwnMem0
@@ -69,65 +69,51 @@ export interface MemprefixOptions {
     | { readonly kind: "hosted"; readonly apiKey: string; readonly url?: string }
     | { readonly kind: "rest"; readonly url: string; readonly apiKey?: string }
     | { readonly kind: "none" };
-  /** Milliseconds. Default 2,000. */
   readonly searchTimeoutMs?: number;
-  /** How long after its last use the engine's prefix cache keeps a prompt's beginning, in seconds. Default: no limit. */
+  /** TTL of the engine's prefix cache, from a prompt's last use. Default: no limit. */
   readonly cacheTtlSeconds?: number;
-  /** How many tokens of one user the engine's prefix cache keeps, the least recently used going first. Default: no limit. */
+  /** Tokens of one user that the engine's prefix cache holds, LRU. Default: no limit. */
   readonly cacheTokens?: number;
-  /** Memories to search for where a request does not say. Default: 20. */
   readonly topK?: number;
-  /** Most tokens of a prompt where a request does not say, by the engine's count as far as feedback shows it. Default: no limit. */
+  /** Most tokens of a prompt, by the engine's count as far as feedback shows it. Default: no limit. */
   readonly maxPromptTokens?: number;
 }
 
-/**
- * memprefix in-process: the same behaviour as the service, without HTTP. Once `close` was called, every other call rejects with
- * {@link ClosedError}.
- */
+/** memprefix in-process: the service without HTTP. After `close`, every other call rejects with {@link ClosedError}. */
 export interface MemprefixClient {
   /**
-   * Composes a prompt. The messages come back in the type they were given in, to be passed on to the engine's client: a literal keeps its
-   * role as a type. Rejects with {@link InvalidRequestError} for a bad request; a failing memory source only makes a warning.
+   * Composes a prompt. Messages keep the type they came in. Rejects with {@link InvalidRequestError}; a failing memory source only adds a
+   * warning.
    *
    * @example
    * ```ts
-   * const { messages } = await memprefix.compose({
-   *   userId: "ana",
-   *   conversationId: "trip",
-   *   messages: [...history, { role: "user", content: question }],
-   * });
+   * const { messages } = await memprefix.compose({ userId: "ana", conversationId: "trip", messages: history });
    * await openai.chat.completions.create({ model, messages });
    * ```
    */
   compose<const M extends MessageLike = QueryMessage>(options: ComposeOptions<M>): Promise<ComposedPrompt<M>>;
-  /** Adds texts to the memory source, as they are. Rejects with `MemorySourceError`. */
+  /** Adds texts to the memory source unmodified. Rejects with `MemorySourceError`. */
   add(options: AddOptions): Promise<{ id: string; memory: string }[]>;
-  /** The engine dropped these requests' cache. */
+  /** Reports that the engine dropped these requests' cache. */
   evict(options: EvictOptions): Promise<Eviction>;
-  /**
-   * What the engine reported of a request, in tokens and milliseconds. The first report of a request that has `cachedTokens` corrects
-   * what is expected to be cached. Rejects with `NotFoundError`.
-   */
+  /** Reports the engine's usage. A request's first `cachedTokens` corrects the context index. Rejects with `NotFoundError`. */
   feedback(options: FeedbackOptions): Promise<Feedback>;
-  /** Forgets a memory for good. */
   forgetMemory(options: ForgetMemoryOptions): Promise<Forgetting>;
-  /** Forgets everything kept of a user. */
   forgetUser(options: ForgetUserOptions): Promise<void>;
-  /** Finishes what was accepted, then closes the files. Called again, it waits for the same. */
+  /** Finishes accepted calls, then closes the files. */
   close(): Promise<void>;
 }
 
 /**
- * Opens memprefix in-process. Reads no environment variables. Throws {@link InvalidRequestError} for options that are wrong and
- * `DatabaseOpenError` where the data directory cannot be used.
+ * Opens memprefix in-process. Reads no environment variables. Throws {@link InvalidRequestError} for invalid options and `DatabaseOpenError`
+ * where the data directory cannot be used.
  */
 export function createMemprefix(options: MemprefixOptions = {}): MemprefixClient {
   const { source } = options;
   const settings = settingsOf(options);
   const memprefix = assembleInside(settings, isOwn(source) ? source : null);
   const finishing = new AbortController();
-  // What fails is tried again before the source is next asked for that user.
+  // A failed deletion is retried before the source is next searched for that user.
   void memprefix.finishDeletions(() => {}, finishing.signal).catch(() => {});
   let closing: Promise<void> | undefined;
   const whileOpen =
@@ -139,7 +125,7 @@ export function createMemprefix(options: MemprefixOptions = {}): MemprefixClient
   return {
     compose: whileOpen(async <M extends MessageLike>(request: ComposeOptions<M>) => {
       const answer = await memprefix.compose(readComposeOptions(request));
-      // Given messages come back with text added; what memprefix adds itself is a system message, or a user's in the form of those given.
+      // Given messages come back with text added; memprefix's own messages are system or user messages of the same form.
       return { ...answer, messages: [...answer.messages] as MessageLike[] as M[] };
     }),
     add: whileOpen(async (given) => {
@@ -172,7 +158,7 @@ const OF_THE_SAME_NAME = [
   ...(["dataDir", "searchTimeoutMs", "cacheTtlSeconds", "topK", "maxPromptTokens"] as const),
 ] satisfies readonly (keyof Settings & keyof MemprefixOptions)[];
 
-/** Each option's setting. A misspelt option would leave a default in force: memories in another directory, or of another source. */
+/** Each option's setting. A misspelt option would leave a default in force, such as another directory. */
 const OPTIONS: ReadonlyMap<string, keyof Settings> = new Map<string, keyof Settings>([
   ...OF_THE_SAME_NAME.map((name) => [name, name] as const),
   ["cacheTokens", "cacheSize"],
@@ -200,10 +186,10 @@ function refuseUnknown(given: MemprefixOptions): void {
   throw new InvalidRequestError(unknown.map((field) => ({ field, message: "is not a known option" })));
 }
 
-/** The options as the service's settings; what is wrong with one is said under the option's own name. */
+/** The options as settings; errors name the option. */
 function settingsOf(given: MemprefixOptions): Settings {
   refuseUnknown(given);
-  // A source of the caller's own takes the place of what settings could name.
+  // The caller's own source takes the place of a configured one.
   const source: object = isOwn(given.source) ? { kind: "none" } : (given.source ?? {});
   const values = new Map<string, unknown>(Object.entries(given));
   for (const [name, value] of Object.entries(source)) values.set(`source.${name}`, value);

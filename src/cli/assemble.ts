@@ -43,34 +43,33 @@ import {
 } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
-/** Milliseconds for the first byte of the engine's answer, and between its bytes: models may think for minutes. */
+/** For the first byte of the engine's answer, and between its bytes: models may think for minutes. */
 const UPSTREAM_TIMEOUT_MS = 600_000;
-/** Milliseconds that adding or deleting memories may take: Mem0 calls a model for it, and nobody's prompt waits. */
+/** For adding or deleting memories: Mem0 calls a model for it, and no prompt waits. */
 const WRITE_TIMEOUT_MS = 60_000;
 
 /**
- * Puts the service together from settings: the one place where concrete parts are chosen. Throws `DatabaseOpenError` where the data
- * directory cannot be used.
+ * Builds the service from settings: the one place that chooses concrete parts. Throws `DatabaseOpenError` where the data directory cannot be
+ * used.
  */
 export function assemble(settings: Settings, source?: MemorySource | null): Memprefix {
   return assembleOn(openFile(settings), settings, source).memprefix;
 }
 
-/** The same, for a program of its caller's, with the caller's own Mem0, where there is one. */
+/** Builds it for the library, with the caller's own Mem0, if any. */
 export function assembleInside(settings: Settings, own: OwnMem0 | null): Memprefix {
   loadO200k();
   return assemble(settings, own === null ? undefined : limited(openOwnMem0(own), settings));
 }
 
-/** An open database, and the API keys in it. */
 interface OpenedDatabase {
   readonly database: Database;
   readonly keys: StoredApiKeys;
-  /** Says where the service listens, for the message to processes that would open the same directory. */
+  /** Records the service's address, for the error of processes that try to open the same directory. */
   announce(address: string): void;
 }
 
-/** The service with who may ask it: the API keys of its database, which are open for as long as it is, and the configured one. */
+/** The service with its API keys: those of its database, which stays open with it, and the configured one. */
 export interface AssembledService extends Pick<OpenedDatabase, "announce"> {
   readonly memprefix: Memprefix;
   readonly source: MemorySource | null;
@@ -84,14 +83,14 @@ function openFile(settings: Settings): OpenedDatabase {
   return { database, keys: new StoredApiKeys(database, 0), announce };
 }
 
-/** Its driver is loaded only where a server is named. */
+/** Loads the driver only where a server is configured. */
 async function openServer(databaseUrl: string): Promise<OpenedDatabase> {
   const { openPostgres } = await import("../store/postgres/open.js");
   const database = await openPostgres(databaseUrl);
   return { database, keys: new StoredApiKeys(database), announce: () => {} };
 }
 
-/** The database that the settings name, to be read beside a service that may run, and for its keys. Rejects with `DatabaseOpenError`. */
+/** Opens the configured database beside a running service, for reading and for keys. Rejects with `DatabaseOpenError`. */
 export async function openBesideService(settings: Settings): Promise<OpenedDatabase> {
   const { databaseUrl } = settings;
   if (databaseUrl !== undefined) return openServer(databaseUrl);
@@ -99,14 +98,13 @@ export async function openBesideService(settings: Settings): Promise<OpenedDatab
   return { database, keys: new StoredApiKeys(database, 0), announce: () => {} };
 }
 
-/** The store in it. */
 export async function openStoreBeside(settings: Settings): Promise<Store> {
   return storeIn((await openBesideService(settings)).database);
 }
 
 /**
- * The service with who may ask it, on the PostgreSQL server that the settings name, where they name one. With `MEMPREFIX_API_KEY`, whose
- * tenant has the cache salts that its other keys have. Rejects with `DatabaseOpenError`.
+ * Builds the service with its keys, on the PostgreSQL server where one is configured. The key of `MEMPREFIX_API_KEY` has its tenant's cache
+ * salts, like the tenant's other keys. Rejects with `DatabaseOpenError`.
  */
 export async function assembleWhereStored(
   settings: Settings,
@@ -129,7 +127,7 @@ export async function assembleWhereStored(
   }
 }
 
-/** The service as a command reads it beside one that may run. */
+/** The service for a command that reads beside a running one. */
 export async function assembleBeside(settings: Settings, source?: MemorySource | null): Promise<Memprefix> {
   return assembleOn(await openBesideService(settings), settings, source).memprefix;
 }
@@ -173,10 +171,10 @@ function assembleOn(
   return { memprefix, source };
 }
 
-/** How a test waits for the engine: default, by the process's timers, and as long between bytes as for the first. */
+/** How a test waits for the engine. Default: the process's timers, and as long between bytes as for the first. */
 export type Waits = Partial<Pick<UpstreamOptions, "after" | "idleMs" | "timeoutMs">>;
 
-/** The engine that chats are forwarded to; null where none is configured. */
+/** The engine that chats are forwarded to; null: not configured. */
 export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngine | null {
   const upstream = openConfiguredUpstream(settings, waits);
   if (upstream === null) return null;
@@ -191,7 +189,7 @@ export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngin
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",
     adaptiveDepth,
-    // A configured limit applies to every prompt, in place of the engine's own.
+    // A configured limit replaces the engine's own.
     readsLimit: maxPromptTokens === undefined,
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
@@ -199,14 +197,14 @@ export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngin
   };
 }
 
-/** What the proxy's engine says of its cache, and who gets it. */
+/** Where the engine's cache events go. */
 interface FollowedEngine extends Pick<KvEventOptions, "onFollowed" | "onFault"> {
-  /** What its events are read with; null: they are not followed. */
+  /** Null: cache events are not followed. */
   readonly packages: KvEventPackages | null;
   readonly waits?: Waits | undefined;
 }
 
-/** The engine that chats are forwarded to, with what it says of its cache; `stop` ends the reading of that. */
+/** The engine that chats are forwarded to. `stop` ends the reading of its cache events. */
 export function openFollowedEngine(
   settings: Settings,
   cache: CachingEngine | undefined,
@@ -234,14 +232,13 @@ function openConfiguredUpstream(settings: Settings, waits: Waits): Upstream | nu
   return url === undefined ? null : openUpstream({ url, apiKey, timeoutMs: UPSTREAM_TIMEOUT_MS, ...waits });
 }
 
-/** The adapter of every engine. */
 function enginesFor(settings: Settings): Readonly<Record<EngineName, EngineAdapter>> {
   const router = sessionRouterOf(settings);
   const sglang = router === SESSION_ROUTERS.sglang ? behindSglangGateway(ENGINES.sglang) : ENGINES.sglang;
   return { ...ENGINES, sglang };
 }
 
-/** The configured memory source, with its deadlines. Null: none. */
+/** The configured memory source, with its deadlines; null: none. */
 export function openSource(settings: Settings): MemorySource | null {
   const source = openBareSource(settings);
   return source && limited(source, settings);
@@ -265,7 +262,7 @@ function openBareSource(settings: Settings): MemorySource | null {
   }
 }
 
-/** A service that knows nobody, on a database in memory, without a memory source. `cachingEngine`: what all its users share; default: endless. */
+/** A service without users or a memory source, on a database in memory. `cachingEngine`: shared by all users; default: unlimited. */
 export function openMeasuredMemprefix(cost: EngineModel, now: () => number, cachingEngine?: CachingEngine): Memprefix {
   return new Memprefix({
     store: storeIn(openInMemory()),

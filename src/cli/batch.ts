@@ -15,11 +15,10 @@ import type { Invocation } from "./invocation.js";
 import { progressBar } from "./progress-bar.js";
 import { readSettings, UsageError } from "./settings.js";
 
-/** How `memprefix batch` was asked to do it. */
 export interface BatchOptions {
   readonly out?: string;
   readonly window: number;
-  /** Names separated by commas. */
+  /** Separated by commas. */
   readonly workers?: string;
   readonly planner?: ServicePlanner;
 }
@@ -27,8 +26,8 @@ export interface BatchOptions {
 const named = z.object({ workers: field.workers.nullable().default(null) });
 
 /**
- * Composes a file's requests and writes an answer for each, in the order in which they are to be executed. An invalid request is an
- * error on its own line. Rejects where a file cannot be read or written; what was answered before is stored.
+ * Composes a file's requests and writes the answers in the order of execution. An invalid request is an error on its own line. Rejects where a
+ * file cannot be read or written; earlier answers are stored.
  */
 export async function runBatch(
   file: string,
@@ -76,23 +75,23 @@ function streamOf(file: string): ReadableStream<Uint8Array> {
   return Readable.toWeb(createReadStream(file)) as ReadableStream<Uint8Array>;
 }
 
-/** Opens the file before anything is composed for it; what it had is gone. */
+/** Opens and truncates the file before anything is composed. */
 async function opened(out: string): Promise<Writable> {
   const output = createWriteStream(out);
-  // Between two writes nobody waits for it, and what nobody hears ends the process: `written` finds it.
+  // An error between two writes would end the process; `written` reports it.
   output.on("error", () => {});
   await once(output, "open");
   return output;
 }
 
-/** Writes a line, and waits while there are too many before it. Rejects with what an earlier one failed with, too. */
+/** Writes a line, and waits while the buffer is full. Rejects also with an earlier line's error. */
 async function written(output: Writable, line: string): Promise<void> {
   // A stream that failed never drains.
   if (output.errored !== null) throw output.errored;
   if (!output.write(line)) await once(output, "drain");
 }
 
-/** Whether two paths lead to one file, of which opening it for writing would leave nothing to read. */
+/** Whether two paths lead to the same file: opening it for writing would erase the input. */
 function isSameFile(one: string, other: string): boolean {
   const [a, b] = [one, other].map((path) => statSync(path, { throwIfNoEntry: false }));
   return a?.isFile() === true && b?.isFile() === true && a.dev === b.dev && a.ino === b.ino;

@@ -1,9 +1,9 @@
 /*
- * The command line: every command, its options and its exit code. The room is the one place that builds concrete parts from settings.
+ * The command line: every command, its options and its exit code. Only this room builds concrete parts from settings.
  *
  * Enters: arguments, `MEMPREFIX_` environment variables, standard input.
- * Leaves: answers on standard output; progress, logs and errors on standard error. Exit code 2: the call or a setting is wrong; 1: anything else.
- * A command's own code is imported by its action, so that help and mistakes load no database and no tokenizer.
+ * Leaves: answers on standard output; progress, logs and errors on standard error.
+ * A command's action imports its code, so that help and mistakes load no database and no tokenizer.
  */
 
 import { text } from "node:stream/consumers";
@@ -30,14 +30,14 @@ import type { ReplayCommand } from "./replay.js";
 import type { RunningService } from "./serve.js";
 import { leftOutSource, readSettings, settingsHelp, settingsUnder, UsageError, unknownVariables } from "./settings.js";
 
-/** Exit code of an unknown option or a wrong setting; other errors end with 1. */
+/** Exit code for an unknown option or a wrong setting; other errors end with 1. */
 const USAGE_ERROR = 2;
 
 /**
- * Runs one command, and resolves to its exit code; `memprefix serve` runs until a signal stops it. Nothing of the process is used but what is
- * given.
+ * Runs one command and resolves to its exit code; `memprefix serve` runs until a signal stops it. Uses nothing of the process but its
+ * parameters.
  *
- * @param args as they follow `memprefix`
+ * @param args without `memprefix`
  */
 export async function run(args: readonly string[], env: Environment, io: CommandIo): Promise<number> {
   const call = invocation(env, io);
@@ -45,7 +45,7 @@ export async function run(args: readonly string[], env: Environment, io: Command
     await commandLine(call).parseAsync(args, { from: "user" });
     return call.exitCode;
   } catch (error) {
-    // Help and the version are no errors.
+    // Commander throws for help and the version, too.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
     call.stderr.write((await unbuilt(error)) ?? errorText(error));
     return error instanceof UsageError ? USAGE_ERROR : 1;
@@ -86,7 +86,7 @@ function commandLine(call: Invocation): Command {
       const settings = readSettings({ ...inFile, ...call.env }, { host, port, dataDir, upstreamUrl: upstream });
       const { startService } = await import("./serve.js");
       const service = await startService(settings, call.stderr);
-      // Before it says that it listens: who reads that may signal at once.
+      // Before the service reports that it listens: whoever reads that may send a signal at once.
       const stopped = stopAtSignal(call, service);
       call.print(`memprefix ${VERSION} listens on ${service.address}`);
       const install = leftOutSource(settings);
@@ -285,13 +285,12 @@ function commandLine(call: Invocation): Command {
   return program;
 }
 
-/** Says which variables are no settings. */
+/** Warns of variables that are no settings. */
 function noteUnknown(env: Environment, { note }: Invocation): void {
   for (const { variable, nearest } of unknownVariables(env))
     note(`${variable} is not a setting and is ignored; the nearest is ${nearest}`);
 }
 
-/** Flags of `memprefix serve`. */
 interface ServeOptions {
   readonly host?: string;
   readonly port?: string;
@@ -304,7 +303,7 @@ const STORED = ["dataDir", "databaseUrl"] as const;
 /** Settings of composing without a service. */
 const COMPOSING = ["dataDir", ...settingsUnder("Memories", "Prompts", "Engine"), "router"] as const;
 
-/** Stops a service at the first signal. A second one ends the process at once: answered requests are stored, unanswered ones are lost. */
+/** Stops a service at the first signal. A second ends the process at once: answered requests are stored, others are lost. */
 function stopAtSignal({ signals, exit }: Invocation, service: RunningService): Promise<void> {
   return new Promise((resolve, reject) => {
     let isStopping = false;
@@ -319,7 +318,7 @@ function stopAtSignal({ signals, exit }: Invocation, service: RunningService): P
   });
 }
 
-/** Columns of a terminal, as of anything else. */
+/** A terminal's columns; 80 for any other output. */
 function widthOf(output: Output): number {
   return "isTTY" in output && output.isTTY === true && "columns" in output && typeof output.columns === "number"
     ? output.columns

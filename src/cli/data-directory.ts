@@ -7,10 +7,9 @@ import { DATABASE_FILE } from "../store/sqlite/open.js";
 import type { Settings } from "./setting-list.js";
 import { UsageError } from "./settings.js";
 
-/** The embedded Mem0's directory, in it. */
 const MEM0 = "mem0";
 
-/** The SQLite databases in a data directory: memprefix's own, the embedded Mem0's. */
+/** The SQLite databases in a data directory: memprefix's own, and the embedded Mem0's. */
 export function databasesIn(directory: string): string[] {
   return [DATABASE_FILE, ...STORE_DATABASES.map((name) => `${MEM0}/${name}`)].filter((name) =>
     existsSync(join(directory, name)),
@@ -20,8 +19,8 @@ export function databasesIn(directory: string): string[] {
 type Place = Pick<Settings, "dataDir" | "databaseUrl">;
 
 /**
- * The data directory, which is made where there is none. Throws `UsageError` where the database is a server's: then a file here is not the
- * one that is meant. Throws `DatabaseOpenError` where it cannot be made.
+ * The data directory, created if missing. Throws `UsageError` where the database is on a server, because a file here is not the one meant.
+ * Throws `DatabaseOpenError` where it cannot be created.
  */
 export function fileDirectory({ dataDir, databaseUrl }: Place): string {
   const message =
@@ -35,11 +34,9 @@ export function fileDirectory({ dataDir, databaseUrl }: Place): string {
   }
 }
 
-/**
- * For commands that only read: a misspelt directory must not be created and reported as empty. Returns the settings. Throws `DatabaseOpenError` where the data directory has no database.
- */
+/** For commands that only read: throws `DatabaseOpenError` for a directory without a database, so that a misspelt one is not created. */
 export function withDatabase<S extends Place>(settings: S): S {
-  // A server's is there, or opening it fails.
+  // A server's database exists, or opening it fails.
   if (settings.databaseUrl !== undefined) return settings;
   const file = join(settings.dataDir, DATABASE_FILE);
   if (!existsSync(file))
@@ -48,7 +45,7 @@ export function withDatabase<S extends Place>(settings: S): S {
 }
 
 /**
- * Makes a directory and its missing parents. Throws what `mkdir` throws. Node's own `recursive` loops forever on a file system that answers
+ * Creates a directory and its missing parents. Throws what `mkdir` throws. Node's own `recursive` loops forever on a file system that answers
  * `ENOENT` to every new directory, as /proc does: it takes the parent for missing, finds it, and retries.
  */
 export function makeDirectory(path: string): void {
@@ -61,7 +58,7 @@ function makeOne(directory: string): void {
   try {
     mkdirSync(directory);
   } catch (error) {
-    // It exists, or another process made it first.
+    // It exists, or another process created it first.
     if (!existsSync(directory) || !statSync(directory).isDirectory()) throw error;
   }
 }

@@ -21,13 +21,12 @@ import { needEmbeddedMem0 } from "./package.js";
 import { withProgress } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
 
-/** What `memprefix demo` was asked for. */
 export interface DemoOptions {
   /** A LoCoMo file; absent: the sample that ships with memprefix. */
   readonly data?: string;
   readonly conversation?: string;
   readonly k: number;
-  /** First so many questions only. */
+  /** First questions only. */
   readonly limit?: number;
   /** Show the dashboard after the figures. */
   readonly open?: boolean;
@@ -37,8 +36,8 @@ const SAMPLE = fileURLToPath(new URL("../../examples/sample-locomo.json", import
 const NO_ANSWER = "I don't know.";
 
 /**
- * Loads a conversation's facts into embedded Mem0, searches for each of its questions, and shows what an engine would have to prefill
- * for them with Mem0's README prompt and with memprefix; with `open`, also in the dashboard. All in a directory of its own, which is removed again.
+ * Loads a conversation's facts into embedded Mem0, searches for each question, and compares the tokens to prefill with Mem0's README prompt
+ * and with memprefix. Uses a directory of its own, which it removes.
  */
 export async function runDemo(options: DemoOptions, call: Invocation): Promise<void> {
   needEmbeddedMem0("demo");
@@ -114,17 +113,14 @@ function readConversation({ data = SAMPLE, conversation }: DemoOptions): LocomoC
   return picked;
 }
 
-/** What opens an address in the user's browser, by system. */
+/** Commands that open an address in the browser, by system. */
 const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>>> = {
   darwin: ["open"],
   // The first argument in quotes would be the window's title.
   win32: ["cmd", "/c", "start", ""],
 };
 
-/**
- * Serves the dashboard on a directory's data, on a free port of the loopback, opens its try-it view in the browser, and resolves when the
- * process got a signal to end and the service has stopped.
- */
+/** Serves the dashboard on a free loopback port, opens its try-it view, and resolves when a signal has stopped the service. */
 async function showDemoPage(dataDir: string, { env, print, signals, stderr }: Invocation): Promise<void> {
   const stopped = untilStopped(signals);
   const { startService } = await import("./serve.js");
@@ -142,7 +138,7 @@ async function showDemoPage(dataDir: string, { env, print, signals, stderr }: In
   await service.stop();
 }
 
-/** Opens an address in the browser, if the machine has one: whoever has none was shown the address. */
+/** Opens an address in the browser, if there is one; the address was printed before. */
 function openInBrowser(address: string, env: Environment): void {
   const [command, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
   const opener = spawn(command, [...args, address], { stdio: "ignore", detached: true, env });

@@ -26,32 +26,27 @@ import type { Settings } from "./setting-list.js";
 import { addressOf, leftOutSource, readSettings, sourceOf } from "./settings.js";
 import { loadEveryUser, quickCheck } from "./stored-users.js";
 
-/** What `memprefix doctor` was asked for. */
 export interface DoctorOptions {
   /** Whose memories are searched. */
   readonly user: string;
   readonly model?: string;
 }
 
-/** What to do first: where nothing works, then what costs whole prompts, then what costs knowledge. */
+/** Most urgent first: what breaks everything, what costs whole prompts, what costs knowledge. */
 const PARTS = ["store", "engine", "service", "memories", "cache", "identity", "apis"] as const;
 
-/** One thing that was looked at. `change`: works, and a setting would gain something; `unknown`: cannot be seen now. */
+/** One check's result. `change`: works, but a setting would improve it; `unknown`: cannot be checked now. */
 interface Finding {
   readonly part: (typeof PARTS)[number];
   readonly state: "ok" | "change" | "broken" | "unknown";
   readonly says: string;
-  /** What to do about it. */
   readonly advice?: string;
 }
 
-/** Prompts of the running service that are looked at. */
+/** Prompts of the running service to examine. */
 const LAST_PROMPTS = 100;
 
-/**
- * Looks at everything that the settings name, and prints what works, what does not, and what to change, what gains most first. Ends with 1
- * where something is broken.
- */
+/** Checks everything that the settings name and prints recommended changes, most valuable first. Exit code 1 where something is broken. */
 export async function runDoctor({ user, model }: DoctorOptions, call: Invocation): Promise<void> {
   const settings = readSettings(call.env);
   const findings: readonly Finding[] = [
@@ -158,7 +153,7 @@ async function engine(settings: Settings, model: string | null): Promise<readonl
   }
 }
 
-/** The engine answers, and not what was asked for. */
+/** The engine answered with an error. */
 class EngineRefusal extends Error {
   constructor(
     message: string,
@@ -168,10 +163,10 @@ class EngineRefusal extends Error {
   }
 }
 
-/** Statuses with which an engine says that it has no such route. */
+/** Statuses for an absent route. */
 const ABSENT: ReadonlySet<number> = new Set([404, 405, 501]);
 
-/** Which of the APIs the engine serves: it refuses an empty body where it has the route. */
+/** Finds the APIs that the engine serves: it rejects an empty body where it has the route. */
 async function routes(upstream: Upstream): Promise<Finding> {
   const part = "apis";
   const asked = Object.values(APIS).map(async ({ path }) => {
@@ -185,7 +180,7 @@ async function routes(upstream: Upstream): Promise<Finding> {
   return { part, state: "ok", says };
 }
 
-/** Engines that say in their list of models who they are. */
+/** Engines that name themselves in their list of models. */
 const FAMILIES: Readonly<Record<string, string>> = { vllm: "vllm", sglang: "sglang", llamacpp: "llamacpp" };
 
 function answering({ model, owner, probes }: EngineFacts, name: string, settings: Settings): Finding {
@@ -218,7 +213,7 @@ function cached({ probes }: EngineFacts): Finding {
   return { part, state: "change", says, advice };
 }
 
-/** The service that the settings would start, where it runs. */
+/** The service that the settings would start, if it runs. */
 async function service(settings: Settings): Promise<readonly Finding[]> {
   const part = "service";
   const { apiKey } = settings;
@@ -241,7 +236,7 @@ async function service(settings: Settings): Promise<readonly Finding[]> {
   }
 }
 
-/** Whether requests say whose they are, and of which conversation. */
+/** Whether requests name their user and conversation. */
 async function identity(client: Pick<ReturnType<typeof createMemprefixClient>, "usageRequests">): Promise<Finding> {
   const part = "identity";
   try {
@@ -267,20 +262,18 @@ async function identity(client: Pick<ReturnType<typeof createMemprefixClient>, "
 const PROBE_TOKENS = 1_500;
 const MOST_BYTES = 8 * 1024 * 1024;
 const LINE = "The museum opens at nine, and the garden behind it at ten.";
-/** Tokens of a line with its number, about. */
+/** Approximate tokens of a line with its number. */
 const LINE_TOKENS = 16;
 
-/** An engine's answer to one probe. */
 interface Probe {
   readonly usage: EngineUsage;
-  /** Milliseconds to the whole answer of a few tokens. */
+  /** To the end of an answer of a few tokens. */
   readonly ms: number;
 }
 
-/** What an engine that answers shows of itself. */
 interface EngineFacts {
   readonly model: string;
-  /** What its list of models says of who serves them, as `vllm`; empty: nothing. */
+  /** The owner in its list of models, as `vllm`; empty: none. */
   readonly owner: string;
   /** A new prompt; the same again; the same memories with another question. */
   readonly probes: readonly [fresh: Probe, again: Probe, changed: Probe];
@@ -290,7 +283,7 @@ interface EngineFacts {
  * Sends an engine three prompts of some 1,500 tokens, as memprefix composes them for its family, and reads how much of each hit. Rejects with
  * {@link EngineRefusal}.
  *
- * @param wanted the model; null: the only one that it lists
+ * @param wanted the model; null: the only one listed
  */
 async function probeEngine(upstream: Upstream, family: EngineName, wanted: string | null): Promise<EngineFacts> {
   const list = await received(upstream, { method: "GET", path: "models", query: "", headers: [OWN_NAME], body: null });
@@ -326,12 +319,12 @@ function refusal({ status, text: body }: Received): EngineRefusal {
   return new EngineRefusal(`it answered with status ${status}${says}`, advice);
 }
 
-/** What somebody else wrote, as one line of a terminal. */
+/** Untrusted text, as one line of a terminal. */
 function plain(line: string): string {
   return line.replace(/[\p{C}\s]+/gu, " ").slice(0, 200);
 }
 
-/** Gives the body of a question after always the same lines, which no prompt had before. */
+/** Builds bodies of questions after a fixed text that no earlier prompt had. */
 function promptFor(family: EngineName, model: string, limit: ModelLimit | null, minimumTokens: number) {
   const requestId = uuidV7() as RequestId;
   const most = Math.floor((limit?.promptTokens ?? limit?.contextTokens ?? Number.POSITIVE_INFINITY) / 2);
@@ -357,7 +350,7 @@ interface Received {
 
 type Sent = ReturnType<ReturnType<typeof promptFor>>;
 
-/** Newer models of OpenAI's know the length of an answer under another name. */
+/** OpenAI's newer models have another name for the answer's length. */
 async function ask(upstream: Upstream, { headers, body }: Sent): Promise<Received> {
   const to = { method: "POST", path: "chat/completions", query: "" } as const;
   const all = [["content-type", "application/json"] as const, ...headers];

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import type { Environment } from "./invocation.js";
 
-/** Variables in the file `.env` of a directory; none where there is no such file. */
+/** Variables in a directory's `.env`; none without that file. */
 export function readDotEnv(directory: string): Environment {
   try {
     return parseEnv(readFileSync(`${directory}/.env`, "utf8")) as Environment;

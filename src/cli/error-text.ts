@@ -2,10 +2,10 @@ import { EvaluationError } from "../eval/base/run-files.js";
 import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/base/errors.js";
 import { DatabaseOpenError } from "../store/open-error.js";
 
-/** Errors that a command's caller can put right. */
+/** Errors that a command's caller can fix. */
 const SAYABLE = [EvaluationError, DatabaseOpenError, StoreUnavailableError];
 
-/** What a command prints of an error: a line or two for what its caller can put right, the stack for anything else. */
+/** A line or two for an error that the caller can fix, the stack for any other. */
 export function errorText(error: unknown): string {
   if (error instanceof InvalidRequestError)
     return error.issues.map(({ field, message }) => `memprefix: ${field}: ${message}\n`).join("");
@@ -18,7 +18,7 @@ export function errorText(error: unknown): string {
   return `memprefix: ${isSayable ? `${error.message}${instead}` : (error.stack ?? error.message)}\n`;
 }
 
-/** Where the database has no native build, that is what is wrong, whatever failed first. Null where it has one, or the error is another. */
+/** The message for a missing native build of the database, whatever failed first; null for other errors. */
 export async function unbuilt(error: unknown): Promise<string | null> {
   if (error instanceof InvalidRequestError || error instanceof NotFoundError || error instanceof DatabaseOpenError)
     return null;

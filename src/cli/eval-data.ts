@@ -14,7 +14,7 @@ import { readLongMemEval } from "../eval/locomo/longmemeval-data.js";
 import { makeDirectory } from "./data-directory.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 
-/** Where a data set's authors publish it, what the published file holds (a shorter one is not all of it), and how it is read. */
+/** Where a data set is published, the size of the published file (a shorter one is incomplete), and how it is read. */
 interface Source {
   readonly url: string;
   readonly conversations: number;
@@ -41,19 +41,18 @@ const SOURCES: Readonly<Record<Dataset, Source>> = {
   },
 };
 
-/** A data file that was read. */
 interface DataFile {
   readonly sha256: string;
   readonly conversations: readonly LocomoConversation[];
 }
 
-/** The data of a run, and what of it is asked. */
+/** The data of a run, and its selected questions. */
 export interface PickedData {
   readonly sha256: string;
   readonly conversations: readonly EvaluatedConversation[];
 }
 
-/** Reads a run's data; downloads it first where that is wanted. Rejects with {@link EvaluationError}. */
+/** Reads a run's data, after downloading it if requested. Rejects with {@link EvaluationError}. */
 export async function pickedData(options: EvalLocomoOptions, signal: AbortSignal): Promise<PickedData> {
   const { dataset, data, download, conversations = null, categories, limit = null } = options;
   if (download !== undefined) await downloadData(dataset, data, download, signal);
@@ -64,7 +63,7 @@ export async function pickedData(options: EvalLocomoOptions, signal: AbortSignal
   return { sha256: file.sha256, conversations: skips ? picked.slice(0, limit ?? undefined) : picked };
 }
 
-/** Reads a file in a data set's format. Throws {@link EvaluationError}. */
+/** Throws {@link EvaluationError}. */
 function readDataFile(dataset: Dataset, path: string): DataFile {
   let bytes: Buffer;
   try {
@@ -81,8 +80,8 @@ function readDataFile(dataset: Dataset, path: string): DataFile {
 }
 
 /**
- * Fetches the published file; an existing one is checked instead. Rejects with {@link EvaluationError} where
- * the download fails or is incomplete; nothing is written then.
+ * Downloads the published file, or checks an existing one. Rejects with {@link EvaluationError} where the download fails or is incomplete;
+ * nothing is written then.
  */
 async function downloadData(dataset: Dataset, path: string, from: string | true, signal: AbortSignal): Promise<void> {
   const source = SOURCES[dataset];
@@ -123,7 +122,7 @@ function parsed(name: string, text: string): unknown {
   }
 }
 
-/** `fetch` hides why it failed one level down. */
+/** `fetch` puts the reason into the cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message || error.message : error.message;

@@ -9,9 +9,7 @@ import { describeRun, openNamedJudge } from "./eval-settings.js";
 import { type Invocation, stopSignal } from "./invocation.js";
 import { needEmbeddedMem0 } from "./package.js";
 
-/**
- * Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws `EvaluationError`.
- */
+/** Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws `EvaluationError`. */
 export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation): Promise<number> {
   needEmbeddedMem0("eval");
   const stop = stopSignal(call);
@@ -22,7 +20,7 @@ export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation
     const judge = openNamedJudge(options, call.env);
     makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);
-    // After everything that can reject a run: loading it takes as long as all of that.
+    // Loaded after everything that can reject a run, because loading takes as long as all of that.
     const { LocomoEvaluation } = await import("./locomo-evaluation.js");
     return await new LocomoEvaluation(options, run, conversations, judge, stop.signal).run(call);
   } catch (error) {
@@ -32,7 +30,7 @@ export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation
   }
 }
 
-/** Creates the run's directory. Throws {@link EvaluationError} where that fails. */
+/** Throws {@link EvaluationError}. */
 function makeOut(directory: string): void {
   try {
     makeDirectory(directory);
@@ -41,7 +39,7 @@ function makeOut(directory: string): void {
   }
 }
 
-/** An error that the caller can put right, as one line. */
+/** An error that the caller can fix, as one line. */
 function sayable(error: unknown): unknown {
   const isSayable =
     error instanceof MemorySourceError || error instanceof UpstreamError || error instanceof EngineAnswerError;

@@ -16,9 +16,9 @@ import {
 } from "../eval/base/run-record.js";
 import { HISTORY_RATIO, list, oneOf, positiveNumber, ratio, WINDOW_HISTORIES, wholeNumber } from "./option-values.js";
 
-/** An option as commander has it. `T`: what a run gets of it. */
+/** An option for commander. `T`: its value in a run. */
 interface OptionRow<T> {
-  /** As it follows the name: `<numbers>`; `[address]` may be left out; none for a switch. */
+  /** As it follows the name: `<numbers>`; optional: `[address]`; none for a switch. */
   readonly argument: string;
   readonly help: string;
   readonly read?: (text: string) => unknown;
@@ -27,17 +27,15 @@ interface OptionRow<T> {
   readonly isNeeded?: true;
 }
 
-/** An option that may be left out. */
 function optional<T>(argument: string, help: string, read: (text: string) => T): OptionRow<T | undefined> {
   return { argument, help, read };
 }
 
-/** One with a default. */
+/** An option with a default. */
 function standard<T>(argument: string, help: string, read: (text: string) => T, value: NoInfer<T>): OptionRow<T> {
   return { argument, help, read, standard: value };
 }
 
-/** One that has to be given. */
 function needed(argument: string, help: string): OptionRow<string> {
   return { argument, help, isNeeded: true };
 }
@@ -53,8 +51,8 @@ type Policies = (typeof POLICIES)[number][];
 const EVERY_QUESTION = "one arm for each";
 
 /**
- * The options of a run, one row each: its data, what is compared, the engine and the scores. The flag is the name: `--budget-ratio` is
- * `budgetRatio`; what is true by default is turned off, as by `--no-scores`.
+ * Options of a run: its data, the comparison, the engine and the scores. The key is the flag: `budgetRatio` is `--budget-ratio`; an option
+ * that is true by default is turned off by `--no-`, as in `--no-scores`.
  */
 const RUN_OPTIONS = {
   data: needed("<file>", "a file in the data set's format"),
@@ -172,17 +170,16 @@ const RUN_OPTIONS = {
 
 type Given<Rows> = { readonly [K in keyof Rows]: Rows[K] extends OptionRow<infer T> ? T : never };
 
-/** Options of a run as the command line gives them. */
+/** Options as given on the command line. */
 export type GivenRunOptions = Given<typeof RUN_OPTIONS>;
 
-/** Options of `memprefix eval locomo` and `memprefix eval longmemeval`, with what the data set makes of what is not given. */
+/** Options of `memprefix eval locomo` and `memprefix eval longmemeval`, with the data set's defaults. */
 export type EvalLocomoOptions = Omit<GivenRunOptions, "ingest" | "categories" | "types"> & {
   readonly dataset: Dataset;
   readonly ingest: Ingest;
   readonly categories: readonly number[];
 };
 
-/** Adds the options of a run. */
 export function withRunOptions(command: Command): Command {
   for (const [name, row] of Object.entries<OptionRow<unknown>>(RUN_OPTIONS)) {
     const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
@@ -196,10 +193,10 @@ export function withRunOptions(command: Command): Command {
   return command;
 }
 
-/** LoCoMo's categories but the adversarial one. */
+/** All of LoCoMo's categories except the adversarial one. */
 const CATEGORIES = [1, 2, 3, 4];
 
-/** Options of a run on a data set. Throws {@link EvaluationError} for those that are the other data set's. */
+/** Throws {@link EvaluationError} for options of the other data set. */
 export function runOptions(dataset: Dataset, given: GivenRunOptions): EvalLocomoOptions {
   const { ingest, categories, types } = given;
   if (dataset === "locomo") {
@@ -219,7 +216,7 @@ export function runOptions(dataset: Dataset, given: GivenRunOptions): EvalLocomo
   return { ...given, dataset, ingest: ingest ?? "turns", categories: wanted };
 }
 
-/** `5:1`: tries from 5 memories on, of which one whose first token has at most 1 nat of entropy is enough; `off`: null. */
+/** `5:1`: start with 5 memories and stop when the first token has at most 1 nat of entropy; `off`: null. */
 function adaptiveDepth(given: string): ArmDepth | null {
   if (given === "off") return null;
   const [blocks = "", nats = "", ...more] = given.split(":");

@@ -110,7 +110,7 @@ export function costModel({ cost, engine, engineFamily: family, model }: EvalLoc
   throw new EvaluationError(`--cost: ${read.error.issues[0]?.message ?? "is not valid"}`);
 }
 
-/** An address of an API, without query and credentials, which may hold a secret. Throws {@link EvaluationError} for another text. */
+/** An API's address without query and credentials, which may hold a secret. Throws {@link EvaluationError} for an invalid URL. */
 function addressOf(option: string, url: string, orElse = ""): string {
   if (URL.canParse(url) && /^https?:/.test(url)) {
     const { origin, pathname } = new URL(url);
@@ -119,7 +119,7 @@ function addressOf(option: string, url: string, orElse = ""): string {
   throw new EvaluationError(`${option}: must be ${orElse}an http or https address as http://127.0.0.1:8000/v1`);
 }
 
-/** Throws {@link EvaluationError} where the engine gives no log-probabilities of prompts, or what is scored is excluded. */
+/** Throws {@link EvaluationError} where the engine gives no log-probabilities of prompts, or where scores are turned off. */
 function scoresOf({ score, scores, engineFamily, engine, judge }: EvalLocomoOptions): readonly string[] {
   if (score.includes("likelihood")) {
     if (!scores) throw new EvaluationError("--score likelihood: conflicts with --no-scores");
@@ -133,7 +133,7 @@ function scoresOf({ score, scores, engineFamily, engine, judge }: EvalLocomoOpti
   return score;
 }
 
-/** The judge that the options name; null for none. Throws {@link EvaluationError}. */
+/** Null: no judge. Throws {@link EvaluationError}. */
 function judgeOf({ judge: url, judgeModel: model, scores }: EvalLocomoOptions) {
   if (url === undefined && model === undefined) return null;
   if (url === undefined) throw new EvaluationError("--judge: is needed with --judge-model");
@@ -142,13 +142,12 @@ function judgeOf({ judge: url, judgeModel: model, scores }: EvalLocomoOptions) {
   return { url, model };
 }
 
-/** The judge that the options name; null for none. Throws {@link EvaluationError}. */
+/** Null: no judge. Throws {@link EvaluationError}. */
 export function openNamedJudge(options: EvalLocomoOptions, env: Environment): Judge | null {
   const judge = judgeOf(options);
   return judge && openJudge({ ...judge, timeoutMs: options.timeoutMs, apiKey: keyOf(env, "OPENAI_API_KEY") });
 }
 
-/** The key for the engine, which the environment holds. */
 export function engineKey(env: Environment): string | undefined {
   return keyOf(env, "MEMPREFIX_UPSTREAM_API_KEY") ?? keyOf(env, "OPENAI_API_KEY");
 }
@@ -158,7 +157,7 @@ function keyOf(env: Environment, variable: string): string | undefined {
   return key === undefined || key === "" ? undefined : key;
 }
 
-/** Mem0 does not export its version; its `package.json` lies above what it exports. */
+/** Mem0 does not export its version; its `package.json` is above what it exports. */
 function mem0Version(): string {
   let directory = dirname(createRequire(import.meta.url).resolve("mem0ai"));
   for (; dirname(directory) !== directory; directory = dirname(directory)) {
@@ -168,13 +167,13 @@ function mem0Version(): string {
       if (isObject && "name" in manifest && manifest.name === "mem0ai" && "version" in manifest)
         return String(manifest.version);
     } catch {
-      // Further up.
+      // Not in this directory: try its parent.
     }
   }
   return "unknown";
 }
 
-/** How arms are kept from finding each other's prompts in the cache. */
+/** How arms are kept from hitting each other's prompts in the cache. */
 const EMPTIED = {
   simulated: "every arm has a simulated cache of its own, empty before each conversation",
   salted: "a cache_salt of its own for every arm and conversation, different in every run",
@@ -195,7 +194,7 @@ function describeEngine({ engine, model, engineFamily }: EvalLocomoOptions): Run
   return { kind: "url", model, url, emptied, served: null };
 }
 
-/** Opens the engine that the options name. Nothing is connected to before it is checked. */
+/** Opens the engine that the options name. Does not connect before it is checked. */
 export function openMeasuredEngine(
   options: EvalLocomoOptions,
   { salt, apiKey }: { readonly salt: string; readonly apiKey: string | undefined },

@@ -12,7 +12,6 @@ const DESCRIPTIONS: Readonly<Record<Dataset, string>> = {
   longmemeval: "LongMemEval: the same, each question with a history of its own",
 };
 
-/** Adds `memprefix eval` and its subcommands. */
 export function addEvalCommands(program: Command, call: Invocation): void {
   const evaluate = program
     .command("eval")

@@ -7,7 +7,6 @@ import { withDatabase } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
 import { readSettings } from "./settings.js";
 
-/** What `memprefix explain` was asked for. */
 export interface ExplainOptions {
   readonly user: string;
   readonly agent?: string;
@@ -16,14 +15,14 @@ export interface ExplainOptions {
 
 const named = z.object({ request_id: field.requestId, user: field.userId, agent: field.agentId.optional() });
 
-/** Explains a request from the database that the settings name, in words or as JSON. Rejects where it knows no such request. */
+/** Explains a request from the configured database, in words or as JSON. Rejects for an unknown request. */
 export async function runExplain(
   id: string,
   options: ExplainOptions,
   { env, print }: Pick<Invocation, "env" | "print">,
 ): Promise<void> {
   const { request_id, user, agent = null } = readOptions(named, { request_id: id, ...options });
-  // No memory is searched: no source is opened.
+  // Explaining searches no memories.
   const memprefix = await assembleBeside(withDatabase(readSettings(env)), null);
   try {
     const explanation = await memprefix.explain(user, agent, request_id);

@@ -8,12 +8,11 @@ import { withDatabase } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
 import { readSettings } from "./settings.js";
 
-/** What `memprefix export` was asked for. */
 export interface ExportOptions {
   readonly tenant?: string;
 }
 
-/** Prints everything held on a user, as `GET /users/{user_id}/export` answers it. */
+/** Prints everything stored on a user, as `GET /users/{user_id}/export` does. */
 export async function runExport(
   user: string,
   { tenant = DEFAULT_TENANT.name }: ExportOptions,

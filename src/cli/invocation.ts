@@ -1,9 +1,8 @@
 import type { Readable, Writable } from "node:stream";
 
-/** The environment's variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A stream of output; one that is a file descriptor's says which. */
+/** A stream of output; `fd` where it is a file descriptor's. */
 export type Output = Writable & { readonly fd?: number };
 
 type StopName = "SIGINT" | "SIGTERM";
@@ -14,28 +13,26 @@ export interface StopSignals {
   off(name: StopName, listener: () => void): unknown;
 }
 
-/** What a command has besides its arguments and the environment. */
+/** A command's input besides arguments and environment. */
 export interface CommandIo {
   readonly stdin: Readable;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly signals: StopSignals;
-  /** Ends the command at once, whatever is still under way. */
+  /** Ends the command at once, whatever is still running. */
   exit(code: number): void;
 }
 
-/** One call of the command line. */
 export interface Invocation extends CommandIo {
   readonly env: Environment;
-  /** What the command ends with, where nothing is thrown. */
+  /** The exit code where nothing is thrown. */
   exitCode: number;
   /** Writes a line to standard output. */
   print(line: string): void;
-  /** Writes a line of memprefix's own to standard error. */
+  /** Writes memprefix's own line to standard error. */
   note(line: string): void;
 }
 
-/** Begins a call. */
 export function invocation(env: Environment, io: CommandIo): Invocation {
   const { stdin, stdout, stderr, signals } = io;
   return {
@@ -47,7 +44,7 @@ export function invocation(env: Environment, io: CommandIo): Invocation {
   };
 }
 
-/** Resolves at the first SIGINT or SIGTERM; the next one is the process's own to take. */
+/** Resolves at the first SIGINT or SIGTERM; the process handles the next one itself. */
 export function untilStopped(signals: StopSignals): Promise<void> {
   return new Promise((resolve) => {
     const ignore = onStop(signals, () => {
@@ -57,7 +54,7 @@ export function untilStopped(signals: StopSignals): Promise<void> {
   });
 }
 
-/** Calls back at each SIGINT and SIGTERM until the function that it returns is called. */
+/** Calls back at each SIGINT and SIGTERM until the returned function is called. */
 export function onStop(signals: StopSignals, listener: () => void): () => void {
   const names = ["SIGINT", "SIGTERM"] as const;
   for (const name of names) signals.on(name, listener);
@@ -66,7 +63,7 @@ export function onStop(signals: StopSignals, listener: () => void): () => void {
   };
 }
 
-/** Exit code of a command that was stopped, as shells have it for SIGINT. */
+/** Exit code of a stopped command, as shells use for SIGINT. */
 export const STOPPED = 130;
 
 /** Aborts on the first SIGINT or SIGTERM; the second ends the command at once. */

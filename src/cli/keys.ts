@@ -11,7 +11,7 @@ import type { Environment, Invocation } from "./invocation.js";
 import type { Settings } from "./setting-list.js";
 import { readSettings } from "./settings.js";
 
-/** Goes into names at Mem0 and into files' rows, so it is plain. */
+/** Restricted characters: it becomes part of names at Mem0 and of stored rows. */
 const tenant = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "must be 1 to 64 of A-Z a-z 0-9 . _ - and begin with a letter or digit");
@@ -21,10 +21,7 @@ const label = z
   .regex(/^\P{Cc}*$/u, "must have no control characters");
 const newKey = z.object({ tenant, label: label.optional() });
 
-/**
- * Makes a key for a tenant and prints it, the only time that it can be seen. What a tenant other than the default one does not see is noted.
- * Throws `InvalidRequestError`.
- */
+/** Creates a tenant's key and prints it, the only time. Notes what tenants other than the default cannot see. Throws `InvalidRequestError`. */
 export async function addKey(
   options: { tenant: string; label?: string },
   { env, print, note }: Pick<Invocation, "env" | "print" | "note">,
@@ -58,7 +55,7 @@ export async function listKeys({ env, print }: Pick<Invocation, "env" | "print">
   });
 }
 
-/** Revokes a key: a service that runs lets nobody in with it from the next request on. Throws `NotFoundError`. */
+/** Revokes a key: a running service rejects it from the next request on. Throws `NotFoundError`. */
 export async function revokeKey(id: string, env: Environment): Promise<void> {
   await withKeys(withDatabase(readSettings(env)), async (keys) => {
     if (!(await keys.revoke(id, Date.now()))) throw new NotFoundError("id", "no such key, or it is revoked already");

@@ -12,11 +12,11 @@ import { missingPackages } from "./package.js";
 import type { Settings } from "./setting-list.js";
 import { UsageError } from "./settings.js";
 
-/** Milliseconds between two attempts to find out where an engine that does not answer publishes its events. */
+/** Between two attempts to ask an engine that does not answer where it publishes events. */
 const RETRY_MS = 10_000;
 const TIMEOUT_MS = 5_000;
 
-/** The packages that events are read with; null where they are not installed. Throws {@link UsageError} where they are needed. */
+/** Loads the packages for events; null where they are not installed. Throws {@link UsageError} where they are required. */
 export async function kvEventPackages({ kvEvents }: Settings): Promise<KvEventPackages | null> {
   if (kvEvents === "off") return null;
   const missing = missingPackages("events");
@@ -33,13 +33,12 @@ export interface KvEventOptions {
   readonly packages: KvEventPackages;
   readonly cache: CachingEngine;
   readonly upstream: Upstream;
-  /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly onFollowed: (source: KvEventSource) => void;
   readonly onFault: (error: unknown) => void;
 }
 
-/** Mirrors in `cache` what publishers say of it. `auto`: those that the engine names, if it names any. Gives what stops it. */
+/** Mirrors publishers' events in `cache`. `auto`: publishers that the engine names, if any. Returns what stops it. */
 export function startKvEvents({
   sources,
   packages,
@@ -73,7 +72,7 @@ export function startKvEvents({
   };
 }
 
-/** Where the engine says that it publishes events, asked until it answers; none where it does not say. Never rejects. */
+/** Asks the engine where it publishes events, until it answers; none where it does not say. Never rejects. */
 async function discovered(
   upstream: Upstream,
   now: () => number,

@@ -75,7 +75,7 @@ export class LocomoEvaluation {
   async #finish(call: Invocation): Promise<void> {
     const salt = String(this.#run.settings?.["salt"]);
     const engine = openMeasuredEngine(this.options, { salt, apiKey: engineKey(call.env) });
-    // First, because it takes a moment, and memories may take hours.
+    // First, because it is quick, and adding memories may take hours.
     this.#recordServed(await engine.check(this.signal));
     await this.#ask(engine, await this.#search(call.stderr), call.stderr);
   }
@@ -91,8 +91,8 @@ export class LocomoEvaluation {
   }
 
   /**
-   * Adds to Mem0 the memories that are missing, makes the searches that are missing, and writes the traces. Resolves to each conversation's
-   * memories as prompts give them, by its id. Rejects with the signal's reason.
+   * Adds missing memories to Mem0, makes missing searches, and writes the traces. Resolves to the memories as prompts give them, by
+   * conversation id. Rejects with the signal's reason.
    */
   async #search(stderr: Output): Promise<ReadonlyMap<string, KeptMemories>> {
     const { out, k: ks, ingest: how, times } = this.options;
@@ -145,7 +145,7 @@ export class LocomoEvaluation {
     const recorded = new Map(
       this.#records.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
     );
-    // A real engine's cache may not have outlived the process that filled it, and the question in flight then may be cached whole.
+    // A real engine's cache may be gone since the run stopped; or the question that was in flight may be cached whole.
     const mayBeCold = recorded.size > 0 && engine.losesCache;
     const coldArms = new Set(mayBeCold ? arms.map(({ id }) => id) : []);
     await withProgress(stderr, "asking", this.#left(), async (step) => {
@@ -161,7 +161,7 @@ export class LocomoEvaluation {
           conversation,
           memories: memories.get(id) ?? [],
           searches: this.#searches,
-          // What an engine needs once: every conversation begins cold, and that is measured.
+          // An engine warms up once: a conversation's own cold start is measured.
           warmUpQuestions: place === 0 ? warmUpQuestions : 0,
           coldArms,
           recorded,
@@ -203,7 +203,7 @@ export class LocomoEvaluation {
   }
 }
 
-/** Each conversation's memories are a user's of its own. */
+/** Each conversation is a user of its own. */
 function scopeOf(conversation: string): Scope {
   return { tenant: "default", userId: conversation as UserId, agentId: null };
 }

@@ -1,8 +1,6 @@
 #!/usr/bin/env node
 
-/*
- * The executable: gives the command line this process's arguments, environment, streams and signals, and ends the process as it says.
- */
+/* The executable: passes this process's arguments, environment, streams and signals to the command line. */
 
 import { Console } from "node:console";
 import { Writable } from "node:stream";
@@ -12,7 +10,7 @@ import { run } from "./command-line.js";
 globalThis.console = new Console({ stdout: new Writable({ write: (_chunk, _encoding, done) => done() }) });
 
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // The reader closed the pipe, as `… | head` does. Node.js ignores SIGPIPE itself; shells have this code for it.
+  // The reader closed the pipe, as `… | head` does. Node.js ignores SIGPIPE; shells use this exit code for it.
   if (error.code === "EPIPE") process.exit(128 + 13);
   process.stderr.write(`memprefix: standard output: ${error.message}\n`);
   process.exit(1);

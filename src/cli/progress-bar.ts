@@ -1,7 +1,6 @@
 import type { Writable } from "node:stream";
 import { Presets, SingleBar } from "cli-progress";
 
-/** A progress bar on standard error, which is given, with the time left. */
 export function progressBar(stderr: Writable, title: string, total: number): SingleBar {
   const bar = new SingleBar(
     {
@@ -15,7 +14,7 @@ export function progressBar(stderr: Writable, title: string, total: number): Sin
   return bar;
 }
 
-/** Runs work of so many steps under a progress bar; without one where there is nothing to do. */
+/** Runs work of this many steps under a progress bar; without one where there is nothing to do. */
 export async function withProgress<T>(
   stderr: Writable,
   title: string,

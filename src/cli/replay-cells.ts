@@ -1,16 +1,15 @@
 import type { ReplayTotals } from "../eval/replay/replay-trace.js";
 
-/** A part of a whole, `-` where there is no whole. */
+/** A part of a whole; `-` for an empty whole. */
 export function ratioCell(part: number, whole: number, digits = 3): string {
   return whole === 0 ? "-" : (part / whole).toFixed(digits);
 }
 
-/** The mean of so many, in whole numbers. */
 export function meanCell(sum: number, of: number): string {
   return Math.round(sum / of).toLocaleString("en");
 }
 
-/** What of a replay's totals every table has: memory sent, evidence, and per request the prompt, what of it was cached, and what was not. */
+/** The columns of every table: memory sent, evidence, and per request prompt, cached and uncached tokens. */
 export function totalsCells(
   totals: Pick<
     ReplayTotals,

@@ -9,23 +9,22 @@ import { countO200k, encodeO200k } from "./o200k.js";
 import { WINDOW_HISTORIES } from "./option-values.js";
 import { ratioCell, totalsCells } from "./replay-cells.js";
 
-/** What `memprefix replay` was asked for of a window. */
 export interface WindowCommand {
   readonly k: number;
   readonly policy?: PolicyName;
   readonly budgetRatio?: number;
   readonly cache: "radix" | "blocks";
-  /** Capacity of the simulated cache in tokens; absent: unlimited. */
+  /** Of the simulated cache; absent: unlimited. */
   readonly capacity?: number;
   readonly limit?: number;
   readonly json?: boolean;
   readonly history?: readonly HistoryName[];
   readonly historyRatio?: number;
-  /** What every question was answered; undefined: the recorded answers. */
+  /** The answer to every question; undefined: the recorded answers. */
   readonly answer: string | undefined;
 }
 
-/** Replays a trace as a conversation of which the client sends its last `window` messages; a table, or JSON of every request. */
+/** Replays a trace as a conversation whose client sends its last `window` messages. Returns a table, or JSON of every request. */
 export async function replayWindow(trace: RecordedTrace, window: number, command: WindowCommand): Promise<string> {
   const { k, budgetRatio = null, historyRatio = null, answer, limit } = command;
   const policy = command.policy ?? DEFAULT_POLICY;

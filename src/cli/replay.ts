@@ -20,7 +20,6 @@ import { windowProblem } from "./option-values.js";
 import { meanCell, ratioCell, totalsCells } from "./replay-cells.js";
 import type { WindowCommand } from "./replay-windows.js";
 
-/** What `memprefix replay` was asked for. */
 export interface ReplayCommand extends Omit<WindowCommand, "answer"> {
   readonly trace: string;
   readonly layout: "single" | "conversation" | "batch";
@@ -39,9 +38,8 @@ const NOT_FOR_A_BATCH = [
 ] as const;
 
 /**
- * Replays a trace: one policy as JSON, and what is recorded of another system beside it, or all policies as a table; of a conversation a
- * table of all retentions, or of a window everything that memprefix can make of it. `note` takes what does not belong to the outcome.
- * Throws {@link EvaluationError}.
+ * Replays a trace: one policy as JSON, beside another system's recorded orders, or all policies as a table; for a conversation all retentions,
+ * for a window all histories. `note` gets lines that are not part of the result. Throws {@link EvaluationError}.
  */
 export async function runReplay(
   command: ReplayCommand,
@@ -65,7 +63,7 @@ export async function runReplay(
   if (command.peer !== undefined && command.layout !== "single")
     throw new EvaluationError("--peer: its orders are of single requests");
   if (command.window !== undefined) {
-    // It composes as the service does, so it brings the store.
+    // Loaded on demand: it composes as the service does, and so imports the store.
     const { replayWindow } = await import("./replay-windows.js");
     print(await replayWindow(trace, command.window, { ...command, answer: answerIn(command) }));
     return;
@@ -134,10 +132,7 @@ const HEAD = [
   "to prefill",
 ];
 
-/**
- * Shares are of memory tokens retrieved, `at most` is the largest of a single prompt; the last three columns are tokens per request of the
- * simulated cache.
- */
+/** Shares are of memory tokens retrieved; `at most`: the largest of a single prompt. The last three columns are tokens per request. */
 function table(rows: readonly ReplayRow[]): string {
   const lines = rows.map((row) => {
     const { totals } = row.replay;
@@ -155,11 +150,11 @@ function table(rows: readonly ReplayRow[]): string {
 }
 
 const CONVERSATION_HEAD = ["retention", "memory sent", "evidence", "prompt", "cached", "to prefill"];
-/** Said in place of a row for each policy, which would be equal. */
+/** Printed in place of one row per policy, which would be equal. */
 const SAME_FOR_ALL_POLICIES =
   "All policies have the same cache hits here: what a turn adds comes after everything cached.";
 
-/** The same columns without the two that go by blocks alone: in a conversation other text stands between them, which may change. */
+/** Without the two columns of blocks alone: in a conversation other text, which may change, is between them. */
 function conversationTable(rows: readonly ReplayRow[]): string {
   return alignedTable(CONVERSATION_HEAD, rows.map(conversationCells));
 }
@@ -168,7 +163,7 @@ function conversationCells({ name, replay: { totals } }: ReplayRow): string[] {
   return [name, ...totalsCells(totals)];
 }
 
-/** A search may find fewer than k memories, so a short list is valid; figures are of what it found. */
+/** A search may find fewer than k memories, so a short list is valid. */
 function noteShortRetrievals({ questions }: RecordedTrace, k: number, note: (line: string) => void): void {
   const short = questions.map(({ retrieved }) => retrieved.length).filter((length) => length < k);
   if (short.length === 0) return;
@@ -186,7 +181,7 @@ function limited(trace: RecordedTrace, { limit }: ReplayCommand): RecordedTrace 
 
 const BATCH_HEAD = ["order and schedule", "prompt", "cached", "to prefill", "hit ratio"];
 
-/** All questions as one batch: every policy's orders in the order in which they came, then the planners'. Tokens per request. */
+/** All questions as one batch: every policy's orders in the original sequence, then the planners'. Tokens per request. */
 function batchTable(trace: RecordedTrace, command: ReplayCommand): string {
   const batch = new RecordedBatch([trace], command.k, encodeO200k);
   const online = POLICY_NAMES.filter((name) => name !== "carry-over").map((name) => {

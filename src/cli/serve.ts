@@ -21,33 +21,29 @@ import { startSweeps } from "./sweeps.js";
 const NEEDS_A_KEY =
   "without an API key only the loopback is listened on; make one with memprefix keys add, or give one as MEMPREFIX_API_KEY";
 const OTHER_API = "use an API that the engine has, or LiteLLM in front of it";
-/** Milliseconds that running requests, streams included, may take after SIGTERM. Docker kills after 10 s. */
+/** Limit for running requests, streams included, after SIGTERM. Docker kills after 10 s. */
 export const SHUTDOWN_MS = 8_000;
-/** Most milliseconds that answers to requests which came while the service was stopping may take. */
+/** Limit for answers to requests that arrived during the stop. */
 const LAST_ANSWERS_MS = 500;
-/** While stopping, connections without a request under way are closed this often. */
+/** Interval at which a stopping service closes idle connections. */
 const SWEEP_MS = 20;
 
-/** What no setting changes. */
+/** Values that no setting changes. */
 export interface ServiceConstants {
   readonly shutdownMs?: number;
   readonly waits?: Waits;
   readonly scopeBounds?: ScopeBounds;
 }
 
-/** A running service. */
 export interface RunningService {
   readonly address: string;
-  /**
-   * Turns new requests away, finishes those under way within {@link SHUTDOWN_MS}, streams included, then listens no more and closes
-   * everything. What is not done by then is cut off.
-   */
+  /** Rejects new requests, finishes running ones within {@link SHUTDOWN_MS}, then closes everything. The rest is cut off. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the service. Rejects where the address cannot be listened on, where it is not the loopback and there is no API key, and where the
- * database cannot be opened.
+ * Starts the service. Rejects where it cannot listen on the address, where the address is not the loopback and there is no API key, and where
+ * the database cannot be opened.
  *
  * @param stderr where its log goes
  */
@@ -56,9 +52,9 @@ export async function startService(
   stderr: Output,
   { shutdownMs = SHUTDOWN_MS, waits, scopeBounds }: ServiceConstants = {},
 ): Promise<RunningService> {
-  // The young generation that the process was started with is this thread's. V8 would give it to every other one, whatever its own limit.
+  // The process's young generation is for this thread. V8 would give it to every other thread, whatever that one's limit.
   setFlagsFromString("--max-semi-space-size=0");
-  // Synchronous where it is the process's own, so that nothing is lost when that ends.
+  // Synchronous for the process's own stderr, so that nothing is lost at its end.
   const written = stderr.fd === undefined ? stderr : pino.destination({ dest: stderr.fd, sync: true });
   const log = pino({ level: settings.logLevel, base: null }, written);
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
@@ -69,7 +65,7 @@ export async function startService(
     await memprefix.close();
     throw new UsageError([{ field: "MEMPREFIX_HOST", message: NEEDS_A_KEY }]);
   }
-  // Before it listens: while `npm ci` replaces the packages of a running service, nothing can be loaded any more.
+  // Before it listens: while `npm ci` replaces a running service's packages, nothing can be loaded.
   loadO200k();
   await source?.load?.().catch((error: unknown) => {
     const reason = reasonOf(error);
@@ -105,7 +101,7 @@ export async function startService(
     clock: () => performance.now(),
   });
   const { server, port } = await listen(surface, settings).catch(async (error: unknown) => {
-    // Its sockets would keep the process.
+    // Its sockets would keep the process alive.
     await stopReadings();
     await memprefix.close();
     throw error;
@@ -128,10 +124,10 @@ export async function startService(
       finishing.abort();
       await Promise.all([stopSweeps(), stopReadings(), finished]);
       const left = () => Math.max(0, deadline - performance.now());
-      // A kept connection would else stay open, and ask for more, until its own timeout.
+      // Otherwise a kept connection would stay open, and send requests, until its own timeout.
       const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
       await underWay.finished(shutdownMs);
-      // Until now new requests got the answer that the service is stopping.
+      // Until now, new requests were answered that the service is stopping.
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();
       const cut = setTimeout(() => server.closeAllConnections(), Math.min(left(), LAST_ANSWERS_MS));
@@ -145,7 +141,7 @@ export async function startService(
   return { address, stop };
 }
 
-/** Where users' data is, without the name and password that open it. */
+/** Where users' data is, without the credentials that open it. */
 function placeOf({ dataDir, databaseUrl }: Settings): { readonly dataDir: string } | { readonly database: string } {
   if (databaseUrl === undefined) return { dataDir };
   const { host, pathname } = new URL(databaseUrl);
@@ -166,7 +162,7 @@ function listen(surface: HttpSurface, settings: Settings): Promise<{ server: Ser
   });
 }
 
-/** A stack says where; a message may quote what was being handled, save those that say they do not. */
+/** Keeps the stack. A message may quote what was being handled, except messages known not to. */
 function withoutMessage(error: unknown): { readonly type: string; readonly stack: string; readonly message?: string } {
   if (!(error instanceof Error)) return { type: typeof error, stack: "" };
   const frames = error.stack?.split("\n").filter((line) => /^\s+at /.test(line)) ?? [];
@@ -175,7 +171,7 @@ function withoutMessage(error: unknown): { readonly type: string; readonly stack
   return { type: error.name, ...said, stack: frames.join("\n") };
 }
 
-/** The requests of a server whose answers are not out yet: bounded by its connections. */
+/** A server's unanswered requests: bounded by its connections. */
 class RequestsUnderWay {
   readonly #answers = new Set<ServerResponse>();
 
@@ -186,7 +182,7 @@ class RequestsUnderWay {
     });
   }
 
-  /** Resolves when those of now are answered to their end, or after `maxMs`. Those that come later are not waited for. */
+  /** Resolves when all current requests are answered, or after `maxMs`. Does not wait for later ones. */
   async finished(maxMs: number): Promise<void> {
     const answered = [...this.#answers].map(
       (answer) =>

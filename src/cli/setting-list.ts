@@ -29,13 +29,11 @@ const wholeNumber = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
 
-/** Text of at least one character. */
 const text = z.string().min(1);
 const onOrOff = z.enum(["on", "off"]);
 
 /*
- * Settings whose value is JSON, or a name that stands for some. A value arrives as the text of an environment variable or option; what
- * leaves is checked, or an issue with the path of the wrong field.
+ * Settings in JSON, or a name that stands for some. A wrong field becomes an issue with its path.
  */
 
 const atLeastZero = z.number().min(0, "must not be negative");
@@ -61,14 +59,14 @@ const depth = z.strictObject({
   timeLimitMs: field.timeLimitMs.default(DEFAULT_DEPTH.timeLimitMs),
 });
 
-/** What prompts cost: the name of an engine family, or an {@link EngineModel} as JSON. */
+/** Cost of prompts: the name of an engine family, or an {@link EngineModel} as JSON. */
 export const engineModel = z.string().transform((text, context): EngineModel => {
   const name = ENGINE_MODEL_NAMES.find((known) => known === text);
   if (name !== undefined) return ENGINE_MODELS[name];
   return readObject(text, model, context, `must be one of ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`);
 });
 
-/** Adaptive depth: `off` (null), `on`, or the {@link DepthSettings} that differ from the defaults, as JSON. */
+/** `off` (null), `on`, or the {@link DepthSettings} that differ from the defaults, as JSON. */
 const adaptiveDepth = z.string().transform((text, context): DepthSettings | null => {
   if (text === "off") return null;
   if (text === "on") return DEFAULT_DEPTH;
@@ -83,7 +81,7 @@ const mem0Search = z
   )
   .transform(readerOf(searchOptions));
 
-/** Reads an object from JSON; what is wrong with it becomes issues of the setting. */
+/** Reads an object from JSON; errors become issues of the setting. */
 function readObject<S extends z.ZodType>(
   text: string,
   schema: S,
@@ -109,17 +107,16 @@ function readObject<S extends z.ZodType>(
 }
 
 /*
- * Settings of whose a request is: which places of it name the user and the conversation, and where the conversation's key goes.
+ * Settings of identity: which places of a request name the user and the conversation, and where the conversation's key goes.
  */
 
-/** A header's name (RFC 9110 §5.1), none of memprefix's own, in lower case. */
+/** A header's name (RFC 9110 §5.1) in lower case, none of memprefix's own. */
 const headerName = z
   .string()
   .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/, "must be the name of a header")
   .toLowerCase()
   .refine((name) => !name.startsWith("x-memprefix-"), "must not be one of memprefix's own");
 
-/** No place is listed. */
 export const NOTHING_LISTED: IdentitySources = { user: [], agent: [], conversation: [], sideCall: [] };
 
 const NAMED: Readonly<Record<string, keyof IdentitySources>> = {
@@ -132,7 +129,7 @@ const NAMED: Readonly<Record<string, keyof IdentitySources>> = {
 const ENTRY = /^(\w+)=(header|body|prompt):(.+)$/;
 const FIELD = /^[^\s.,=]{1,100}(?:\.[^\s.,=]{1,100}){0,9}$/;
 
-/** Places in their order: `user=header:NAME`, `conversation=body:PATH`, separated by commas. */
+/** Places in order: `user=header:NAME`, `conversation=body:PATH`, separated by commas. */
 const identitySources = z.string().transform((text, context): IdentitySources => {
   const sources: { [K in keyof IdentitySources]: IdentitySources[K][number][] } = {
     user: [],
@@ -159,12 +156,12 @@ const identitySources = z.string().transform((text, context): IdentitySources =>
   return sources;
 });
 
-/** Names of replicas, one of which memprefix names to a gateway with each prompt. */
+/** Replicas; memprefix names one to a gateway with each prompt. */
 export interface RoutedWorkers {
   readonly workers: readonly string[];
 }
 
-/** A router by its name, any that reads a header (`header:NAME`), or a gateway to which memprefix names the worker (`workers:NAME,NAME`). */
+/** A known router, any that reads a header (`header:NAME`), or a gateway that takes the worker's name (`workers:NAME,NAME`). */
 const router = z.string().transform((text, context): SessionRouter | RoutedWorkers => {
   const refuse = (message: string) => {
     context.addIssue({ code: "custom", message });
@@ -195,7 +192,7 @@ const cacheSize = z.string().transform((text, context): { readonly tokens: numbe
 const MAX_SLOTS = 256;
 
 /**
- * Every setting, one row each: its name, how its text is read, its default and what it means. The environment variable follows from the name
+ * Every setting, one row each: its name, how its text is read, its default and its meaning. The name gives the environment variable
  * ({@link variableOf}); `memprefix serve --help` and docs/settings.md are made from this table, in its order.
  */
 export const SETTINGS = {
@@ -325,7 +322,6 @@ export const SETTING_TITLES: Readonly<Partial<Record<keyof Settings, string>>> =
   ratePerSecond: "Limits",
 };
 
-/** The settings, read. */
 export type Settings = {
   readonly [K in keyof typeof SETTINGS]: z.output<(typeof SETTINGS)[K]>;
 };
@@ -337,12 +333,12 @@ export function variableOf(name: keyof Settings): string {
   return `MEMPREFIX_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
-/** Variables of memprefix's clients, which may stand beside settings: whom they call, and for whom. */
+/** Variables of memprefix's clients, which are no settings: whom they call, and for whom. */
 export const CLIENT_VARIABLES = ["MEMPREFIX_URL", "MEMPREFIX_USER"] as const;
 
-/** A setting's default as a caller would write it; undefined where it has none. */
+/** A setting's default as a user would write it; undefined for none. */
 export function defaultOf(name: keyof Settings): string | undefined {
   const standard = SETTINGS[name].safeParse(undefined).data;
-  // The one setting whose default stands for something other than text.
+  // The one setting whose default is not text.
   return standard === undefined ? undefined : String(standard ?? "off");
 }

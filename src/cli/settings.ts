@@ -19,7 +19,7 @@ import {
   variableOf,
 } from "./setting-list.js";
 
-/** A flag or setting that cannot be used; each issue names it. */
+/** An invalid flag or setting; each issue names it. */
 export class UsageError extends InvalidRequestError {}
 
 /** Flags of `memprefix serve`, by their settings. */
@@ -32,8 +32,8 @@ export const SERVE_FLAGS = {
 type Flags = { readonly [K in keyof typeof SERVE_FLAGS]?: string | undefined };
 
 /**
- * Reads the settings from flags, else from the environment; an empty variable counts as absent, and one that is no setting is ignored
- * ({@link unknownVariables} lists those). Throws {@link UsageError} naming everything that is wrong.
+ * Reads the settings from flags, else from the environment. An empty variable counts as absent; unknown ones are ignored
+ * ({@link unknownVariables} lists them). Throws {@link UsageError} naming everything that is wrong.
  */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>, flags: Flags = {}): Settings {
   const issues: { field: string; message: string }[] = [];
@@ -52,7 +52,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   return settings;
 }
 
-/** Variables that begin with `MEMPREFIX_` and are no setting, each with the setting whose name is nearest. */
+/** Variables that begin with `MEMPREFIX_` and are no setting, each with the nearest setting. */
 export function unknownVariables(
   environment: Readonly<Record<string, string | undefined>>,
 ): { readonly variable: string; readonly nearest: string }[] {
@@ -62,7 +62,7 @@ export function unknownVariables(
     .map((variable) => ({ variable, nearest: closest(variable, known) }));
 }
 
-/** What one setting rules out of another. A setting that could not be read is undefined. */
+/** Conflicts between settings. A setting that could not be read is undefined. */
 function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Settings, message: string]> {
   const { cacheSize, cacheTtlSeconds } = settings;
   const source = sourceOf(settings);
@@ -87,7 +87,7 @@ function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Setti
   }
 }
 
-/** Which memory source the settings come to. */
+/** The memory source, configured or by default. */
 export function sourceOf(settings: Settings): "embedded" | "hosted" | "rest" | "none" {
   if (settings.source !== undefined) return settings.source;
   if (settings.mem0Url !== undefined) return "rest";
@@ -95,7 +95,7 @@ export function sourceOf(settings: Settings): "embedded" | "hosted" | "rest" | "
   return hasEmbeddedMem0() ? "embedded" : "none";
 }
 
-/** Why the memory source that was named, or that is the default, cannot be used; null where it can. */
+/** Why the memory source cannot be used; null where it can. */
 function unusableSource(settings: Settings): string | null {
   const { source, mem0Url, mem0ApiKey, dataDir } = settings;
   if (source === "embedded" || source === "hosted") {
@@ -105,7 +105,7 @@ function unusableSource(settings: Settings): string | null {
   return source === undefined && mem0Url === undefined && mem0ApiKey === undefined ? keptMemories(dataDir) : null;
 }
 
-/** What to install for memories to be searched for, where no source was named and none is the default; null elsewhere. */
+/** What to install where no source was configured and none is the default; null elsewhere. */
 export function leftOutSource(settings: Settings): string | null {
   return settings.source === undefined && sourceOf(settings) === "none" ? installCommand("embedded") : null;
 }
@@ -116,33 +116,29 @@ export function engineOf({ engineCost, engineFamily, upstreamUrl }: Settings) {
   return { engine: engineCost ?? null, engineFamily, engineHost };
 }
 
-/**
- * Milliseconds that composing for a chat may take: the search, and as much again as every other part takes on a loaded machine. Later than
- * that, a prompt without memories is better than none.
- */
+/** For composing a chat: the search, and as long again for the rest on a loaded machine. After that, a prompt goes without memories. */
 export function composeTimeoutOf({ searchTimeoutMs }: Settings): number {
   return searchTimeoutMs + 3_000;
 }
 
-/** Where requests may name whose they are, and side calls. */
+/** Where requests may name their user, and side calls. */
 export function identityOf({ identity = NOTHING_LISTED }: Settings): IdentitySources {
   return { ...identity, sideCall: [...identity.sideCall, ...DEFAULT_IDENTITY_SOURCES.sideCall] };
 }
 
-/** The rate limit of one API key. A burst of two seconds' worth lets a client send what it gathered while it waited. */
+/** The rate limit of one API key. A burst of two seconds' worth lets a client send what it queued. */
 export function rateOf({ ratePerSecond }: Settings): Rate | null {
   return ratePerSecond === undefined ? null : { perSecond: ratePerSecond, burst: 2 * ratePerSecond };
 }
 
-/** What the engine's cache keeps. */
 export function residencyOf({ cacheTtlSeconds, cacheSize }: Settings): ResidencyConfig {
   if (cacheTtlSeconds !== undefined) return { kind: "ttl", ttlMs: cacheTtlSeconds * 1_000 };
   return cacheSize !== undefined && "slots" in cacheSize ? { kind: "slots", slots: cacheSize.slots } : { kind: "all" };
 }
 
 /**
- * The engine's cache as all users fill it, and how many tokens it holds; null: to be learned. None where a slot holds one prompt, or where a provider bills prompts and says nothing of how
- * much it keeps.
+ * The engine's cache as all users fill it, and its tokens; null: to be learned. Undefined where a slot holds one prompt, or where a provider
+ * bills prompts and does not publish its cache's size.
  */
 export function sharedCacheOf(settings: Settings): { readonly tokens: number | null } | undefined {
   const { cacheSize } = settings;
@@ -161,7 +157,6 @@ export function sessionRouterOf({ router }: Settings): SessionRouter | null {
   return router === undefined || "workers" in router ? null : router;
 }
 
-/** Where a service with these settings listens. */
 export function addressOf({ host, port }: Settings): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
@@ -175,7 +170,7 @@ export function settingsUnder(...titles: readonly string[]): readonly (keyof Set
   });
 }
 
-/** Settings as `--help` lists them: all under their headings, or these. */
+/** Settings as `--help` lists them: these, or all under their headings. */
 export function settingsHelp(names?: readonly (keyof Settings)[]): string {
   const lines = (names ?? SETTING_NAMES).map((name) => {
     const title = names === undefined ? SETTING_TITLES[name] : undefined;

@@ -4,13 +4,12 @@ import { stateOf } from "../store/cuts.js";
 import { openProblem } from "../store/sqlite/open.js";
 import { type Store, StoreUnavailableError, type User } from "../store/store.js";
 
-/** Milliseconds that a check waits for the lock of another process. */
+/** How long a check waits for another process's lock. */
 const WAIT_MS = 5_000;
 
-/** After so many damaged users the rest are not read. */
+/** After this many damaged users the rest are not read. */
 const MAX_FINDINGS = 100;
 
-/** What {@link loadEveryUser} read. */
 export interface LoadedUsers {
   readonly users: number;
   readonly requests: number;
@@ -18,7 +17,7 @@ export interface LoadedUsers {
   readonly findings: readonly string[];
 }
 
-/** Loads everything stored, user by user, and reports what cannot be read. A service may run meanwhile. */
+/** Loads every user's stored data and reports what cannot be read. A service may be running. */
 export async function loadEveryUser(store: Store): Promise<LoadedUsers> {
   const findings: string[] = [];
   let count = 0;
@@ -39,7 +38,7 @@ export async function loadEveryUser(store: Store): Promise<LoadedUsers> {
   return { users: count, requests, findings };
 }
 
-/** Gives the number of stored requests. */
+/** Returns the number of stored requests. */
 async function loadUser(store: Store, user: User): Promise<number> {
   for (const scope of await store.scopesOf(user))
     await store.hold(scope, null, async ({ newer }) => {
@@ -53,11 +52,11 @@ async function loadUser(store: Store, user: User): Promise<number> {
 }
 
 function reasonOf(error: unknown): string {
-  // The store says that something is damaged; its cause says what.
+  // The store's error says that something is damaged; its cause says what.
   return messageOf(error instanceof StoreUnavailableError && error.cause instanceof Error ? error.cause : error);
 }
 
-/** What SQLite's quick check finds wrong in a file, a line each. Another process may be writing to it. */
+/** Findings of SQLite's quick check of a file, a line each. Another process may be writing to it. */
 export function quickCheck(file: string): string[] {
   try {
     const sqlite = new Database(file, { readonly: true, timeout: WAIT_MS });

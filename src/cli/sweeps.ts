@@ -1,20 +1,18 @@
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Days after which figures of prompts go, and how many there are at most. */
+/** Prompts' figures expire after this many days, and beyond this many rows. */
 const FIGURES_DAYS = 31;
 const MOST_FIGURES = 200_000;
 
-/** What is swept. Times are milliseconds since the epoch. */
 export interface Swept {
-  /** Removes what was not used since a time. */
+  /** Removes data that was last used before a time. */
   dropUnused(before: number, signal: AbortSignal): Promise<unknown>;
-  /** Removes figures of prompts from before a time, and the oldest past `most`. */
+  /** Removes figures from before a time, and the oldest beyond `most`. */
   dropFigures(before: number, most: number): Promise<void>;
 }
 
-/** Options of the sweeps. */
 export interface SweepOptions {
-  /** Days after which unused data expires; undefined: never. */
+  /** Undefined: never. */
   readonly keepDays: number | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -22,7 +20,7 @@ export interface SweepOptions {
   readonly onFault: (error: unknown) => void;
 }
 
-/** Removes what is too old, now and every hour. The function returned stops it, and resolves when no sweep runs any more. */
+/** Removes expired data, now and every hour. The returned function stops it, and resolves when no sweep is running. */
 export function startSweeps(memprefix: Swept, { keepDays, now, onFault }: SweepOptions): () => Promise<void> {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;
@@ -35,7 +33,7 @@ export function startSweeps(memprefix: Swept, { keepDays, now, onFault }: SweepO
   const start = () => {
     sweep = sweepOnce()
       .catch(onFault)
-      // A log that fails stops no sweep.
+      // A failing log must not stop the sweeps.
       .catch(() => {})
       .then(() => {
         if (!stopping.signal.aborted) timer = setTimeout(start, HOUR_MS).unref();

@@ -8,20 +8,17 @@ import {
 } from "../core/index.js";
 import { WorkerCalls } from "../threads/worker-calls.js";
 
-/** Blocks of a batch, and of what is cached for it, from which a thread pays: planning fewer takes a few milliseconds. */
+/** Blocks of a batch and its cached knowledge from which a thread pays off: fewer take only milliseconds to plan. */
 const BLOCKS_FOR_A_THREAD = 5_000;
 
 type Outcome = { readonly id: number } & ({ readonly plan: PackedPlan } | { readonly problem: string });
 
-/** What a thread ends with whose file, or one that it imports, is not there. */
+/** Whether a thread ended because its file, or an import of it, is missing. */
 function isMissingFile(error: Error): boolean {
   return "code" in error && (error.code === "MODULE_NOT_FOUND" || error.code === "ERR_MODULE_NOT_FOUND");
 }
 
-/**
- * Plans batches, large ones in a worker thread that starts with the first of them and does not keep the process alive. The plan is the
- * same either way.
- */
+/** Plans batches, large ones in a worker thread, which does not keep the process alive. The plan is the same either way. */
 export class ThreadedPlanning {
   readonly #calls = new WorkerCalls<PlanJob, Outcome>(new URL("./plan-thread.js", import.meta.url), {}, (cause) => {
     return cause ?? new Error("the planning thread ended");
@@ -44,7 +41,7 @@ export class ThreadedPlanning {
     try {
       outcome = await this.#calls.ask({ batch, planner, knowledge }, arrays);
     } catch (error) {
-      // As while a new build takes the place of the one that runs. The next large batch tries again.
+      // A new build may be replacing the running one. The next large batch tries again.
       if (error instanceof Error && isMissingFile(error)) return planHere();
       throw error;
     }
@@ -54,10 +51,10 @@ export class ThreadedPlanning {
 }
 
 /*
- * A batch and its plan as they go between threads: numbers in typed arrays, which are handed over and not copied one object at a time.
+ * A batch and its plan as threads exchange them: typed arrays, transferred rather than copied object by object.
  */
 
-/** A batch's requests. `ends[i]` is where request i's blocks end in `labels` and `tokens`. */
+/** `ends[i]`: where request i's blocks end in `labels` and `tokens`. */
 export interface PackedBatch {
   readonly keys: readonly string[];
   readonly urgencies: readonly Pick<BatchRequest, "conversation" | "priority" | "deadline">[];
@@ -66,7 +63,7 @@ export interface PackedBatch {
   readonly tokens: Uint32Array;
 }
 
-/** A plan, in order of rank. */
+/** In order of rank. */
 export interface PackedPlan {
   readonly requests: Uint32Array;
   readonly ends: Uint32Array;
@@ -75,7 +72,6 @@ export interface PackedPlan {
   readonly searchPaths: readonly (readonly number[])[];
 }
 
-/** What the thread plans. */
 export interface PlanJob {
   readonly id: number;
   readonly batch: PackedBatch;

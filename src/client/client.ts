@@ -16,67 +16,46 @@ import { type CallControl, type ClientOptions, jsonIn, type Outgoing, senderTo }
 import type * as wire from "./wire-types.js";
 
 /**
- * A memprefix service, with the methods, options and answers of the library's `MemprefixClient`, and with everything else that the service's HTTP
- * API has of its own. `/v1/…` is for clients of OpenAI's and Anthropic's APIs.
- *
- * Every method rejects with `MemprefixError`, and with the signal's reason where the caller's signal aborts.
+ * A memprefix service: the methods of the library's `MemprefixClient`, and the rest of its HTTP API. `/v1/…` is for clients of OpenAI's and
+ * Anthropic's APIs. Messages keep their type, as far as JSON holds it. Every method rejects with `MemprefixError`, or with the signal's reason.
  */
 export interface RemoteMemprefix {
-  /** Composes a prompt. The messages come back in the type they were given in, as far as JSON holds it. */
   compose<const M extends MessageLike = QueryMessage>(
     options: options.ComposeOptions<M>,
     call?: CallControl,
   ): Promise<ComposedPrompt<M>>;
-  /** Composes many prompts, planned together. */
   composeBatch<const M extends MessageLike = QueryMessage>(
     options: batch.WholeBatchOptions<M>,
     call?: CallControl,
   ): Promise<batch.BatchAnswers<M>>;
-  /**
-   * The same as a stream in both directions: answers come while requests are read. A list is sent as one text;
-   * other requests need a runtime that streams the bodies of requests (Node, Deno, Bun; not every browser). `break` stops the batch.
-   */
+  /** Answers come while requests are read. An iterable needs a runtime that streams request bodies; an array does not. `break` stops the batch. */
   composeLines<const M extends MessageLike = QueryMessage>(
     requests: Iterable<batch.BatchComposeOptions<M>> | AsyncIterable<batch.BatchComposeOptions<M>>,
     options?: batch.BatchLineOptions,
     call?: CallControl,
   ): AsyncIterableIterator<batch.BatchLine<M>>;
-  /** Adds texts to the memory source, as they are. */
   add(options: options.AddOptions, call?: CallControl): Promise<{ id: string; memory: string }[]>;
-  /** The engine dropped these requests' cache. */
   evict(options: options.EvictOptions, call?: CallControl): Promise<Eviction>;
-  /** What the engine reported of a request, in tokens and milliseconds. */
   feedback(options: options.FeedbackOptions, call?: CallControl): Promise<Feedback>;
-  /** Why a prompt hit the prefix cache as far as it did. */
   explain(options: wire.ExplainRequestOptions, call?: CallControl): Promise<wire.ExplainedPrompt>;
-  /** A user's context index. */
   describeIndex(options: wire.IndexOptions, call?: CallControl): Promise<wire.DescribedIndex>;
-  /** Everything stored on a user. Rows have the database's names. */
   exportUser(options: options.ForgetUserOptions, call?: CallControl): Promise<wire.ExportedData>;
-  /** What prompts cost over an hour, a day or a month. */
   usageSummary(options?: wire.UsageViewOptions, call?: CallControl): Promise<wire.UsageSummary>;
-  /** Prompts, newest first, in pages. */
   usageRequests(options?: wire.UsageRequestsOptions, call?: CallControl): Promise<wire.UsageRequests>;
-  /** A prompt beside the one that it continued. */
   usageRequest(options: wire.ExplainRequestOptions, call?: CallControl): Promise<wire.UsageRequest>;
-  /** Forgets a memory for good. */
   forgetMemory(options: options.ForgetMemoryOptions, call?: CallControl): Promise<Forgetting>;
-  /** Forgets everything kept of a user. */
   forgetUser(options: options.ForgetUserOptions, call?: CallControl): Promise<void>;
-  /** Passes on an event of the Mem0 platform, unmodified. Needs the webhook's token in place of an API key. */
+  /** Forwards an event of the Mem0 platform, unmodified. Needs the webhook's token in place of an API key. */
   receiveMem0Event(event: unknown, call?: CallControl): Promise<void>;
-  /** The service's state; it says `stopping` where it is about to end. */
   health(call?: CallControl): Promise<wire.Health>;
-  /** The same, without asking the database: whether the process works. */
+  /** Whether the process works; does not ask the database. */
   live(call?: CallControl): Promise<wire.Health>;
-  /** Counters and gauges, in Prometheus' text format. */
   metrics(call?: CallControl): Promise<string>;
-  /** The service's OpenAPI document. */
   openapi(call?: CallControl): Promise<Readonly<Record<string, unknown>>>;
 }
 
 /**
- * A client of a service, for Node, Deno, Bun, browsers and workers. Throws a `TypeError` for an address that is none.
+ * A client of a service, for Node, Deno, Bun, browsers and workers. Throws a `TypeError` for an invalid address.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 import type { FieldIssue } from "../service/base/call-types.js";
 
-/** A problem as the service answers it (RFC 9457), with fields as HTTP names them. */
+/** The service's error (RFC 9457), with HTTP's field names. */
 export interface Problem {
   readonly type: string;
   readonly title: string;
@@ -9,12 +9,12 @@ export interface Problem {
   readonly errors?: readonly FieldIssue[];
 }
 
-/** A call failed. `cause` has the runtime's own error, if there is one. */
+/** A call failed. `cause`: the runtime's own error, if any. */
 export class MemprefixError extends Error {
   override readonly name = "MemprefixError";
   constructor(
     message: string,
-    /** HTTP's status; null: there was no answer, or a part of one. */
+    /** HTTP's status; null: no answer, or only part of one. */
     readonly status: number | null,
     /** Null: the answer was no problem of memprefix's, so it may be another server's. */
     readonly problem: Problem | null = null,

@@ -1,7 +1,5 @@
 /*
- * client: `memprefix/client`, a typed client of a service's HTTP API, on Web APIs alone: no package, nothing of Node's.
- * Enters: options as the library takes them, in camelCase. Leaves: answers as the library gives them, or a `MemprefixError`.
- * `routes.ts` lists the routes; `sending.ts` has time-outs and errors; names are turned by `http/contracts/wire-names.ts`.
+ * client: a typed client of the HTTP API, on Web APIs alone. Enters: the library's options. Leaves: its answers, or a `MemprefixError`.
  */
 
 export type {

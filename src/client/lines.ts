@@ -1,6 +1,6 @@
 import { MemprefixError } from "./errors.js";
 
-/** The lines of a streamed answer, as JSON. Stops the transfer when its reader stops. Throws {@link MemprefixError} where it breaks off. */
+/** The JSON lines of a streamed answer. Stops the transfer when its reader stops. Throws {@link MemprefixError} where it breaks off. */
 export async function* jsonLines(
   { body }: Response,
   signal: AbortSignal | undefined,
@@ -27,7 +27,6 @@ export async function* jsonLines(
   }
 }
 
-/** Requests as lines: one text where they are at hand, else a stream that takes them as they are sent. */
 export function lineBody(
   requests: Iterable<unknown> | AsyncIterable<unknown>,
   write: (request: unknown) => string,

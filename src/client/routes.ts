@@ -1,12 +1,10 @@
-/** One route. */
 export interface Route {
-  /** Id of the operation in the OpenAPI document; null: it is the document. One with ids in its path is called with them in the query. */
+  /** The operation's id in the OpenAPI document; null: the document itself. */
   readonly operation: string | null;
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
-  /** A field that every answer has: JSON without it is another server's. Absent: any. */
+  /** A field of every answer: JSON without it is another server's. Absent: any. */
   readonly answers: string | undefined;
-  /** Parts of options and answers whose keys are not ours. */
   readonly unmodified: readonly string[];
 }
 
@@ -20,13 +18,11 @@ function route(
   return { operation, method, path, answers, unmodified };
 }
 
-/** The parts of a composed prompt, and of its request, whose keys are not ours. */
 const OF_PROMPTS = ["messages", "memories", "search.filters", "system", "engine.fields", "engine.headers"];
 const under = (path: string) => OF_PROMPTS.map((part) => `${path}.${part}`);
 const OF_BATCHES = [...under("requests"), ...under("answers.answer")];
 const OF_EXPORTS = ["scopes.scope", "scopes.tables", "source.memories.metadata"];
 
-/** The routes of the service that the client calls, one for each of its methods. Those of `/v1/…` have clients of their own. */
 export const ROUTES = {
   compose: route("compose", "POST /compose", "messages", OF_PROMPTS),
   composeBatch: route("composeBatch", "POST /compose/batch", "answers", OF_BATCHES),

@@ -1,40 +1,33 @@
 import { MemprefixError, type Problem } from "./errors.js";
 import type { Route } from "./routes.js";
 
-/** How a client reaches its service. */
 export interface ClientOptions {
-  /** Where the service is, as `http://127.0.0.1:4600`; a path before its routes may follow. */
+  /** As `http://127.0.0.1:4600`; it may end with a path. */
   readonly url: string;
-  /** Sent as a bearer token. Default: none, for a service without keys. */
+  /** Sent as a bearer token. */
   readonly apiKey?: string | undefined;
-  /** Longest wait for an answer, in milliseconds; 0: no limit. Default: 30,000; of batches, which take as long as their prompts do, 0. */
+  /** Default: 30,000; for batches 0. 0: no limit. */
   readonly timeoutMs?: number | undefined;
-  /** Default: the runtime's own. */
   readonly fetch?: typeof fetch | undefined;
-  /** Further headers of every request, as a gateway may need them. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** What holds for one call in place of the client's own. */
 export interface CallControl {
-  /** Ends the call: it rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number | undefined;
 }
 
-/** One request, as it goes over the wire. */
 export interface Outgoing {
   readonly query?: object;
-  /** JSON, or lines of it. */
   readonly body?: string | ReadableStream<Uint8Array>;
   readonly type?: string;
-  /** A status other than success that is an answer too. */
+  /** An error status that is also an answer. */
   readonly alsoAnswered?: number;
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 
-/** Sends one request, and gives what `read` makes of its answer. Rejects with {@link MemprefixError}, or the reason of the call's signal. */
+/** Sends a request and reads its answer. Rejects with {@link MemprefixError}, or with the signal's reason. */
 export type Send = <T>(
   route: Route,
   outgoing: Outgoing,
@@ -42,7 +35,6 @@ export type Send = <T>(
   read: (response: Response) => Promise<T>,
 ) => Promise<T>;
 
-/** Throws a `TypeError` for an address that is none. */
 export function senderTo({ url, apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, fetch: own, headers }: ClientOptions): Send {
   const base = new URL(url).href.replace(/\/+$/, "");
   const authorization: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
@@ -55,7 +47,7 @@ export function senderTo({ url, apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, fetch: o
       method: route.method,
       headers: { ...headers, ...authorization, ...typed },
       signal: AbortSignal.any(signals),
-      // A streamed body has to be announced (Fetch, "duplex").
+      // Fetch requires this for a streamed body.
       ...(body === undefined ? {} : { body, duplex: "half" as const }),
     };
     try {
@@ -87,7 +79,6 @@ async function refusal(what: string, response: Response): Promise<MemprefixError
   return new MemprefixError(`${what} was answered ${response.status}: ${says}`, response.status, problem);
 }
 
-/** Undefined for what is no JSON. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -96,14 +87,14 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Absent fields are left out. Throws for half of a surrogate pair, which would become another character. */
+/** Leaves out absent fields. Throws for half of a surrogate pair, which would become another character. */
 function queryOf(query: object): string {
   const given = Object.entries(query).filter(([, value]) => value != null);
   const fields = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
   return fields.length === 0 ? "" : `?${fields.join("&")}`;
 }
 
-/** Runtimes say `fetch failed` and put why into the cause. */
+/** Runtimes say `fetch failed` and put the reason into the cause. */
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error && error.cause.message !== "" ? error.cause.message : error.message;

@@ -5,17 +5,15 @@ import uPlot from "uplot";
 import { moment } from "./format.js";
 import { valueRange } from "./value-range.js";
 
-/** One series of a chart. */
 export interface Series {
   readonly name: string;
-  /** Custom property with its colour. */
+  /** Custom property that holds its colour. */
   readonly colour: string;
-  /** By step; null: not known, a gap. */
+  /** By step; null: unknown, a gap. */
   readonly values: readonly (number | null)[];
   readonly kind: "line" | "dashed" | "area";
 }
 
-/** What a chart shows. */
 export interface ChartParts {
   readonly title: string;
   /** Milliseconds since the epoch, ascending. */
@@ -23,15 +21,14 @@ export interface ChartParts {
   readonly series: readonly Series[];
   /** A value in words, for the axis and beside the pointer. */
   readonly format: (value: number | null) => string;
-  /** Highest value of the axis at least; absent: by the values. */
+  /** Least top of the axis; absent: the highest value. */
   readonly most?: number;
-  /** Draw the series on top of each other. */
   readonly isStacked?: boolean;
 }
 
 const HEIGHT = 190;
 
-/** A chart over time. Its figures are read out as text, too. */
+/** A chart over time. Screen readers get its figures as text. */
 export function TimeChart(parts: ChartParts): VNode {
   const { title, series } = parts;
   const plot = useRef<HTMLDivElement>(null);
@@ -47,7 +44,7 @@ export function TimeChart(parts: ChartParts): VNode {
   </figure>`;
 }
 
-/** Draws a chart, again where its size or the colours change; gives what ends that. `onStep`: the step under the pointer. */
+/** Draws a chart, and again when its size or colours change. Returns what ends that. `onStep`: the step under the pointer. */
 function drawnIn(plot: HTMLElement, parts: ChartParts, onStep: (step: number | null) => void): () => void {
   const { times, series, format } = parts;
   const stacked = parts.isStacked ? stackedUp(series) : series.map(({ values }) => [...values]);
@@ -104,7 +101,7 @@ function drawnIn(plot: HTMLElement, parts: ChartParts, onStep: (step: number | n
   };
 }
 
-/** A colour, or the custom property that has it, as a canvas takes it. */
+/** A colour, or its custom property, as a canvas takes it. */
 function colourOf(colour: string): string {
   const probe = document.createElement("span");
   probe.style.color = colour.startsWith("--") ? `var(${colour})` : colour;
@@ -114,7 +111,7 @@ function colourOf(colour: string): string {
   return color;
 }
 
-/** A tick of the time axis: the day where the axis goes over more than two, else the time. */
+/** A tick of the time axis: the day where the axis spans more than two, else the time. */
 function dateWords(tick: number, ticks: readonly number[]): string {
   const isLong = (ticks.at(-1) ?? 0) - (ticks[0] ?? 0) > 2 * 86_400_000;
   const words = isLong
@@ -123,12 +120,12 @@ function dateWords(tick: number, ticks: readonly number[]): string {
   return new Date(tick).toLocaleString(undefined, words);
 }
 
-/** A paler form of a colour that hides what is drawn below it. */
+/** A paler, opaque form of a colour, which hides lines below it. */
 function paler(name: string): string {
   return colourOf(`color-mix(in srgb, var(${name}) 34%, var(--surface))`);
 }
 
-/** Running sums, the first series at the bottom; drawn from the top, so that lower ones stay visible. */
+/** Running sums, the first series at the bottom. Drawn from the top, so that lower ones stay visible. */
 function stackedUp(series: readonly Series[]): (number | null)[][] {
   return series.map((_, at) =>
     (series[0]?.values ?? []).map((first, step) =>
@@ -137,7 +134,7 @@ function stackedUp(series: readonly Series[]): (number | null)[][] {
   );
 }
 
-/** Whether values have neighbours so seldom that a line alone would not show them. */
+/** Whether values have so few neighbours that a line alone would not show them. */
 function isSparse(values: readonly (number | null)[]): boolean {
   return values.filter((value) => value !== null).length < 12;
 }
@@ -153,7 +150,7 @@ function readout({ times, series, format }: ChartParts, step: number | null): VN
   return html`<p class="readout">${values}<span class="when">${time !== undefined && moment(time)}</span></p>`;
 }
 
-/** The newest figures, for who does not see the drawing. */
+/** The newest figures, for screen readers. */
 function spoken({ series, format }: ChartParts): string {
   return series
     .map(({ name, values }) => `${name} ${format(values.findLast((value) => value !== null) ?? null)}`)

@@ -2,16 +2,15 @@ import { html } from "htm/preact";
 import type { ComponentChildren, VNode } from "preact";
 import { linkTo } from "./view.js";
 
-/** A choice or a text that a view is filtered by. */
 export interface Filter {
   /** Its parameter, in the address and in the API. */
   readonly name: string;
   readonly title: string;
-  /** Values and their words; absent: any text. */
+  /** Values with their labels; absent: any text. */
   readonly options?: readonly (readonly [value: string, title: string])[];
 }
 
-/** A form whose values are the address's parameters, so that a filtered view can be linked to and gone back from. */
+/** A form that keeps its values in the address, so that a filtered view has a link and a history entry. */
 export function filterForm(
   path: string,
   query: URLSearchParams,
@@ -44,7 +43,6 @@ const WINDOWS = [
   ["month", "Month"],
 ] as const;
 
-/** Links for the windows of time. */
 export function windowLinks(path: string, query: URLSearchParams): VNode {
   const now = summed(query).window;
   const links = WINDOWS.map(([window, title]) => {
@@ -54,7 +52,7 @@ export function windowLinks(path: string, query: URLSearchParams): VNode {
   return html`<nav class="windows" aria-label="Window of time">${links}</nav>`;
 }
 
-/** What sums are of, by the address: a window of time, and one model. */
+/** The address's filters of sums: a window of time, and one model. */
 export function summed(query: URLSearchParams) {
   const [window] = WINDOWS.find(([name]) => name === query.get("window")) ?? WINDOWS[0];
   return { window, model: query.get("model") || undefined };

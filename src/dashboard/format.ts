@@ -1,6 +1,4 @@
-/*
- * Figures as people read them. What is not known is a dash, never a zero.
- */
+/* Figures as people read them. An unknown figure is a dash, never a zero. */
 
 const WHOLE = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -23,19 +21,19 @@ export function short(value: number | null | undefined): string {
   return value === null || value === undefined ? UNKNOWN : SHORT.format(value);
 }
 
-/** 87.5%; what is not none, and not all, is never shown as if it were: <0.1%, >99.9%. */
+/** 87.5%. Rounding never shows some as none, or nearly all as all: <0.1%, >99.9%. */
 export function percent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return UNKNOWN;
   if (share > 0 && share < 0.0005) return "<0.1%";
   return share < 1 && share >= 0.9995 ? ">99.9%" : PERCENT.format(share);
 }
 
-/** `part` of `all` as a share; null where there is nothing to have a share of. */
+/** `part` of `all`; null where there is nothing to have a share of. */
 export function shareOf(part: number | null | undefined, all: number | null | undefined): number | null {
   return part === null || part === undefined || !all ? null : part / all;
 }
 
-/** Milliseconds: 0.3 ms, 45 ms, 1.2 s, 3 min, 2.5 h, 4 d. */
+/** 0.3 ms, 45 ms, 1.2 s, 3 min, 2.5 h, 4 d. */
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return UNKNOWN;
   const steps: readonly (readonly [number, string])[] = [
@@ -60,7 +58,7 @@ export function moment(at: number): string {
   return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** An amount of the operator's currency, whose name is not known; what is not none is never shown as if it were. */
+/** An amount in the operator's currency, which is unknown. Rounding never shows some as none. */
 export function money(amount: number | null | undefined): string {
   if (amount === null || amount === undefined) return UNKNOWN;
   const size = Math.abs(amount);
@@ -69,7 +67,7 @@ export function money(amount: number | null | undefined): string {
   return amount.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** An id that is too long to show whole, with its ends. */
+/** A long id, shortened in the middle. */
 export function shortId(id: string, most = 24): string {
   return id.length <= most ? id : `${id.slice(0, most - 7)}…${id.slice(-6)}`;
 }

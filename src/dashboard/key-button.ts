@@ -2,7 +2,7 @@ import { html } from "htm/preact";
 import { useRef, useState } from "preact/hooks";
 import { keepKey, readKey } from "./service.js";
 
-/** A button that opens a form for the API key. `onChange`: another key is to be used, or none. */
+/** A button that opens a form for the API key. `onChange`: the key was changed or removed. */
 export function KeyButton({ onChange }: { readonly onChange: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [typed, setTyped] = useState("");

@@ -40,17 +40,17 @@ export const missesView = loading(
   },
 );
 
-/** Whether its prompts are in no cached share. */
+/** Whether its prompts are excluded from cached shares. */
 function isApart({ cause }: Cause): boolean {
   return cause === "expired";
 }
 
-/** The causes that have a part of the missed tokens, most tokens first. */
+/** The causes with missed tokens, most tokens first. */
 function counting(misses: Misses): readonly Cause[] {
   return misses.filter((cause) => !isApart(cause) && cause.tokens > 0);
 }
 
-/** All causes in one bar, as wide as their tokens. */
+/** All causes in one bar, in proportion to their tokens. */
 function shares(misses: Misses): VNode {
   const causes = counting(misses);
   const words = causes.map(({ cause, share }) => `${CAUSES[cause]} ${percent(share)}`).join(", ");
@@ -61,7 +61,6 @@ function shares(misses: Misses): VNode {
   return html`<div class="bar tall" role="img" aria-label="Shares of the missed tokens: ${words}">${parts}</div>`;
 }
 
-/** Colours of causes, most tokens first. */
 function shade(at: number): string {
   return `var(--cause-${(at % 8) + 1})`;
 }

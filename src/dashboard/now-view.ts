@@ -8,15 +8,15 @@ import { counted, duration, moment, money, percent, short, whole } from "./forma
 import { service } from "./service.js";
 import { alarm, type Column, empty, figuresTable, linkTo, loading, panel, usePolling } from "./view.js";
 
-/** The figures are read again this often; those of longer windows hardly change. */
+/** Reload intervals. Figures of longer windows hardly change. */
 const RELOAD_MS = { hour: 3_000, day: 15_000, month: 60_000 } as const;
 
-/** How much was cached, now and over time. */
+/** The cached share, now and over time. */
 export const nowView = loading(
   (query, signal) =>
     Promise.all([
       service.usageSummary(summed(query), { signal }),
-      // A service that is stopping has other news.
+      // A failing health check must not hide the figures.
       service.health({ signal }).catch(() => null),
     ]),
   ({ data: [summary, health], query, reload }) => {
@@ -86,7 +86,7 @@ function tile(title: string, value: string, sub: ComponentChildren): VNode {
   </div>`;
 }
 
-/** Whose word a share is, and of how many prompts. */
+/** Who reported a share, and of how many prompts. */
 function sharesOf({
   prompts,
   reportedPrompts: reported,
@@ -99,14 +99,13 @@ function sharesOf({
   return `by the engine, which reported ${whole(reported)} of ${counted(prompts, "prompt")}${few}; expected of the same: ${percent(expected)}`;
 }
 
-/** Who says how much the cache holds. */
 const CAPACITY_FROM = {
   setting: "tokens of all users, as MEMPREFIX_CACHE_SIZE says",
   engine: "tokens of all users, as the engine says",
   reports: "tokens of all users, learned from reports",
 } as const;
 
-/** What is known of the engine's cache, which all prompts share. */
+/** The state of the engine's cache, which all prompts share. */
 function sharedCache(
   { capacityTokens: capacity, capacityFrom: from, shareTokens: share }: NonNullable<UsageSummary["cache"]>,
   misses: UsageSummary["misses"],

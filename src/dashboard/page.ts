@@ -9,9 +9,7 @@ import { requestsView } from "./requests-view.js";
 import { tryView } from "./try-view.js";
 import { linkTo, type View } from "./view.js";
 
-/*
- * The page's entry: its head, and the view that the address names.
- */
+/* The page's entry: its head, and the view that the address names. */
 
 interface Listed {
   readonly name: string;
@@ -23,7 +21,7 @@ interface Listed {
 
 const NOW: Listed = { name: "", title: "Now", View: nowView };
 
-/** The views, by the name in their address. Those with a menu entry are in its order. */
+/** The views by their name in the address, those of the menu in its order. */
 const VIEWS: readonly Listed[] = [
   NOW,
   { name: "requests", title: "Requests", View: requestsView },
@@ -32,7 +30,7 @@ const VIEWS: readonly Listed[] = [
   { name: "request", title: "Request", View: requestView, under: "requests" },
 ];
 
-/** Past the menu. The address names the view: the link's own target must not get into it. */
+/** Skips the menu. The address names the view: the link's own target must not get into it. */
 function skip(event: Event): void {
   event.preventDefault();
   document.getElementById("view")?.focus();

@@ -3,13 +3,12 @@ import type { VNode } from "preact";
 import type { UsageRow } from "../client/index.js";
 import { percent, shareOf, whole } from "./format.js";
 
-/** A piece of a horizontal bar. */
 export interface Piece {
   readonly kind: "cached" | "expected" | "missed" | "new";
   readonly tokens: number;
 }
 
-/** What the pieces' colours mean, in the order in which a prompt has them. */
+/** Legends of the pieces' colours, in their order in a prompt. */
 const PIECES: Readonly<Record<Piece["kind"], string>> = {
   cached: "cached, by the engine",
   expected: "expected to be cached",
@@ -17,12 +16,11 @@ const PIECES: Readonly<Record<Piece["kind"], string>> = {
   new: "the new turn's own text",
 };
 
-/** The colour of a piece, as its element's style. */
 export function coloured(kind: Piece["kind"] | "fresh") {
   return { "--colour": `var(--${kind})` };
 }
 
-/** Pieces in a row, as wide as their tokens. */
+/** Pieces in a row, in proportion to their tokens. */
 export function pieceBar(pieces: readonly Piece[]): VNode {
   const all = pieces.reduce((sum, { tokens }) => sum + tokens, 0);
   const found = pieces.filter(({ tokens }) => tokens > 0);
@@ -34,10 +32,10 @@ export function pieceBar(pieces: readonly Piece[]): VNode {
   return html`<div class="bar" role="img" aria-label=${words || "no tokens"}>${parts}</div>`;
 }
 
-/** A prompt's tokens: cached by the engine, or as expected where it did not report; then what missed; then what is new. */
+/** A prompt's tokens: cached (as the engine reported, else as expected), then missed, then new. */
 export function rowPieces(row: UsageRow): readonly Piece[] {
   const { promptTokens: all, reportedPromptTokens: counted, reportedCachedTokens: reported } = row;
-  // The engine counts in its own tokens: its share, of memprefix's count.
+  // The engine counts other tokens: apply its share to memprefix's count.
   const share = shareOf(reported, counted ?? all);
   const cached = share === null ? 0 : Math.min(all, Math.round(all * share));
   const expected = share === null ? Math.min(all, row.expectedCachedTokens) : 0;
@@ -51,14 +49,13 @@ export function rowPieces(row: UsageRow): readonly Piece[] {
   ];
 }
 
-/** The share of a prompt that was cached: by the engine, else as expected, said so. */
+/** The cached share of a prompt, as the engine reported, else as expected. */
 export function rowShare(row: UsageRow): { readonly text: string; readonly isExpected: boolean } {
   const reported = shareOf(row.reportedCachedTokens, row.reportedPromptTokens ?? row.promptTokens);
   if (reported !== null) return { text: percent(reported), isExpected: false };
   return { text: percent(shareOf(row.expectedCachedTokens, row.promptTokens)), isExpected: true };
 }
 
-/** What the colours mean. */
 export function pieceLegend(kinds: readonly Piece["kind"][]): VNode {
   const keys = kinds.map((kind) => html`<span class="key ${kind}" style=${coloured(kind)}>${PIECES[kind]}</span>`);
   return html`<p class="legend">${keys}</p>`;
@@ -66,7 +63,7 @@ export function pieceLegend(kinds: readonly Piece["kind"][]): VNode {
 
 type MissCauseName = NonNullable<UsageRow["miss"]>["cause"];
 
-/** The causes of misses in two words, for chips and filters; `GET /usage/summary` says what to do about each. */
+/** Short names of causes, for chips and filters; `GET /usage/summary` has the advice. */
 export const CAUSES: Readonly<Record<MissCauseName, string>> = {
   first_prompt: "first prompt",
   new_text: "new text",
@@ -81,7 +78,6 @@ export const CAUSES: Readonly<Record<MissCauseName, string>> = {
   unknown: "unknown",
 };
 
-/** A cause as a chip. */
 export function causeChip(cause: MissCauseName): VNode {
   return html`<span class=${cause === "unknown" ? "chip plain" : "chip"}>${CAUSES[cause]}</span>`;
 }

@@ -12,7 +12,7 @@ function namedIn(query: URLSearchParams) {
   return { userId: user, agentId: agent || undefined, requestId: id };
 }
 
-/** One prompt beside the prompt that it continued. */
+/** A prompt, with the prompt it continued. */
 export const requestView = loading(
   async (query, signal) => service.usageRequest(namedIn(query), { signal }),
   ({ data: { request, explanation, messages, continuedMessages: earlier, hasText }, query }) => {
@@ -70,7 +70,6 @@ function figures(row: UsageRow): VNode {
 
 type Explained = NonNullable<UsageRequest["explanation"]["continued"]>;
 
-/** A prompt's figures and messages. */
 function lane(
   title: string,
   prompt: Explained,

@@ -9,7 +9,6 @@ import { service } from "./service.js";
 import { type Column, conversationLink, empty, figuresTable, linkTo, loading, usePolling, userLink } from "./view.js";
 
 const PAGE = 50;
-/** The newest requests are read again this often. */
 const RELOAD_MS = 3_000;
 
 /** The address of a request's own view. */
@@ -32,7 +31,7 @@ function readPage(query: URLSearchParams, cursor: string | undefined, signal?: A
   return service.usageRequests({ ...filterIn(query), limit: PAGE, cursor }, { signal });
 }
 
-/** Answered prompts, newest first. They are read again until older ones are shown. */
+/** Answered prompts, newest first. Reloads until older ones are shown. */
 export const requestsView = loading(
   (query, signal) => readPage(query, undefined, signal),
   ({ data, query, reload }) => {

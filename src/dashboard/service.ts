@@ -1,17 +1,17 @@
 import { createMemprefixClient } from "../client/index.js";
 
-/** Tries of a request that was rejected for now, before any work was done for it. */
+/** Attempts of a request that was rejected before any work was done. */
 const TRIES = 4;
 const LONGEST_WAIT_MS = 5_000;
 
-/** The service that this page is from, called with the key that the reader gave, if any. */
+/** The service that served this page, called with the reader's key, if any. */
 export const service = createMemprefixClient({ url: location.origin, timeoutMs: 0, fetch: sent });
 
 async function sent(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   const key = readKey();
   if (key !== null) headers.set("authorization", `Bearer ${key}`);
-  // What is deleted is deleted, even where the page is left.
+  // A deletion completes even if the reader leaves the page.
   const keepalive = init.method === "DELETE";
   const send = () => fetch(input, { ...init, headers, keepalive, cache: "no-store", credentials: "omit" });
   let response = await send();
@@ -28,8 +28,8 @@ const NAME = "memprefix-key";
 let kept: string | null = null;
 
 /**
- * The reader's API key; null where none was given. It is in this tab's session storage, so that it outlives a reload and no tab. The page
- * itself is the same for everybody and holds no data; what it shows is what its key may read.
+ * The reader's API key; null for none. It is in the tab's session storage: it survives a reload, but not the tab. The page itself holds no
+ * data; it shows what its key may read.
  */
 export function readKey(): string | null {
   try {

@@ -1,42 +1,38 @@
-/*
- * What the try-it page is given, read into memories and questions.
- */
+/* Parses the try-it page's input into memories and questions. */
 
-/** A memory as `POST /compose` takes it. */
+/** As `POST /compose` takes it. */
 export interface TryMemory {
   readonly id: string;
   readonly memory: string;
 }
 
-/** A chat message. */
 export interface ChatLine {
   readonly role: "system" | "user" | "assistant";
   readonly content: string;
 }
 
-/** One question of a history, with all that was said before it. */
+/** One question of a history, with the messages before it. */
 export interface TryQuestion {
   readonly messages: readonly ChatLine[];
   readonly query: string;
 }
 
-/** What was pasted. */
 export interface TryInput {
   readonly memories: readonly TryMemory[];
   readonly system: string;
   readonly questions: readonly TryQuestion[];
 }
 
-/** What is wrong with the text that was pasted, in words. */
+/** The error of the input, for its reader. */
 export class InputError extends Error {
   override readonly name = "InputError";
 }
 
-/** A run stays small: the service that it runs on serves others. */
+/** Keeps a run small, because the service also serves others. */
 const MOST_QUESTIONS = 12;
 const MOST_MEMORIES = 200;
 
-/** Reads memories and a history, one on each line. Throws {@link InputError}. */
+/** Reads memories and a history, one per line. Throws {@link InputError}. */
 export function readTryInput(memories: string, history: string): TryInput {
   const given = memoriesIn(memories);
   if (given.length === 0) throw new InputError("Give at least one memory.");
@@ -60,7 +56,7 @@ function memoriesIn(text: string): TryMemory[] {
     .map((memory, at) => ({ id: `m${at + 1}`, memory }));
 }
 
-/** A message goes on until a line names a role. */
+/** A message continues until a line names a role. */
 function messagesIn(text: string): ChatLine[] {
   const found: ChatLine[] = [];
   for (const line of text.split("\n")) {
@@ -73,7 +69,7 @@ function messagesIn(text: string): ChatLine[] {
   return found.map(({ role, content }) => ({ role, content: content.trim() })).filter(({ content }) => content !== "");
 }
 
-/** The memories that share most words with a question, best first: rare words count more. A stand-in for a search. */
+/** The memories that share most words with a question, rare words counting more, best first. A stand-in for a search. */
 export function searched(memories: readonly TryMemory[], query: string, k: number): TryMemory[] {
   const words = memories.map(({ memory }) => wordsOf(memory));
   const weight = (word: string) => Math.log(1 + memories.length / (1 + words.filter((of) => of.has(word)).length));

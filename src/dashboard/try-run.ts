@@ -3,20 +3,19 @@ import { service } from "./service.js";
 import { type ChatLine, searched, type TryInput, type TryMemory } from "./try-input.js";
 
 /*
- * Composes a history several ways, through the public HTTP API. Each way has a user of its own that was made up for it and is deleted when
- * the run ends, and counts in no figures. Ids are noted in the browser first, so that what a closed tab left is deleted by the next visit.
+ * Composes a history several ways through the public HTTP API. Each way has a made-up user, which is deleted after the run and counts in no
+ * figures. The browser stores these ids first, so that the next visit deletes what a closed tab left.
  */
 
-/** One way to compose. */
 export interface Way {
   readonly id: string;
   readonly name: string;
   readonly note: string;
-  /** Absent: memories go into the instructions, as in Mem0's README, and not through memprefix. */
+  /** Absent: not through memprefix; memories go into the instructions, as in Mem0's README. */
   readonly retention?: ComposeOptions["retention"];
 }
 
-/** The ways that are tried: what most people have, then each retention. */
+/** What most people have, then each retention. */
 const WAYS: readonly Way[] = [
   { id: "instructions", name: "Memories in the system prompt", note: "as in Mem0's README: what most agents do" },
   { id: "keep", name: "keep", note: "all earlier memories stay: the prompt only grows", retention: "keep" },
@@ -30,14 +29,14 @@ export interface TriedPrompt {
   readonly messages: readonly ChatLine[];
   readonly total: number;
   readonly expectedCached: number;
-  /** Leading characters of the messages, and messages, that an earlier prompt of the same way began with. */
+  /** The longest prefix shared with an earlier prompt of the same way. */
   readonly shared: TriedPrefix;
 }
 
-/** Where a prompt first differs from the earlier one that it has most in common with. */
+/** Where a prompt first differs from the earlier one that it shares most with. */
 export interface TriedPrefix {
   readonly messages: number;
-  /** Characters of the first message that differs. */
+  /** Of the first message that differs. */
   readonly characters: number;
 }
 
@@ -47,11 +46,11 @@ export interface TriedWay {
   readonly prompts: readonly TriedPrompt[];
 }
 
-/** How the ids of made-up users begin; the time follows. */
+/** Prefix of made-up user ids; the time follows. */
 const TRY_USER = "memprefix-try-";
 const LONGEST_RUN_MS = 600_000;
 
-/** Composes every question in every way. Rejects as the API's calls do, and with the signal's reason; deletes its users either way. */
+/** Composes every question in every way. Rejects as the API's calls do, or with the signal's reason; always deletes its users. */
 export async function runTry(
   input: TryInput,
   k: number,
@@ -97,7 +96,7 @@ export async function runTry(
   }
 }
 
-/** Deletes the users of runs that ended with their tab. Younger ones may be another tab's, which is still at it. */
+/** Deletes users of runs that ended with their tab. Younger ones may belong to another tab's running one. */
 export async function deleteLeftOver(): Promise<void> {
   const startedAt = (userId: string) => Number.parseInt(userId.slice(TRY_USER.length), 36);
   await deleteUsers(noted().filter((userId) => !(Date.now() - startedAt(userId) < LONGEST_RUN_MS)));
@@ -121,7 +120,6 @@ function textIn(content: unknown): string {
   return content.map((part: { text?: string }) => part.text ?? "").join("");
 }
 
-/** The common prefix of two prompts. */
 function sharedPrefix(a: readonly ChatLine[], b: readonly ChatLine[]): TriedPrefix {
   let messages = 0;
   while (messages < a.length && messages < b.length && isSame(a[messages], b[messages])) messages++;
@@ -162,6 +160,6 @@ function note(users: readonly string[]): void {
   try {
     localStorage.setItem(NOTE, JSON.stringify(users));
   } catch {
-    // Storage is blocked: a tab that is closed in the middle leaves its users until MEMPREFIX_KEEP_DAYS deletes them.
+    // Storage is blocked: a tab closed during a run leaves its users until MEMPREFIX_KEEP_DAYS deletes them.
   }
 }

@@ -1,9 +1,8 @@
 /*
- * What the try-it page begins with: made up, small enough to read, and with the two things that make prompts miss: other memories for every
- * question, and a conversation that goes on.
+ * The try-it page's made-up sample: small enough to read, with both reasons for misses: other memories for every question, and a conversation
+ * that goes on.
  */
 
-/** Memories, one on each line. */
 export const SAMPLE_MEMORIES = `Ana is vegetarian and does not eat eggs.
 Ana is in Lisbon from 3 to 9 May.
 Ana's sister Ines lives in the Alfama quarter of Lisbon.
@@ -17,7 +16,6 @@ Ana went to Jardim das Cerejas in Lisbon last year and liked the buffet.
 Ana wants to see the tile museum again.
 Ana has a bad knee and avoids long stairs.`;
 
-/** A conversation, one message on each line. */
 export const SAMPLE_HISTORY = `system: You plan trips. Be brief.
 user: Where should Ana eat tonight in Lisbon?
 assistant: Jardim das Cerejas: vegetarian, a buffet, about 12 euros. Ask which salads have walnuts or eggs.

@@ -8,7 +8,6 @@ import { deleteLeftOver, runTry, type TriedPrompt, type TriedWay } from "./try-r
 import { SAMPLE_HISTORY, SAMPLE_MEMORIES } from "./try-sample.js";
 import { type Column, failure, figuresTable, loading, panel, scrolling } from "./view.js";
 
-/** What became of a run. */
 type Outcome = { readonly tried: readonly TriedWay[]; readonly error?: never } | { readonly error: unknown };
 
 /** Memories and a history, composed several ways side by side. */

@@ -1,7 +1,7 @@
 /**
- * What a chart's axis of values spans: 0, the values with some room beyond them, and at least `most`. Losses lie below 0.
+ * The range of a chart's value axis: 0, the values with a margin, and at least `most`. Losses are below 0.
  *
- * @param least the least and the largest value of all series; null where there is none
+ * @param least the least and the largest value of all series; null for none
  */
 export function valueRange(least: number | null, largest: number | null, most = 0): [number, number] {
   const room = 1.08;

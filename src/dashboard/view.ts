@@ -1,9 +1,8 @@
 /*
- * dashboard: the page in the browser. Enters: JSON of the public HTTP API. Leaves: elements, made by Preact of
- * HTML in templates: what HTML cannot check is a function's, which is called.
- * It calls the service through `client`, knows no other room, and is bundled by `npm run build` into one script. All text goes in as text
- * nodes: memory texts, ids and names are anybody's, and the page's policy lets no HTML be made of a string (`require-trusted-types-for`) and
- * has no `style` attributes: styles are set by property.
+ * dashboard: the page in the browser. Enters: JSON of the public HTTP API. Leaves: elements, which Preact makes of HTML in templates.
+ * It calls the service through `client`, knows no other room, and `npm run build` bundles it into one script. All text becomes text nodes:
+ * memory texts, ids and names are untrusted, and the page's policy forbids HTML from strings (`require-trusted-types-for`) and `style`
+ * attributes: styles are set by property.
  */
 
 import { html } from "htm/preact";
@@ -12,19 +11,18 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { MemprefixError } from "../client/index.js";
 import { shortId } from "./format.js";
 
-/** What a view's contents get. */
 export interface Loaded<T> {
   readonly data: T;
   /** Parameters of the address. */
   readonly query: URLSearchParams;
-  /** Loads the data again; the old ones stay where that fails. */
+  /** Loads the data again; if that fails, the old data stays. */
   readonly reload: () => Promise<void>;
 }
 
-/** A part of the page; `isMoved`: its address took the place of another one. */
+/** A part of the page. `isMoved`: its address replaced another one. */
 export type View = (props: { readonly query: URLSearchParams; readonly isMoved: boolean }) => VNode;
 
-/** A view of what `load` resolves to; what it rejects with is shown in its place. The signal aborts when another view is shown. */
+/** A view of what `load` resolves to; an error is shown in its place. The signal aborts when another view is shown. */
 export function loading<T>(
   load: (query: URLSearchParams, signal: AbortSignal) => Promise<T>,
   Contents: (props: Loaded<T>) => ComponentChildren,
@@ -46,7 +44,7 @@ export function loading<T>(
         if (ending.signal.aborted) return;
         setShown(next);
         if (!isMoved) return;
-        // A screen reader goes on where the new view begins.
+        // A screen reader continues where the new view begins.
         main.current?.focus({ preventScroll: true });
         scrollTo(0, 0);
       };
@@ -60,12 +58,12 @@ export function loading<T>(
   };
 }
 
-/** Loads a view's data again every so often while the page is seen. Null: never. */
+/** Reloads a view's data at this interval while the page is visible. Null: never. */
 export function usePolling(everyMs: number | null, reload: () => Promise<void>): void {
   useEffect(() => {
     if (everyMs === null) return;
     const timer = setInterval(() => {
-      // The pointer may read a value off a chart that would be replaced under it.
+      // A reload would replace the chart under the pointer.
       if (!document.hidden && document.querySelector(".plot:hover") === null) void reload();
     }, everyMs);
     return () => clearInterval(timer);
@@ -78,7 +76,6 @@ export function linkTo(path: string, query: Readonly<Record<string, string | nul
   return `#/${path}${given.length === 0 ? "" : `?${new URLSearchParams(given)}`}`;
 }
 
-/** What names a user's requests. */
 interface Named {
   readonly userId: string;
   readonly agentId: string | null;
@@ -89,33 +86,31 @@ export function userLink({ userId, agentId }: Named, most?: number): VNode {
   return html`<a class="id" href=${linkTo("requests", { user_id: userId, agent_id: agentId })} title=${userId}>${shortId(userId, most)}</a>`;
 }
 
-/** A link to a conversation's requests. */
 export function conversationLink({ userId, agentId }: Named, id: string, most?: number): VNode {
   const href = linkTo("requests", { user_id: userId, agent_id: agentId, conversation_id: id });
   return html`<a class="id" href=${href} title=${id}>${shortId(id, most)}</a>`;
 }
 
-/** A titled part of a view. */
 export function panel(title: string, note: string | null, ...children: readonly ComponentChildren[]): VNode {
   return html`<section class="panel"><h2>${title}</h2>${note !== null && html`<p class="note">${note}</p>`}${children}</section>`;
 }
 
-/** What scrolls where it is too large, by keyboard, too. */
+/** Content that scrolls where it is too large, also by keyboard. */
 export function scrolling(label: string, children: ComponentChildren, kind = "scroll"): VNode {
   return html`<div class=${kind} tabindex="0" role="region" aria-label=${label}>${children}</div>`;
 }
 
-/** What is shown where there is nothing yet. */
+/** A view's placeholder without data. */
 export function empty(title: string, children?: ComponentChildren): VNode {
   return html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
 }
 
-/** Something that the reader should know at once. */
+/** A message that needs the reader's attention. */
 export function alarm(title: string, detail: ComponentChildren): VNode {
   return html`<div class="notice bad" role="alert"><strong>${title}</strong><p>${detail}</p></div>`;
 }
 
-/** What went wrong, and what to do about it. */
+/** An error, with its remedy. */
 export function failure(error: unknown): VNode {
   return alarm(...wordsFor(error));
 }
@@ -136,13 +131,12 @@ function wordsFor(error: unknown): readonly [string, string] {
   return [`The service answered ${status}`, fields ? `${words}: ${fields}` : words];
 }
 
-/** A column of a table. */
 export interface Column<T> {
   readonly title: string;
   readonly isNumber?: boolean;
   /** Whether it names the row. */
   readonly isName?: boolean;
-  /** Whether it is known of a row; a column that is known of none is left out. Absent: of all. */
+  /** Whether a row has a value. A column without values is left out. Absent: every row has one. */
   readonly isKnown?: (row: T) => boolean;
   readonly cell: (row: T) => ComponentChildren;
 }
@@ -151,7 +145,7 @@ interface TableProps<T> {
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  /** Identifies a row when rows change; absent: its place. */
+  /** Identifies a row when rows change; absent: its position. */
   readonly keyOf?: (row: T) => number;
 }
 

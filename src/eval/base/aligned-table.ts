@@ -1,12 +1,12 @@
 import { largest } from "../../core/text/collections.js";
 
-/** Markdown takes no rule that is shorter. */
+/** Markdown's shortest column rule. */
 const LEAST_WIDTH = 3;
 
 /**
- * A table of Markdown whose columns are aligned, so that it reads as text too. Cells are as they are to stand there: nothing is escaped.
+ * A Markdown table with aligned columns, so that it also reads as plain text. Does not escape cells.
  *
- * @param isText whether a column, from 0, holds text, which stands on the left; else numbers, on the right. By default the first does.
+ * @param isText whether a column, from 0, holds text and is left-aligned; numbers are right-aligned. By default only the first is text.
  */
 export function alignedTable(
   head: readonly string[],
@@ -25,12 +25,12 @@ export function alignedTable(
   return [line(head), line(rule), ...rows.map(line)].join("\n");
 }
 
-/** Control, zero-width and direction-changing characters, which could make a report show something else than it says. */
+/** Control, zero-width and direction-changing characters, which could make a report show something it does not say. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu;
 /** Joiners that emoji and several scripts need. */
 const JOINERS = new Set(["\u200c", "\u200d"]);
 
-/** Other people's text on one line, with invisible characters named by code point, `[U+202E]`. Line ends and tabs become spaces. */
+/** Untrusted text on one line, with invisible characters named by code point, `[U+202E]`. Line breaks and tabs become spaces. */
 export function visibleText(text: string): string {
   return text.replace(/[\r\n\t]+/g, " ").replace(UNSEEN, (found) => {
     if (JOINERS.has(found)) return found;

@@ -1,16 +1,15 @@
 import { type ChatMessage, messageText } from "../../core/index.js";
 import { append, keptIn } from "../../core/text/collections.js";
 
-/** Tokens of a text. */
 export type Encode = (text: string) => readonly number[];
 
-/** Stand-ins for a chat template's special tokens, which no text encodes to. */
+/** Stand-ins for a chat template's special tokens; no text encodes to them. */
 const MESSAGE_START = -1;
 const MESSAGE_END = -2;
 
 /**
- * A chat as token ids, ChatML-like: for each message a start token, the role, the text, an end token; then the generation prompt. Encoded
- * texts are cached without a bound: use one function per run, not per process.
+ * A chat as token ids, ChatML-like: start token, role, text and end token of each message, then the generation prompt. The cache of encoded
+ * texts is unbounded: use one function per run, not per process.
  */
 export function chatTokenizer(encode: Encode): (messages: readonly ChatMessage[]) => number[] {
   const known = new Map<string, readonly number[]>();

@@ -16,13 +16,12 @@ import {
 import { givenAgain, type ParsedSection, referencesIn, SECTION_OPENING } from "../../core/prompt/section.js";
 import { keptIn } from "../../core/text/collections.js";
 
-/** A memory, with the ids of the dialogue turns that it is from. */
 export interface EvaluatedMemory {
   readonly text: string;
   readonly evidence: readonly string[];
 }
 
-/** All memories of one conversation, numbered from 0: to composers their ids are these numbers, the same in every run. */
+/** All memories of one conversation, numbered from 0. These numbers are their ids in every prompt and every run. */
 export class MemoryList {
   readonly #tokens: readonly number[];
 
@@ -35,7 +34,7 @@ export class MemoryList {
     );
   }
 
-  /** Tokens of these memories' lines as memprefix writes them; counted the same way whoever builds a prompt, so that arms compare. */
+  /** Tokens of these memories' lines as memprefix writes them, whoever builds the prompt, so that arms are comparable. */
   tokens(of: readonly number[]): number {
     return of.reduce((sum, at) => sum + (this.#tokens[at] ?? 0), 0);
   }
@@ -51,16 +50,15 @@ export class MemoryList {
   }
 }
 
-/** Which memories stand in a prompt, by their number in the list of all. */
 export interface StandingMemories {
-  /** As they stand, carried ones and those of earlier turns included. */
+  /** The memories of a prompt, by number, in its order; includes carried ones and those of earlier turns. */
   readonly order: readonly number[];
   readonly carried: readonly number[];
 }
 
-/** Follows, prompt by prompt, which memories stand in one user's prompts. Memories are numbered: their ids are those numbers. */
+/** Tracks which memories one user's prompts hold, prompt by prompt. */
 export class PromptMemories {
-  /** By label. A block may be that of several memories, with a text that one of them has. */
+  /** By label. Several memories with the same text share a block. */
   readonly #byLabel = new Map<number, Set<number>>();
   readonly #byText = new Map<string, ReadonlySet<number>>();
   #standing: readonly number[] = [];
@@ -71,7 +69,7 @@ export class PromptMemories {
     private readonly isCut = false,
   ) {}
 
-  /** The memories of the prompt that was composed last. Every prompt has to be taken: its answer says of which memories its blocks are. */
+  /** The memories of the newest prompt. Call it for every prompt: later ones refer to blocks of earlier ones. */
   take(
     memories: readonly PlacedMemory[],
     plan: Pick<Plan, "freshStart" | "layout" | "retention">,
@@ -82,7 +80,7 @@ export class PromptMemories {
       this.#byText.set(canonicalText(this.list.memories[Number(memoryId)]?.text ?? ""), of);
     }
     const carried = memories.filter(({ placement }) => placement === "carried_over");
-    // What a cut or a fresh start leaves is read from the prompt.
+    // A cut or a fresh start drops memories, so the prompt itself is read.
     const order =
       this.isCut || plan.freshStart ? this.#readFrom(messages) : [...this.#standing, ...inThisTurn(memories)];
     if (plan.layout === "conversation" && plan.retention !== "ephemeral") this.#standing = order;
@@ -100,8 +98,8 @@ function inThisTurn(memories: readonly PlacedMemory[]): readonly number[] {
 }
 
 /**
- * Checks a prompt as its reader would: every label that its own annotations name, and every text that they quote, must stand as a memory in
- * the messages that the engine gets. References of earlier turns' annotations were counted with those turns' prompts.
+ * Checks a prompt as its reader would: every label and quote in its own annotations must be a memory in the messages. References of earlier
+ * turns were counted with those turns.
  */
 export function countReferences(annotations: readonly string[], messages: readonly ChatMessage[]) {
   const named = annotations
@@ -114,7 +112,7 @@ export function countReferences(annotations: readonly string[], messages: readon
   return { references: named.length, referencesResolved: named.filter((one) => there.has(one)).length };
 }
 
-/** The memories that stand in a message, in their order: in instructions anywhere, else at the start, where memprefix puts them. */
+/** The memories of a message, in order: anywhere in instructions, at the start of other messages. */
 export function blocksIn(message: ChatMessage): ParsedSection["blocks"] {
   const text = sectionText(message);
   const found: ParsedSection["blocks"][number][] = [];
@@ -127,7 +125,7 @@ export function blocksIn(message: ChatMessage): ParsedSection["blocks"] {
   return found;
 }
 
-/** Some engines' marks stand between the parts of a message, within a section too; its text is that of the parts in a row. */
+/** Some engines' marks split a section into several parts of a message; its text is those parts joined. */
 function sectionText(message: ChatMessage): string {
   if (!Array.isArray(message.content)) return messageText(message);
   return message.content.map((part) => (typeof part["text"] === "string" ? part["text"] : "")).join("");

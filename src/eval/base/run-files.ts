@@ -16,15 +16,15 @@ import { parsedJson } from "../../core/text/json.js";
 import { messageOf } from "../../core/text/thrown.js";
 import { type RunRecord, runRecord } from "./run-record.js";
 
-/** An evaluation, or the replay of a trace, cannot be run as requested; the message says what to change. */
+/** An evaluation or replay cannot run as requested; the message says what to change. */
 export class EvaluationError extends Error {
   override readonly name = "EvaluationError";
 }
 
 /**
- * Checks JSON against a schema. Throws {@link EvaluationError} naming the first field that is wrong.
+ * Checks JSON against a schema. Throws {@link EvaluationError} naming the first invalid field.
  *
- * @param where what the JSON is, or where it stands
+ * @param where names the JSON, or its file
  * @param whole names the JSON where no single field is wrong
  */
 export function checked<S extends z.ZodType>(schema: S, json: unknown, where: string, whole = "the file"): z.output<S> {
@@ -35,14 +35,14 @@ export function checked<S extends z.ZodType>(schema: S, json: unknown, where: st
   throw new EvaluationError(names.filter((name) => name !== "").join(": "));
 }
 
-/** The JSON of a text. Its error does not quote the text, which may hold answers. */
+/** Parses JSON. The error does not quote the text, which may hold answers. */
 function jsonIn(text: string, where: string): unknown {
   const json = parsedJson(text);
   if (json === undefined) throw new EvaluationError(`${where}: is not JSON`);
   return json;
 }
 
-/** The JSON of a file. Throws {@link EvaluationError}. */
+/** Throws {@link EvaluationError}. */
 export function readJson(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, "utf8"));
@@ -51,7 +51,7 @@ export function readJson(path: string): unknown {
   }
 }
 
-/** Writes a file atomically: a process that is killed meanwhile leaves the previous content. */
+/** Writes a file atomically: a process killed meanwhile leaves the previous content. */
 export function writeWhole(path: string, text: string): void {
   const draft = `${path}.part`;
   writeFileSync(draft, text);
@@ -59,12 +59,12 @@ export function writeWhole(path: string, text: string): void {
 }
 
 /**
- * An append-only file of JSON lines. A killed process leaves at most its last line torn; opening the file again truncates it. Throws
+ * An append-only file of JSON lines. A killed process leaves at most its last line torn; reopening truncates it. Throws
  * {@link EvaluationError} for any other invalid line.
  */
 export class JsonLines<S extends z.ZodType> {
   readonly #file: number;
-  /** What the file held when it was opened. */
+  /** The file's content when it was opened. */
   readonly kept: readonly z.output<S>[];
 
   constructor(path: string, schema: S) {
@@ -95,8 +95,8 @@ export function writeRun(directory: string, run: RunRecord): void {
 }
 
 /**
- * Begins a run, or resumes the one in the directory; creates the directory if it is missing. Throws {@link EvaluationError} where the
- * directory is not empty and `resume` is false, or where its run has other settings.
+ * Begins a run, or resumes the one in the directory; creates a missing directory. Throws {@link EvaluationError} where the directory is not
+ * empty and `resume` is false, or where its run has other settings.
  */
 export function beginRun(directory: string, wanted: RunRecord, resume: boolean): RunRecord {
   const isEmpty = !existsSync(directory) || readdirSync(directory).length === 0;
@@ -121,7 +121,7 @@ export function beginRun(directory: string, wanted: RunRecord, resume: boolean):
   return begun;
 }
 
-/** Fields that do not matter for resuming: times, paths, and what only shows during the run. */
+/** Fields that may differ when a run resumes: times, paths, and what only shows during the run. */
 const PASSING: ReadonlySet<string> = new Set([
   "startedAt",
   "finishedAt",
@@ -133,7 +133,6 @@ const PASSING: ReadonlySet<string> = new Set([
   "engine.served.weights",
 ]);
 
-/** Which settings of two runs differ, and how. */
 function differencesOf(begun: RunRecord, wanted: RunRecord): string[] {
   const settingsOf = (run: RunRecord) => ({
     ...run,
@@ -146,7 +145,7 @@ function differencesOf(begun: RunRecord, wanted: RunRecord): string[] {
     .map((name) => `${name} was ${before.get(name) ?? "absent"} and is now ${now.get(name) ?? "absent"}`);
 }
 
-/** Every value of a record as JSON by its path, as in `engine.kind`; lists as one value each. */
+/** A record's values as JSON, by path, as in `engine.kind`; a list is one value. */
 function leavesOf(value: object, path = ""): Map<string, string> {
   const leaves = new Map<string, string>();
   for (const [key, inner] of Object.entries(value)) {

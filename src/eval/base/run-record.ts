@@ -1,26 +1,24 @@
 /*
- * What every other folder of the evaluation shares: the records that a run writes, files that survive a kill, and small readers of prompts.
+ * Records of a run, files that survive a kill, and small readers of prompts: shared by all other folders of the evaluation.
  *
  * Enters: lines of `results.jsonl`, `run.json`, composed prompts and their plans.
- * Leaves: checked records, in which null means "not measured"; the memories and references in a prompt.
- * No file here knows a data set, an engine or a report.
+ * Leaves: checked records; null means "not measured". No file here knows a data set, an engine or a report.
  */
 
 import { z } from "zod";
 import { HISTORY_NAMES } from "../../core/conversation/epoch.js";
 import { DEPTH_OUTCOMES, POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
 
-/** What Mem0 is given: extracted facts, or what was said. */
+/** What Mem0 gets: extracted facts, or the turns as they were said. */
 export const INGESTS = ["observations", "turns"] as const;
 export type Ingest = (typeof INGESTS)[number];
 
-/** Data sets that an evaluation reads. */
 const DATASETS = ["locomo", "longmemeval"] as const;
 export type Dataset = (typeof DATASETS)[number];
 
 export const DATASET_NAMES: Readonly<Record<Dataset, string>> = { locomo: "LoCoMo", longmemeval: "LongMemEval" };
 
-/** LongMemEval's question types, and its questions that cannot be answered, which are a type of their own here. */
+/** LongMemEval's question types; questions without an answer are a type of their own. */
 export const LONGMEMEVAL_TYPES = [
   "single-session-user",
   "single-session-assistant",
@@ -32,10 +30,9 @@ export const LONGMEMEVAL_TYPES = [
 ] as const;
 export type LongMemEvalType = (typeof LONGMEMEVAL_TYPES)[number];
 
-/** LoCoMo's categories are 1 to 5; LongMemEval's types are numbered from here. */
+/** LongMemEval's types are numbered from here, after LoCoMo's categories 1 to 5. */
 const FIRST_TYPE = 11;
 
-/** The number that records have for a type of LongMemEval. */
 export function typeNumber(type: LongMemEvalType): number {
   return FIRST_TYPE + LONGMEMEVAL_TYPES.indexOf(type);
 }
@@ -45,51 +42,48 @@ export function categoryTitle(category: number): string {
   return LONGMEMEVAL_TYPES[category - FIRST_TYPE] ?? `Category ${category}`;
 }
 
-/** Ways to build a prompt without memprefix: as Mem0's README does, in the system prompt; and in the last message. */
+/** Prompts without memprefix: memories in the system prompt, as in Mem0's README, or in the last message. */
 export const HAND_BUILT = ["readme", "last-message"] as const;
-/** Ways to build a prompt: {@link HAND_BUILT}, or one of memprefix's ordering policies. */
 export const ARM_POLICIES = [...HAND_BUILT, ...POLICY_NAMES] as const;
 
-/** What the client sends of a conversation's history. */
 const window = z.strictObject({
-  /** Its last messages, the question among them. */
+  /** Number of messages that the client sends, the question included. */
   messages: z.int().min(1),
-  /** What memprefix makes of it; null where prompts are not memprefix's. */
   history: z.enum(HISTORY_NAMES).nullable(),
-  /** `history_ratio`; null: the default, or it does not apply. */
+  /** Null: the default, or it does not apply. */
   ratio: z.number().positive().nullable(),
 });
 
-/** How answers are scored: F1 and BLEU-1 of the words generated, and the likelihood of the right answer, for which nothing is generated. */
+/** Answers are scored by F1 and BLEU-1 of generated words, or by the likelihood of the right answer, which generates nothing. */
 export const ANSWER_SCORES = ["words", "likelihood"] as const;
 export type AnswerScore = (typeof ANSWER_SCORES)[number];
 
-/** Adaptive depth: the memories of its first try, and the most entropy of a first token that counts as sure. */
+/** Adaptive depth: memories of the first try, and the highest entropy of a first token that counts as sure. */
 const armDepth = z.strictObject({ firstBlocks: z.int().min(1), entropyNats: z.number().min(0) });
 
-/** Annotations of memprefix's prompts that an evaluation can ask for beside its default. */
+/** Annotations of memprefix's prompts, besides its default. */
 export const ARM_ANNOTATIONS = ["none", "paper"] as const;
 export type ArmAnnotations = (typeof ARM_ANNOTATIONS)[number];
 
 const arm = z.strictObject({
-  /** Unique in a run, readable, as `single k=20 prefix-exact` or `conversation k=100 carry-over ≤1.5× on average auto`. */
+  /** Unique in a run and readable, as `single k=20 prefix-exact` or `conversation k=100 carry-over ≤1.5× on average auto`. */
   id: z.string().min(1),
   layout: z.enum(["single", "conversation"]),
   k: z.int().min(1),
   policy: z.enum(ARM_POLICIES),
-  /** Null in single prompts and where prompts are not memprefix's. */
+  /** Null here and below where it does not apply to this layout or builder. */
   retention: z.enum(RETENTION_NAMES).nullable(),
   /** Most memory tokens over all prompts so far, as a multiple of those retrieved; null: no bound. */
   budgetRatio: z.number().positive().nullable(),
-  /** Null: all of it, and in single prompts. */
+  /** Null: the whole history. */
   window: window.nullable(),
-  /** Null: memprefix's default, or prompts are not memprefix's. */
+  /** Null: memprefix's default. */
   annotations: z.enum(ARM_ANNOTATIONS).nullable(),
   /** Null: prompts have all memories. */
   depth: armDepth.nullable().default(null),
 });
 
-/** What the judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */
+/** The judge's verdict on one answer. Prompt and raw answer are kept so that it can be checked. */
 const judgement = z.strictObject({
   /** Null: the judge's answer could not be read. */
   isCorrect: z.boolean().nullable(),
@@ -104,19 +98,18 @@ const asked = {
   arm: z.string().min(1),
   /** LoCoMo's `sample_id`, or LongMemEval's `question_id`. */
   conversation: z.string(),
-  /** Place among the conversation's questions in the data file, from 0. */
+  /** Position among the conversation's questions in the data file, from 0. */
   question: count,
-  /** LoCoMo's category number, or that of a type of LongMemEval. */
+  /** LoCoMo's category number, or a {@link typeNumber}. */
   category: z.int(),
-  /** Excluded from all measures: the engine was still warming up. */
+  /** The engine was still warming up: excluded from all measures. */
   isWarmUp: z.boolean(),
 };
 
-/** How adaptive depth found a prompt's memories: how many it got, and each try, a call of its own. */
+/** How adaptive depth chose a prompt's memories: how many it got, and each try, a call of its own. */
 const chosenDepth = z.strictObject({
   outcome: z.enum(DEPTH_OUTCOMES),
   given: count,
-  /** What all tries took. */
   probeMs: milliseconds,
   probes: z.array(
     z.strictObject({
@@ -128,7 +121,6 @@ const chosenDepth = z.strictObject({
   ),
 });
 
-/** A question that was answered, with everything that was measured on the way. */
 const answered = z.strictObject({
   ...asked,
   outcome: z.literal("answered"),
@@ -139,32 +131,31 @@ const answered = z.strictObject({
   answerTokens: count.nullable(),
   searchMs: milliseconds.nullable(),
   composeMs: milliseconds.nullable(),
-  /** To the first token of the answer, tries of adaptive depth included … */
+  /** To the answer's first token, tries of adaptive depth included. */
   ttftMs: milliseconds.nullable(),
-  /** … and to its end; null where it was not measured. */
+  /** To the answer's end. */
   totalMs: milliseconds.nullable(),
   retrievedTokens: count,
   /** Memory tokens in the prompt, carried ones and those of earlier turns included. */
   memoryTokens: count,
-  /** Memories of the search, and messages of the history, that were left out of a prompt that would have been too long. */
+  /** Memories and history messages left out to keep the prompt within the engine's limit. */
   memoriesCut: count.default(0),
   messagesCut: count.default(0),
-  /** Whether the prompt began without what its conversation's last one held. */
+  /** Whether the prompt left out what the conversation's last one held. */
   isFreshStart: z.boolean().default(false),
-  /** Null without adaptive depth. */
   depth: chosenDepth.nullable().default(null),
-  /** Gold evidence ids of the question, and how many of them are of a memory in the prompt. */
+  /** The question's gold evidence ids, and how many belong to a memory in the prompt. */
   evidence: count,
   evidenceInPrompt: count,
-  /** Memories that annotations name by label or quote, and how many of them stand in this very prompt. */
+  /** Memories that annotations name by label or quote, and how many are in this prompt. */
   references: count,
   referencesResolved: count,
-  /** Null where the engine's text is no answer: a simulated engine, or a run without scores. */
+  /** Null: simulated engine, or a run without scores. */
   answer: z.string().nullable(),
   gold: z.string().nullable(),
   f1: z.number().min(0).max(1).nullable(),
   bleu1: z.number().min(0).max(1).nullable(),
-  /** Of the right answer after this prompt: −ln of its probability, and its tokens. Null where it was not asked for. */
+  /** Of the right answer after this prompt: −ln of its probability, and its tokens. */
   likelihood: z
     .strictObject({ nats: z.number(), tokens: z.int().min(1) })
     .nullable()
@@ -172,7 +163,7 @@ const answered = z.strictObject({
   judge: judgement.nullable(),
 });
 
-/** A question that was not answered: recorded and counted, never dropped. */
+/** A question without an answer: recorded and counted, never dropped. */
 const failed = z.strictObject({
   ...asked,
   outcome: z.literal("failed"),
@@ -180,10 +171,9 @@ const failed = z.strictObject({
   message: z.string(),
 });
 
-/** One line of `results.jsonl`. */
 export const questionRecord = z.discriminatedUnion("outcome", [answered, failed]);
 
-/** `run.json`: all that is needed to run it again. */
+/** `run.json`: everything needed to repeat the run. */
 export const runRecord = z.strictObject({
   memprefix: z.string(),
   node: z.string(),
@@ -191,19 +181,19 @@ export const runRecord = z.strictObject({
   machine: z.strictObject({ platform: z.string(), cpu: z.string(), cores: count, memoryMegabytes: count }),
   /** ISO 8601. */
   startedAt: z.string(),
-  /** Null while it runs, and where it was interrupted. */
+  /** Null while it runs, and after an interruption. */
   finishedAt: z.string().nullable(),
   dataset: z.enum(DATASETS),
   data: z.strictObject({ file: z.string(), sha256: z.string() }),
   conversations: z.array(z.strictObject({ id: z.string(), memories: count, questions: count })),
   engine: z.strictObject({
     kind: z.enum(["simulated", "url"]),
-    /** As it was named; null for the simulated one. */
+    /** Null: the simulated engine. */
     model: z.string().nullable(),
     url: z.string().nullable(),
-    /** How arms were kept from finding each other's prompts in the cache, in words. */
+    /** How arms were kept from hitting each other's prompts in the cache, in words. */
     emptied: z.string(),
-    /** What it says of itself; null where it does not, and before it was asked. */
+    /** As the engine reports it; null until it does. */
     served: z.strictObject({ version: z.string().nullable(), weights: z.string().nullable() }).nullable().default(null),
   }),
   judge: z.strictObject({ url: z.string(), model: z.string() }).nullable(),
@@ -213,7 +203,7 @@ export const runRecord = z.strictObject({
   seed: z.int(),
   warmUpQuestions: count,
   arms: z.array(arm),
-  /** Whatever else it ran with, by the name of the option; and under `resumedAt` when it went on after it was stopped. */
+  /** Other options by name; `resumedAt` for a run that was resumed. */
   settings: z.record(z.string(), z.unknown()).optional(),
 });
 
@@ -229,12 +219,10 @@ export type FailedQuestion = z.output<typeof failed>;
 export type QuestionRecord = z.output<typeof questionRecord>;
 export type RunRecord = z.output<typeof runRecord>;
 
-/** Names a question across arms. */
 export function questionKey({ conversation, question }: Pick<QuestionRecord, "conversation" | "question">): string {
   return JSON.stringify([conversation, question]);
 }
 
-/** Names one question of one arm. */
 export function recordKey(arm: string, conversation: string, question: number): string {
   return JSON.stringify([arm, conversation, question]);
 }
@@ -243,7 +231,7 @@ export function isAnswered(record: QuestionRecord): record is AnsweredQuestion {
   return record.outcome === "answered";
 }
 
-/** Records that count in figures: of questions that were answered, and not to warm up. */
+/** Records that count in figures: answered, not warm-up. */
 export function countedIn(records: readonly QuestionRecord[]): AnsweredQuestion[] {
   return records.filter(isAnswered).filter(({ isWarmUp }) => !isWarmUp);
 }

@@ -3,7 +3,7 @@ import type { ChatMessage } from "../../core/index.js";
 import { chatTokenizer, type Encode } from "../base/chat-tokens.js";
 import type { EnginePrompt, MeasuredEngine } from "./measured-engine.js";
 
-/** Only an engine's cache, unlimited: what vLLM would find cached. It answers nothing and takes no time. */
+/** An unlimited prefix cache: reports what vLLM would find cached. Gives no answers and takes no time. */
 export function simulatedEngine(encode: Encode): MeasuredEngine {
   return {
     kind: "simulated",
@@ -16,7 +16,7 @@ export function simulatedEngine(encode: Encode): MeasuredEngine {
       const serve = ({ messages }: EnginePrompt, goesOn: ChatMessage | null) => {
         const tokens = tokenize(messages);
         const cachedTokens = cache.serve(tokens);
-        // An answer stays in the cache like its prompt.
+        // Engines cache an answer like its prompt.
         if (goesOn !== null) cache.serve(tokenize([...messages, goesOn]));
         return { promptTokens: tokens.length, cachedTokens };
       };

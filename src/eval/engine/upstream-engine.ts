@@ -29,26 +29,25 @@ export interface UpstreamEngineOptions {
   readonly model: string;
   readonly family: EngineName;
   readonly maxTokens: number;
-  /** Different for every run: no prompt of an earlier run may be found cached. */
+  /** Different for every run, so that no prompt of an earlier run is cached. */
   readonly salt: string;
   /** Whether answers are kept, to be scored. */
   readonly isScored: boolean;
   readonly scores: readonly AnswerScore[];
 }
 
-/** A prompt for which nothing was generated. */
 const UNASKED: EngineAnswer = {
   ...{ promptTokens: null, cachedTokens: null, answerTokens: null },
   ...{ ttftMs: null, totalMs: null, answer: null },
 };
 
-/** Engines that honour `cache_salt`: the same prompt under another salt is another prompt to the cache. */
+/** Engines that honour `cache_salt`: a prompt never hits the cache of another salt. */
 export const SALTED_FAMILIES: ReadonlySet<EngineName> = new Set(["vllm"]);
 const LIST_TIMEOUT_MS = 10_000;
 /** Families whose newer models reject `max_tokens`. */
 const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-breakpoints"]);
 
-/** An engine with an OpenAI-compatible API, which streams its answers, so that the time to the first token can be measured. */
+/** An engine with an OpenAI-compatible API. Answers are streamed, to measure the time to the first token. */
 export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
   const { upstream, model, family, maxTokens, salt, isScored, scores } = options;
   const likely = scores.includes("likelihood");
@@ -117,14 +116,14 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
   };
 }
 
-/** Most tokens of a prompt by the engine's list of models, as the service reads it; null where it says nothing. */
+/** Most prompt tokens by the engine's list of models, as the service reads it; null where it gives none. */
 async function listedLimit({ upstream, model, maxTokens }: UpstreamEngineOptions): Promise<number | null> {
   try {
     const listed = await jsonSender(upstream, AbortSignal.timeout(LIST_TIMEOUT_MS))("models", undefined);
     const limit = ModelLimits.read(listed)?.of(model) ?? null;
     return limit && promptTokensWithin(limit, maxTokens);
   } catch {
-    // Prompts show whether the engine can be reached.
+    // The prompts will show whether the engine can be reached.
     return null;
   }
 }
@@ -140,14 +139,14 @@ function jsonSender(upstream: Upstream, signal: AbortSignal): SendJson {
   };
 }
 
-/** An answer of the engine's; throws {@link EngineAnswerError} where it is a refusal. */
+/** Returns the engine's JSON; throws {@link EngineAnswerError} for an error status. */
 function refusedOr(status: number, json: unknown): unknown {
   if (status < 400) return json;
   const says = readErrorMessage(json);
   throw new EngineAnswerError(status, `the engine answered with status ${status}${says === null ? "" : `: ${says}`}`);
 }
 
-/** What keeps an arm's prompts of one conversation apart from all others, in this run and in every other. */
+/** Separates an arm's prompts of one conversation from all others, in this run and every other. */
 function armSalt(salt: string, arm: string, conversation: string): string {
   return createHash("sha256")
     .update(JSON.stringify([salt, arm, conversation]))
@@ -155,7 +154,7 @@ function armSalt(salt: string, arm: string, conversation: string): string {
     .slice(0, 24);
 }
 
-/** The line at the head of every prompt, for engines that honour no salt. */
+/** First line of every prompt, for engines that honour no salt. */
 function markOf(own: string): string {
   return `Session ${own}.`;
 }
@@ -210,12 +209,11 @@ function countsIn({ promptTokens, cachedTokens, completionTokens }: EngineUsage)
 }
 
 /*
- * What an OpenAI-compatible API answers, as far as an evaluation reads it. Tolerant: other fields are ignored.
+ * An OpenAI-compatible API's answers, as far as an evaluation reads them. Other fields are ignored.
  */
 
 const MAX_QUOTED = 300;
 
-/** An engine's error message, truncated; null where the answer is no error. */
 function readErrorMessage(answer: unknown): string | null {
   const { error } = record(answer);
   const says = isRecord(error) ? error["message"] : error;
@@ -223,8 +221,8 @@ function readErrorMessage(answer: unknown): string | null {
 }
 
 /**
- * The text of a chat completion that was not streamed; empty where the model said nothing (a refusal, a tool call), null for anything else.
- * Mistral's models that reason give parts, of which some are no text.
+ * The text of a chat completion that was not streamed; empty for a refusal or a tool call, null for anything else. Mistral's reasoning models
+ * answer in parts, some of which are not text.
  */
 export function completionText(answer: unknown): string | null {
   const message = record(listIn(record(answer)["choices"])[0])["message"];
@@ -234,12 +232,11 @@ export function completionText(answer: unknown): string | null {
   return content.map((part) => (record(part)["type"] === "text" ? text(record(part)["text"]) : "")).join("");
 }
 
-/** Sends a JSON body to a path of the engine (`UpstreamCall.path`), without one as GET; rejects where it is refused. */
+/** Sends JSON to a path of the engine (`UpstreamCall.path`); without a body, as GET. Rejects for an error status. */
 export type SendJson = (path: string, body: unknown) => Promise<unknown>;
 
-/** vLLM's answer to `/tokenize`. */
 const tokenized = z.looseObject({ tokens: z.array(z.int()).min(1) });
-/** vLLM's completion with `prompt_logprobs`: for each token of the prompt, what was likely there. */
+/** vLLM's completion with `prompt_logprobs`: the likely tokens at each position of the prompt. */
 const scored = z.looseObject({
   choices: z.tuple([
     z.looseObject({
@@ -250,17 +247,16 @@ const scored = z.looseObject({
 const version = z.looseObject({ version: z.string() });
 const models = z.looseObject({ data: z.array(z.looseObject({ id: z.string(), root: z.string().nullish() })) });
 
-/** The right answer's likelihood after a prompt. */
 export interface LikelihoodAfter {
   readonly promptTokens: number;
   readonly likelihood: AnswerLikelihood;
-  /** Log-probabilities of what may come first, the likeliest first. */
+  /** Log-probabilities of the first token's candidates, likeliest first. */
   readonly first: readonly number[];
 }
 
 /**
- * The right answer's likelihood after a prompt, as vLLM gives it: the chat as tokens, the answer's after them, and log-probabilities of a
- * prompt's tokens, `top` for each. vLLM computes such a prompt whole, cached or not.
+ * The right answer's likelihood after a prompt, by vLLM: sends the chat's tokens with the answer's after them, and reads `top`
+ * log-probabilities of each. vLLM computes such a prompt whole, cached or not.
  */
 export async function answerLikelihood(
   send: SendJson,
@@ -291,7 +287,7 @@ export async function answerLikelihood(
   };
 }
 
-/** What vLLM says of itself: its version, and the name of the weights' folder or repository. */
+/** vLLM's version, and the folder or repository of its weights. */
 async function identityOf(send: SendJson, model: string): Promise<EngineIdentity> {
   const served = models.safeParse(await send("models", undefined)).data?.data.find(({ id }) => id === model);
   const said = await send("/version", undefined).then(version.safeParse, () => undefined);

@@ -7,7 +7,7 @@ import { checked, EvaluationError, readJson, writeWhole } from "../base/run-file
 import type { Ingest } from "../base/run-record.js";
 import type { LocomoConversation } from "./locomo-data.js";
 
-/** What an earlier run ingested; null where it did not finish. Throws {@link EvaluationError} where the list is broken. */
+/** Memories that an earlier run ingested; null where it did not finish. Throws {@link EvaluationError} for a broken list. */
 export function findKeptMemories(directory: string, conversation: string): KeptMemories | null {
   const path = pathOf(directory, conversation);
   if (!existsSync(path)) return null;
@@ -15,8 +15,8 @@ export function findKeptMemories(directory: string, conversation: string): KeptM
 }
 
 /**
- * Puts a conversation into Mem0, for a user of its own, and writes down what it holds then. An interrupted ingestion starts
- * over. Rejects with a `MemorySourceError`, or with an {@link EvaluationError} where nothing came of it.
+ * Adds a conversation to Mem0, as a user of its own, and records the memories that Mem0 then holds. An interrupted ingestion starts over.
+ * Rejects with a `MemorySourceError`, or with an {@link EvaluationError} where Mem0 holds nothing.
  */
 export async function ingest(
   source: MemorySource,
@@ -48,21 +48,21 @@ function pathOf(directory: string, conversation: string): string {
   return join(directory, "memories", `${encodeURIComponent(conversation)}.json`);
 }
 
-/** A conversation's memories as Mem0 holds them, in the order in which they were added; their places are their numbers. */
+/** A conversation's memories in Mem0, in the order they were added; their positions are their numbers. */
 export const keptMemories = z.array(
   z.strictObject({
     id: z.string(),
     text: z.string(),
     evidence: z.array(z.string()),
-    /** When it was said, in LoCoMo's words; absent where the text says it. */
+    /** When it was said, in LoCoMo's words; absent where the text has it. */
     time: z.string().optional(),
   }),
 );
 export type KeptMemories = z.output<typeof keptMemories>;
 
 /**
- * The memories as prompts give them where they have their times, as those of Mem0's own evaluation do. LoCoMo's words are kept, since its
- * answers are in the same: "1:56 pm on 8 May, 2023: Ana likes tea."
+ * The memories with their times in the text, as in Mem0's own evaluation. Times stay in LoCoMo's words, as its gold answers use them:
+ * "1:56 pm on 8 May, 2023: Ana likes tea."
  */
 export function timedMemories(memories: KeptMemories): KeptMemories {
   return memories.map((memory) => {
@@ -71,7 +71,6 @@ export function timedMemories(memories: KeptMemories): KeptMemories {
   });
 }
 
-/** A text to keep as a memory, with the dialogue turns that say it. */
 export interface GivenMemory {
   readonly text: string;
   readonly evidence: readonly string[];
@@ -79,7 +78,7 @@ export interface GivenMemory {
   readonly time: string;
 }
 
-/** The texts to keep unmodified, in the conversation's order. */
+/** The texts to store unmodified, in the conversation's order. */
 export function givenMemories(conversation: LocomoConversation, ingest: Ingest): GivenMemory[] {
   if (ingest === "observations")
     return conversation.observations.map(({ text, evidence, sessionTime }) => ({ text, evidence, time: sessionTime }));
@@ -88,7 +87,7 @@ export function givenMemories(conversation: LocomoConversation, ingest: Ingest):
     .map((turn) => ({ text: spoken(turn), evidence: [turn.id], time: "" }));
 }
 
-/** With the day, which answers "when" and is missing from the text. */
+/** Adds the day: it answers "when", and the text lacks it. */
 function spoken({ speaker, sessionTime, text }: LocomoConversation["turns"][number]): string {
   return `${speaker}${sessionTime === "" ? "" : ` (${sessionTime})`}: ${text}`;
 }

@@ -1,15 +1,15 @@
 /*
- * LoCoMo as a source of questions: its data file, its memories in Mem0, and what Mem0's search found for each question.
+ * LoCoMo as a source of questions: its data file, its memories in Mem0, and the search results for each question.
  *
  * Enters: a file in LoCoMo's format, and a memory source.
- * Leaves: conversations with the questions to ask, the memories kept of them, and recorded searches, which every arm of a run shares.
- * What was ingested or searched is written at once, so that a resumed run repeats neither.
+ * Leaves: conversations with questions, their memories, and recorded searches, which all arms of a run share. Each is written at once, so
+ * that a resumed run repeats none.
  */
 
 import { z } from "zod";
 import { checked, EvaluationError } from "../base/run-files.js";
 
-/** A fact that was extracted from a session; ready to be a memory. */
+/** A fact extracted from a session, ready to be a memory. */
 export interface Observation {
   readonly text: string;
   readonly speaker: string;
@@ -19,42 +19,36 @@ export interface Observation {
   readonly evidence: readonly string[];
 }
 
-/** One thing that somebody said. */
 export interface DialogueTurn {
   /** LoCoMo's `dia_id`, which evidence names. */
   readonly id: string;
   readonly speaker: string;
-  /** What was said, and what a photo that was shared with it shows. */
+  /** The words, and the caption of a shared photo. */
   readonly text: string;
   readonly session: number;
   readonly sessionTime: string;
 }
 
-/** A question on a conversation. */
 export interface Question {
   readonly question: string;
-  /** Null in the adversarial category 5, where there is nothing to know. */
+  /** Null in the adversarial category 5, whose questions have no answer. */
   readonly answer: string | null;
   /** LoCoMo's category number; papers permute the names. */
   readonly category: number;
   readonly evidence: readonly string[];
-  /** When it is asked, in the data set's words; absent: not known. */
+  /** When it is asked, in the data set's words; absent: unknown. */
   readonly askedAt?: string;
   readonly gold?: GoldKind;
 }
 
-/**
- * What the gold answer is, `answer` where nothing is said: an answer; what a good answer takes into account of the user; or why there is
- * none.
- */
+/** Kind of gold answer: an answer (default), what a good answer respects of the user, or why there is none. */
 export type GoldKind = "answer" | "preference" | "reason";
 
-/** A question as it is put to the model: with the time, where it is known. */
+/** The question as sent to the model: with its time, where known. */
 export function askedText({ question, askedAt }: Question): string {
   return askedAt === undefined ? question : `It is ${askedAt}. ${question}`;
 }
 
-/** One LoCoMo conversation, as far as memory search needs it. */
 export interface LocomoConversation {
   readonly id: string;
   readonly observations: readonly Observation[];
@@ -64,7 +58,7 @@ export interface LocomoConversation {
 
 const NOT_LOCOMO = "not a LoCoMo file";
 
-/** Ids of turns. The published file packs several into one text here and there: `D8:6; D9:17`. */
+/** Turn ids. Some entries of the published file pack several into one text: `D8:6; D9:17`. */
 const evidence = z
   .union([z.string(), z.array(z.string())])
   .transform((ids) => [ids].flat().flatMap((packed) => packed.split(/[\s;,]+/).filter((id) => id !== "")));
@@ -91,7 +85,7 @@ const sessionTurns = z.array(
   }),
 );
 
-/** Reads a LoCoMo file's JSON. Throws {@link EvaluationError}. */
+/** Throws {@link EvaluationError}. */
 export function readLocomo(json: unknown): LocomoConversation[] {
   return checked(z.array(sample), json, NOT_LOCOMO, "the whole").map(
     ({ sample_id, conversation, observation, qa }) => ({
@@ -118,7 +112,6 @@ export function readLocomo(json: unknown): LocomoConversation[] {
   );
 }
 
-/** The fields that are sessions', by their numbers. */
 function sessionsIn<V>(fields: Readonly<Record<string, V>>, name: RegExp): { session: number; value: V }[] {
   return Object.entries(fields)
     .map(([key, value]) => ({ session: Number(name.exec(key)?.[1]), value }))
@@ -143,7 +136,7 @@ function turnsOf(id: string, conversation: Readonly<Record<string, unknown>>): D
   });
 }
 
-/** One conversation of a file by its id; the first where none is named. Throws {@link EvaluationError}. */
+/** The conversation with this id; by default the first. Throws {@link EvaluationError}. */
 export function pickConversation(conversations: readonly LocomoConversation[], id?: string): LocomoConversation {
   const picked = id === undefined ? conversations[0] : conversations.find((conversation) => conversation.id === id);
   if (picked !== undefined) return picked;
@@ -153,32 +146,29 @@ export function pickConversation(conversations: readonly LocomoConversation[], i
   );
 }
 
-/** A question that is asked, with its place among all of the conversation's. */
 export interface AskedQuestion {
   readonly at: number;
   readonly question: Question;
 }
 
-/** A conversation with those of its questions that are asked, in the file's order. */
 export interface EvaluatedConversation {
   readonly id: string;
   readonly conversation: LocomoConversation;
   readonly asked: readonly AskedQuestion[];
 }
 
-/** What of a data file is asked. */
 export interface QuestionChoices {
-  /** Ids; null: all of them. */
+  /** Ids; null: all. */
   readonly conversations: readonly string[] | null;
   readonly categories: readonly number[];
-  /** First so many questions of each conversation, of these categories; null: all. */
+  /** First questions of each conversation, within these categories; null: all. */
   readonly limit: number | null;
-  /** Whether a conversation without a question of these categories is left out, rather than refused. */
+  /** Skip a conversation without such questions, rather than reject it. */
   readonly skips?: boolean;
 }
 
 /**
- * Picks what is asked. Throws {@link EvaluationError} where nothing is left, a conversation is not there, or has no question of these
+ * Selects questions. Throws {@link EvaluationError} where none is left, or where a conversation is unknown or has no question of these
  * categories.
  */
 export function pickQuestions(

@@ -19,8 +19,8 @@ type Instance = z.output<typeof instance>;
 const ABSTENTION = "_abs";
 
 /**
- * Reads LongMemEval's JSON (`longmemeval_s.json` and its other sizes). Every question has a history of its own, so each is a conversation
- * with one question, whose id is the question's. Throws {@link EvaluationError}.
+ * Reads LongMemEval's JSON (`longmemeval_s.json` and its other sizes). Every question has its own history, so each becomes a conversation
+ * with one question, under the question's id. Throws {@link EvaluationError}.
  */
 export function readLongMemEval(json: unknown): LocomoConversation[] {
   const seen = new Set<string>();
@@ -37,7 +37,7 @@ export function readLongMemEval(json: unknown): LocomoConversation[] {
   });
 }
 
-/** Sessions are numbered from 1, in the file's order, and so are their turns: `S3:2`. */
+/** Sessions and their turns are numbered from 1, in the file's order: `S3:2`. */
 function turnId(session: number, at: number): string {
   return `S${session + 1}:${at + 1}`;
 }

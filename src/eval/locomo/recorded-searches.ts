@@ -15,17 +15,15 @@ const search = z.union([
     /** Numbers of the conversation's memories, best first. */
     retrieved: z.array(z.int().min(0)),
   }),
-  /** It failed: all arms record that, and none is asked. */
+  /** A failed search: every arm records it, and no question is asked. */
   z.strictObject({ ...place, retrieved: z.null(), message: z.string() }),
 ]);
 
-/** What Mem0 answered to one question's search, or that it failed. */
 export type RecordedSearch = z.output<typeof search>;
 
 /**
- * Searches of an evaluation, kept in `searches.jsonl`: each is made once, so that every arm gets the same memories, also in a resumed
- * run. Each k is searched separately: Mem0 ranks more candidates for a larger k, so the answer for a smaller one is not always a prefix
- * of it.
+ * An evaluation's searches, stored in `searches.jsonl`: each is made once, so that every arm gets the same memories, also in a resumed run.
+ * Each k is searched separately: Mem0 ranks more candidates for a larger k, so a smaller k's result is not always a prefix of it.
  */
 export class RecordedSearches {
   readonly #lines: JsonLines<typeof search>;
@@ -40,7 +38,7 @@ export class RecordedSearches {
     return this.#known.get(keyOf(conversation, question, k));
   }
 
-  /** Makes the searches that were not made yet. Rejects where the signal aborts; a search that fails is recorded. */
+  /** Makes the missing searches. Rejects where the signal aborts; a failed search is recorded. */
   async complete(
     source: MemorySource,
     scope: Scope,
@@ -83,7 +81,7 @@ function keyOf(conversation: string, question: number, k: number): string {
   return JSON.stringify([conversation, question, k]);
 }
 
-/** Writes what was searched as a trace for each k, which `memprefix replay` costs again, so that anybody can check the run's figures. */
+/** Writes the searches as one trace per k, so that anybody can check the run's figures with `memprefix replay`. */
 export function writeTraces(
   directory: string,
   { id, asked }: EvaluatedConversation,

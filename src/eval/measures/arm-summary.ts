@@ -2,8 +2,8 @@
  * Figures from records: means, quantiles, ratios, paired differences with bootstrap intervals.
  *
  * Enters: the records of one run, or of two.
- * Leaves: figures, each with the number of questions that it is of; null where nothing was measured.
- * Warm-ups and failures are in no figure. The same records and seed give the same figures.
+ * Leaves: figures, each with its number of questions; null: not measured. Warm-ups and failures count in none. The same records and seed give
+ * the same figures.
  */
 
 import { DEFAULT_POLICY, DEFAULT_RETENTION } from "../../core/index.js";
@@ -18,10 +18,7 @@ import {
 import { budgetLabel, depthLabel } from "../run/arms.js";
 import { judgedRight, logLikelihood, type Measure, meanOf, quantileOf, ratioOf, uncachedTokens } from "./measured.js";
 
-/**
- * Groups arms, or what belongs to arms, that differ in nothing but how prompts were built: those to compare with each other. Conversations
- * come first, and in each group memprefix's defaults; else the order stays.
- */
+/** Groups arms that differ only in how prompts were built. Conversations come first, and memprefix's defaults in each group. */
 export function groupArms<A>(
   arms: readonly A[],
   armOf: (arm: A) => EvalArm,
@@ -45,18 +42,16 @@ function groupTitle({ layout, k, window }: EvalArm): string {
   return `${of}, k = ${k}${cut}`;
 }
 
-/** Whether two arms differ in nothing but how prompts were built. */
 export function isSameGroup(a: EvalArm, b: EvalArm): boolean {
   return a.layout === b.layout && a.k === b.k && a.window?.messages === b.window?.messages;
 }
 
-/** Whether an arm is what memprefix does if nothing is set. */
+/** Whether an arm is memprefix with its defaults. */
 function isDefault({ policy, retention, annotations, depth }: EvalArm): boolean {
   const isPlain = annotations === null && depth === null;
   return isPlain && policy === DEFAULT_POLICY && (retention === null || retention === DEFAULT_RETENTION);
 }
 
-/** An arm in words, among those of its group. */
 export function armLabel(arm: EvalArm): string {
   const { policy, retention, window, annotations, depth } = arm;
   if (policy === "readme") return "Mem0’s README";
@@ -75,22 +70,20 @@ export function armLabel(arm: EvalArm): string {
   ].join(", ");
 }
 
-/** An arm in words, among all of a run. */
 export function armTitle(arm: EvalArm): string {
   return `${groupTitle(arm)}: ${armLabel(arm)}`;
 }
 
-/** One arm's figures. */
 export interface ArmSummary {
   readonly arm: EvalArm;
-  /** Questions asked to warm up, which are in no figure. */
+  /** Warm-up questions, which count in no figure. */
   readonly warmUps: number;
   readonly overall: QuestionsSummary;
-  /** By LoCoMo's category number, ascending; those that were asked. */
+  /** Ascending category numbers. */
   readonly categories: readonly { readonly category: number; readonly summary: QuestionsSummary }[];
 }
 
-/** Every arm of a run, in the run's order, also those without records. Records of other arms are ignored. */
+/** Every arm of a run, in its order, also those without records. Ignores records of other arms. */
 export function summariseArms(run: RunRecord, records: readonly QuestionRecord[]): ArmSummary[] {
   const byArm = groupBy(records, ({ arm }) => arm);
   return run.arms.map((arm) => {
@@ -106,7 +99,7 @@ export function summariseArms(run: RunRecord, records: readonly QuestionRecord[]
   });
 }
 
-/** What a set of questions came to in one arm, without those asked to warm up. Null: not measured of any of them. */
+/** Figures of a set of questions in one arm, without warm-ups. Null: measured of none. */
 export type QuestionsSummary = ReturnType<typeof summariseQuestions>;
 
 function summariseQuestions(records: readonly QuestionRecord[]) {
@@ -117,44 +110,43 @@ function summariseQuestions(records: readonly QuestionRecord[]) {
   return {
     answered: answered.length,
     failed: records.length - answered.length,
-    /** Milliseconds from the request to the first token. */
+    /** Milliseconds from the request to the first token; below, to the answer's end. */
     ttftP50: median((one) => one.ttftMs),
     ttftP95: quantileOf(answered, 0.95, (one) => one.ttftMs),
-    /** Milliseconds to the end of the answer. */
     totalP50: median((one) => one.totalMs),
-    /** Prompts that memories of the search, or messages, were left out of, for the engine's limit, and those without what the last one held. */
+    /** Prompts cut to the engine's limit; and prompts without what the last one held. */
     cut: answered.filter(({ memoriesCut, messagesCut }) => memoriesCut + messagesCut > 0).length,
     freshStarts: answered.filter(({ isFreshStart }) => isFreshStart).length,
-    /** Tokens per question, means. */
+    /** Mean tokens per question. */
     promptTokens: mean((one) => one.promptTokens),
     cachedTokens: mean((one) => one.cachedTokens),
     uncachedTokens: mean(uncachedTokens),
-    /** Of all prompts together. */
+    /** Over all prompts together. */
     hitRatio: ratio(
       (one) => one.cachedTokens,
       (one) => one.promptTokens,
     ),
-    /** Adaptive depth, means: memories that a prompt got, tries, and 1 where one was sure; null without it. */
+    /** Adaptive depth, means: memories per prompt, tries, and the share that was sure. */
     memoriesGiven: mean(({ depth }) => depth?.given ?? null),
     tries: mean(({ depth }) => depth?.probes.length ?? null),
     sure: mean(({ depth }) => depth && Number(depth.outcome === "sure")),
     searchMs: median((one) => one.searchMs),
     composeMs: median((one) => one.composeMs),
-    /** Gold evidence in the prompt ÷ gold evidence; `n` is questions that have some. */
+    /** Gold evidence in the prompt ÷ gold evidence; `n`: questions with any. */
     evidenceRecall: ratio(
       (one) => one.evidenceInPrompt,
       (one) => one.evidence,
     ),
-    /** References that resolve in their prompt ÷ references; `n` is questions that have some. */
+    /** References that resolve in their prompt ÷ references; `n`: questions with any. */
     referencesResolved: ratio(
       (one) => one.referencesResolved,
       (one) => one.references,
     ),
-    /** Means, from 0 to 1; of likelihoods per token, in nats. */
+    /** Means from 0 to 1; likelihoods in nats per token. */
     f1: mean((one) => one.f1),
     bleu1: mean((one) => one.bleu1),
     logLikelihood: mean(logLikelihood),
-    /** Answers judged right ÷ answers with a readable verdict; and answers without one. */
+    /** Right answers ÷ answers with a readable verdict; and answers without one. */
     judge: mean(judgedRight),
     judgeUnread: answered.filter(({ judge }) => judge !== null && judge.isCorrect === null).length,
   };

@@ -1,11 +1,10 @@
-/** An estimate with the interval that 95 % of resamples lie in. */
+/** An estimate with its 95 % bootstrap interval. */
 export interface Interval {
   readonly value: number;
   readonly low: number;
   readonly high: number;
 }
 
-/** How intervals are taken. */
 export interface BootstrapOptions {
   readonly seed: number;
   /** Default: {@link RESAMPLES}. */
@@ -13,13 +12,10 @@ export interface BootstrapOptions {
 }
 
 export const RESAMPLES = 1_000;
-/** Share of estimates outside on either side, where values are drawn one by one. */
+/** Share of estimates left out on each side when single values are drawn. */
 const TAIL = 0.025;
 
-/**
- * The mean with its bootstrap interval: values are drawn with replacement, as many as there are; with clusters, whole clusters, and the interval is
- * an expanded one ({@link tailOf}). Null of none.
- */
+/** The mean with its bootstrap interval, over values or whole clusters; see {@link tailOf} for those. Null for no values. */
 export function bootstrapMean(
   values: readonly number[],
   options: BootstrapOptions,
@@ -45,14 +41,13 @@ export function bootstrapMean(
   });
 }
 
-/** What is drawn as a whole: a cluster, or each value. */
 function unitsOf(values: readonly number[], clusters: Clusters | null) {
   if (clusters === null) return { unitOf: (at: number) => at, count: values.length, tail: TAIL };
   const { of, count } = clusters;
   return { unitOf: (at: number) => of[at] ?? 0, count, tail: tailOf(count) };
 }
 
-/** @param resample an estimate of one resample, for which `draw` gives whole numbers below a count */
+/** @param resample one resample's estimate; its `draw` returns whole numbers below a count */
 function interval(
   value: number,
   tail: number,
@@ -66,7 +61,7 @@ function interval(
   return { value, low: at(tail), high: at(1 - tail) };
 }
 
-/** A small seeded generator (mulberry32) of numbers from 0 to below 1: the same seed gives the same numbers. */
+/** A small seeded random generator (mulberry32), from 0 to below 1. */
 export function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -77,10 +72,8 @@ export function seeded(seed: number): () => number {
   };
 }
 
-/** What a bootstrap draws: whole conversations with all their questions, or questions one by one. */
 export type ResampledUnit = "conversations" | "questions";
 
-/** What intervals resample, and how many of it there are. */
 export interface Resampled {
   readonly unit: ResampledUnit;
   /** Conversations that were measured. */
@@ -88,18 +81,18 @@ export interface Resampled {
 }
 
 /**
- * Fewest conversations that are resampled. Questions of one conversation are not independent, so conversations are what should be drawn; of
- * fewer than six, intervals of 95 % cover about 92 % or less (`test/eval/measures/bootstrap.test.ts`).
+ * Fewest conversations to draw whole. Questions of one conversation are not independent, so conversations should be drawn; but with fewer
+ * than six, 95 % intervals cover about 92 % or less (`test/eval/measures/bootstrap.test.ts`).
  */
 export const LEAST_CONVERSATIONS = 6;
 
-/** Which conversation each value is of, numbered from 0. */
+/** The conversation of each value, numbered from 0. */
 export interface Clusters {
   readonly of: Uint32Array;
   readonly count: number;
 }
 
-/** The conversations of values, to be drawn as a whole; null where they are too few, so that questions are drawn. */
+/** The conversations of values; null where they are too few, so that questions are drawn. */
 export function clustersOf(conversations: readonly string[]): Clusters | null {
   const numbers = new Map<string, number>();
   for (const name of conversations) if (!numbers.has(name)) numbers.set(name, numbers.size);
@@ -108,15 +101,15 @@ export function clustersOf(conversations: readonly string[]): Clusters | null {
 }
 
 /**
- * Share of estimates to leave out on either side for an interval of 95 % over so many clusters: the expanded percentile interval of Hesterberg,
- * "What Teachers Should Know about the Bootstrap", The American Statistician 69 (2015), which makes up for the percentile interval's being
- * too narrow in small samples: Φ(−√(n ÷ (n − 1)) · t), t the quantile of Student's distribution with n − 1 degrees of freedom.
+ * Share of estimates to leave out on each side of a 95 % interval over clusters: the expanded percentile interval of Hesterberg, "What
+ * Teachers Should Know about the Bootstrap", The American Statistician 69 (2015), which corrects for small samples:
+ * Φ(−√(n ÷ (n − 1)) · t), t the quantile of Student's distribution with n − 1 degrees of freedom.
  */
 export function tailOf(clusters: number): number {
   return normalBelow(-Math.sqrt(clusters / (clusters - 1)) * studentQuantile(clusters - 1));
 }
 
-/** Normal quantile of 0.975. */
+/** Of 0.975. */
 const NORMAL_QUANTILE = 1.959964;
 
 /** Student's quantile of 0.975, by the Cornish–Fisher expansion: within 0.01 from four degrees of freedom on. */

@@ -14,14 +14,14 @@ import { chatTokenizer, type Encode } from "../base/chat-tokens.js";
 import { INSTRUCTION, readmeMessages } from "../base/hand-built.js";
 import { blocksIn } from "../base/prompt-memories.js";
 
-/** A question with what memory search returned for it, best first, and the answer that the history will hold. */
+/** A question, its search results, best first, and the answer that the history will hold. */
 export interface ComparedQuestion {
   readonly question: string;
   readonly answer: string;
   readonly memories: readonly RetrievedMemory[];
 }
 
-/** Ways to ask all questions: prompts as Mem0's README builds them, and memprefix's, of conversations with either retention. */
+/** Prompts as Mem0's README builds them, and memprefix's; conversations with either retention. */
 export const PREFILL_ARMS = [
   { layout: "conversation", builder: "mem0-readme", retention: null },
   { layout: "conversation", builder: "memprefix, ephemeral", retention: "ephemeral" },
@@ -32,21 +32,18 @@ export const PREFILL_ARMS = [
 
 const BILLED_BY = pricedModel({ host: null, family: "openai" }, null);
 
-/** What one builder's prompts came to in one layout, summed over all questions. */
 export interface ArmCost extends Pick<(typeof PREFILL_ARMS)[number], "layout" | "builder"> {
   readonly promptTokens: number;
-  /** Tokens outside the longest prefix shared with anything sent before, in blocks of 16. */
+  /** Tokens after the longest prefix shared with an earlier prompt, in blocks of 16. */
   readonly prefillTokens: number;
-  /** In prices of an uncached token: OpenAI's, where writes are free. */
+  /** Price in uncached tokens: OpenAI's, where writes are free. */
   readonly billed: number;
-  /** Memories in the prompts. */
   readonly memories: number;
 }
 
 /**
- * Builds every question's prompt in every one of {@link PREFILL_ARMS} and counts what an engine with an endless prefix cache would have to
- * prefill. Every arm starts with an empty cache. `memprefix` is given the same memories and must not know the users that `userFor` names.
- * Calls `onTurn` after each prompt.
+ * Builds every question's prompt in each of {@link PREFILL_ARMS} and counts the tokens to prefill for an engine with an unlimited prefix
+ * cache, empty at each arm's start. `memprefix` must not know the users that `userFor` names. Calls `onTurn` after each prompt.
  */
 export async function comparePrefill(
   memprefix: Memprefix,
@@ -88,7 +85,7 @@ export async function comparePrefill(
   return costs;
 }
 
-/** The figures as a table in Markdown, per question; the last column is how many times fewer tokens memprefix leaves to prefill. */
+/** The figures per question as a Markdown table; the last column says how many times fewer tokens memprefix leaves to prefill. */
 export function prefillTable(costs: readonly ArmCost[], questions: number): string {
   const rows = costs.map((cost) => {
     const readme = costs.find(({ layout, builder }) => layout === cost.layout && builder === "mem0-readme");

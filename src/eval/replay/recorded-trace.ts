@@ -5,7 +5,7 @@ import type { EvaluatedMemory } from "../base/prompt-memories.js";
 import { checked, EvaluationError } from "../base/run-files.js";
 
 /*
- * A recorded trace: one user's memories, and what a memory search returned for each question. Read tolerantly: other fields are ignored.
+ * A recorded trace: one user's memories, and the search results of each question. Other fields are ignored.
  */
 
 const trace = z.object({
@@ -30,17 +30,16 @@ export type RecordedTrace = z.output<typeof trace>;
 /** Another system's order of each question's blocks, as memory indexes, by `k20`, `k100`, …. */
 export type PeerOrders = z.output<typeof peerOrders>;
 
-/** A trace's memories, with the ids of the dialogue turns that they are from. */
 export function memoriesOf({ memories }: RecordedTrace): EvaluatedMemory[] {
   return memories.map(({ memory, evidence }) => ({ text: memory, evidence }));
 }
 
-/** What was answered to a question, as the history holds it. */
+/** The recorded answer, as the history holds it. */
 export function saidTo({ answer }: RecordedTrace["questions"][number]): string {
   return typeof answer === "string" ? answer : NO_ANSWER;
 }
 
-/** Checks a trace. Throws {@link EvaluationError} naming the first field that is wrong. */
+/** Throws {@link EvaluationError} naming the first invalid field. */
 export function readTrace(json: unknown): RecordedTrace {
   const read = checked(trace, json, "trace");
   for (const [at, { retrieved }] of read.questions.entries()) {
@@ -51,26 +50,25 @@ export function readTrace(json: unknown): RecordedTrace {
   return read;
 }
 
-/** Checks a peer's orders. Throws {@link EvaluationError} naming the first field that is wrong. */
 export function readPeerOrders(json: unknown): PeerOrders {
   return checked(peerOrders, json, "peer");
 }
 
 /**
- * A policy that gives each question of a trace, asked from the first on as a single request, the order that another system gave it.
- * For one replay: it counts the questions. Throws {@link EvaluationError} where there is no order, or one of other blocks.
+ * A policy that orders each question of a trace, asked from the first on as single requests, as another system did. Use it for one replay:
+ * it counts the questions. Throws {@link EvaluationError} where an order is missing or has other blocks.
  */
 export function recordedOrder(trace: RecordedTrace, peer: PeerOrders, k: number): ScopePolicy {
   const orders = peer.orders[`k${k}`];
   if (orders === undefined) throw new EvaluationError(`peer: has no orders for k = ${k}`);
   let at = 0;
   return {
-    // Plans name a policy; this one stands in for the system that is recorded most.
+    // Plans name a policy; this is the system recorded most.
     name: "context-pilot",
     order: ({ retrieved }) => {
       const asked = trace.questions[at]?.retrieved.slice(0, k) ?? [];
       const order = orders[at++] ?? [];
-      // Labels are numbered as memories first appear, so a block is known by its place in what was retrieved.
+      // Labels follow the first appearance of memories, so a block is found by its position in the search results.
       const labels = order.flatMap((memory) => retrieved[asked.indexOf(memory)]?.label ?? []);
       if (labels.length !== retrieved.length)
         throw new EvaluationError(`peer: order ${at - 1} is not of what was retrieved`);

@@ -12,22 +12,20 @@ import { chatTokenizer, type Encode } from "../base/chat-tokens.js";
 import { INSTRUCTION } from "../base/hand-built.js";
 import type { RecordedTrace } from "./recorded-trace.js";
 
-/** An executed request. */
 export interface ExecutedRequest {
   readonly request: number;
   readonly order: readonly Label[];
 }
 
-/** All questions of some users as one batch, in their original order, user after user. No two users share blocks. */
+/** All questions of some users as one batch, in order, user after user. Users share no blocks. */
 export class RecordedBatch {
   readonly requests: readonly BatchRequest[];
-  /** Tokens of all prompts, whatever the order. */
   readonly promptTokens: number;
-  /** Tokens of each memory's line once. */
+  /** Tokens of each memory's line, counted once. */
   readonly memoryTokens: number;
-  /** Of each request, its trace. */
+  /** The trace of each request. */
   readonly users: readonly number[];
-  /** Tokens of what stands after a request's memories; of each trace's memories; and of what stands before them. */
+  /** Tokens after each request's memories; of each trace's memories; and before them. */
   readonly questions: readonly (readonly number[])[];
   readonly lines: readonly (readonly (readonly number[])[])[];
   readonly before: readonly number[];
@@ -64,13 +62,13 @@ export class RecordedBatch {
     return [...this.before, ...order.flatMap((label) => lines?.[label - 1] ?? []), ...(this.questions[request] ?? [])];
   }
 
-  /** As they came with their blocks as retrieved, or by a planner that knows them all. */
+  /** In the original order with blocks as retrieved, or by a planner that knows all requests. */
   executedBy(arm: "retrieval" | BatchPlanner): readonly ExecutedRequest[] {
     if (arm !== "retrieval") return planBatch(this.requests, arm);
     return this.requests.map(({ blocks }, request) => ({ request, order: blocks.map(({ label }) => label) }));
   }
 
-  /** Ours and ContextPilot's, with the orders of each under the schedule of the other too. */
+  /** memprefix's planner and ContextPilot's, and each one's orders under the other's schedule. */
   executedByPlanners(): ReadonlyMap<string, readonly ExecutedRequest[]> {
     const theirs = this.executedBy("context-pilot");
     const ours = this.executedBy("shared-prefixes");
@@ -82,7 +80,7 @@ export class RecordedBatch {
     ]);
   }
 
-  /** Share of all prompt tokens that an empty cache holds when they come, one prompt at a time. */
+  /** Share of prompt tokens that an empty cache hits, one prompt at a time. */
   hitRatio(executed: readonly ExecutedRequest[], cache: PrefixCache): number {
     let cached = 0;
     let all = 0;

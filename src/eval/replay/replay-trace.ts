@@ -1,9 +1,9 @@
 /*
- * Recorded searches, composed again without a memory source or an engine, every prompt costed on a simulated prefix cache.
+ * Recorded searches, composed again without a memory source or an engine; a simulated prefix cache costs every prompt.
  *
- * Enters: a trace (memories, questions, what a search returned for each), an ordering policy, a layout and a cache.
- * Leaves: every prompt with its tokens, its cached tokens and its memories, and their sums; a batch also its execution order.
- * Pure but for the cache: the same trace and options give the same figures.
+ * Enters: a trace (memories, questions, search results), an ordering policy, a layout and a cache.
+ * Leaves: every prompt with its tokens, cached tokens and memories, and their sums; for a batch also its execution order. Pure but for the
+ * cache: the same trace and options give the same figures.
  */
 
 import { type PrefixCache, SimulatedCache } from "../../core/cache/simulated-cache.js";
@@ -35,21 +35,19 @@ import { memoriesOf, type RecordedTrace, saidTo } from "./recorded-trace.js";
 export interface ReplayedRequest
   extends Pick<ReplayedPrompt, "order" | "carried" | "expectedCachedTokens" | "retrievedTokens" | "memoryTokens"> {
   readonly promptTokens: number;
-  /** Tokens that the simulated cache held. */
   readonly cachedTokens: number;
   readonly uncachedTokens: number;
 }
 
-/** Sums over all requests. */
 export interface ReplayTotals
   extends Omit<ReplayedPrompt, "tokens" | "answered" | "order" | "carried" | "expectedCachedTokens" | "report"> {
   readonly requests: number;
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly uncachedTokens: number;
-  /** Memory tokens in the prompts ÷ retrieved, over all of them; null where nothing was retrieved. */
+  /** Memory tokens in all prompts ÷ retrieved; null where nothing was retrieved. */
   readonly sentRatio: number | null;
-  /** The same of the single prompt in which it is largest. */
+  /** The highest such ratio of a single prompt. */
   readonly largestSentRatio: number | null;
 }
 
@@ -58,13 +56,12 @@ export interface ReplayedTrace {
   readonly totals: ReplayTotals;
 }
 
-/** How a trace is replayed. */
 export interface TraceReplay extends ReplayOptions {
-  /** Whether the composer gets a report of what the cache held of each prompt. Default: no. */
+  /** Whether the composer gets a usage report of each prompt. Default: no. */
   readonly reports?: boolean | undefined;
 }
 
-/** Drives the composer over a trace, each prompt through a simulated cache. Pure but for the cache that it fills. */
+/** Composes a trace and sends each prompt through a simulated cache. */
 export function replayTrace(
   trace: RecordedTrace,
   cache: PrefixCache,
@@ -95,7 +92,6 @@ export function replayTrace(
   return { requests, totals: { ...totals, ...sums, sentRatio, largestSentRatio } };
 }
 
-/** Sums over requests. */
 export function totalsOf(requests: readonly Omit<ReplayedRequest, "expectedCachedTokens">[]) {
   const sum = (of: (request: (typeof requests)[number]) => number) =>
     requests.reduce((total, request) => total + of(request), 0);
@@ -114,62 +110,55 @@ function ratioOf({ memoryTokens, retrievedTokens }: Pick<ReplayedPrompt, "memory
   return retrievedTokens === 0 ? null : memoryTokens / retrievedTokens;
 }
 
-/** How prompts are composed from a trace. */
 export interface ReplayOptions {
   readonly k: number;
   readonly policy: ScopePolicy;
-  /** Memory tokens sent ÷ retrieved, over all prompts so far, at most; null: no such budget. */
+  /** Most memory tokens sent ÷ retrieved, over all prompts so far; null: unbounded. */
   readonly budgetRatio: number | null;
-  /** The same of every single prompt. Default: no such budget. */
+  /** The same bound on each prompt. Default: unbounded. */
   readonly budgetEach?: number | null | undefined;
   readonly layout: "single" | "conversation";
-  /** What a conversation keeps of injected memories; default `keep`. */
+  /** Default: `keep`. */
   readonly retention?: RetentionName | undefined;
-  /** What `auto` goes by, or what it goes by at each prompt; default: the default one. */
+  /** Cost model of `auto`, fixed or per prompt. */
   readonly engine?: EngineModel | (() => EngineModel) | undefined;
-  /** What the engine is taken to have answered to each question; default: the recorded answer. */
+  /** Assumed answer to each question. Default: the recorded one. */
   readonly answer?: string | undefined;
   /** What the composer assumes that the cache evicts. Default: nothing. */
   readonly residency?: ResidencyModel | undefined;
-  /** Default: the default ones. */
   readonly annotations?: Annotations | undefined;
-  /** First so many questions only. */
+  /** First questions only. */
   readonly limit?: number | undefined;
 }
 
-/** Of one tokenizer. */
 export interface TextTokens {
   readonly encode: Encode;
   readonly countTokens: TokenCounter;
 }
 
-/** One question's prompt, whole. Blocks are memory indexes of the trace; memory tokens are those of the blocks' lines. */
+/** One question's prompt. Blocks are memory indexes of the trace; memory tokens are those of the blocks' lines. */
 export interface ReplayedPrompt {
-  /** All that an engine is sent: instructions, memories, annotations, history and question. */
   readonly tokens: readonly number[];
-  /** The prompt with its answer, which stays in an engine's cache like what it was given; null where nothing will follow it. */
+  /** The prompt with its answer, which engines cache too; null where no prompt follows. */
   readonly answered: readonly number[] | null;
-  /** Tokens that the composer expected the cache to hold. */
   readonly expectedCachedTokens: number;
-  /** The blocks as they stand in the prompt, carried ones and those of earlier turns included. */
+  /** The prompt's blocks, carried ones and those of earlier turns included. */
   readonly order: readonly number[];
   readonly carried: readonly number[];
-  /** Memory tokens that the question retrieved. */
   readonly retrievedTokens: number;
-  /** Memory tokens in the prompt. */
   readonly memoryTokens: number;
-  /** Memory tokens outside the longest block prefix shared with an earlier prompt: an unlimited, block-exact cache. */
+  /** Memory tokens after the longest block prefix shared with an earlier prompt: an unlimited, block-exact cache. */
   readonly prefilledMemoryTokens: number;
-  /** Evidence ids of the question, and how many of them are of a block in the prompt. */
+  /** The question's evidence ids, and how many belong to a block in the prompt. */
   readonly evidence: number;
   readonly evidenceInPrompt: number;
-  /** Reports to the composer, before the next prompt, how many tokens of this one were cached. */
+  /** Reports this prompt's cached tokens to the composer; call it before the next prompt. */
   report(cachedTokens: number): void;
 }
 
 /**
- * Composes a trace's prompts one by one, for one user with an empty scope. A generator, so that several users can
- * take turns at one cache; it reads no cache, so that one composition can be costed on many.
+ * Composes a trace's prompts one by one, for one new user. A generator, so that several users can take turns at one cache; it reads no
+ * cache, so that one composition can be costed on many.
  */
 export function* composeTrace(
   trace: RecordedTrace,
@@ -180,7 +169,7 @@ export function* composeTrace(
   const tokenize = chatTokenizer(encode);
   const turns = new Conversation([]);
   const history: ChatMessage[] = [];
-  /** Block sequences that were served: an endless cache that is exact on blocks. */
+  /** Block sequences served: an unlimited cache, exact on blocks. */
   const served = new SimulatedCache("radix");
   const list = new MemoryList(memoriesOf(trace), countTokens);
   const standing = new PromptMemories(list);

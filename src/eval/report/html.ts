@@ -2,15 +2,15 @@ import { visibleText } from "../base/aligned-table.js";
 import { NOT_MEASURED } from "../measures/measured.js";
 import type { Cell, ReportTable, RowGroup } from "./report-tables.js";
 
-/** A piece of HTML or SVG that is safe as it stands. Made by {@link markup}, or of our own constants: no text of others gets there unescaped. */
+/** Safe HTML or SVG, made by {@link markup} or of our own constants: untrusted text never gets there unescaped. */
 export class Markup {
   constructor(readonly source: string) {}
 }
 
-/** What a template may hold: text and numbers, which are escaped; pieces, which are not; several of them; nothing. */
+/** A part of a template: text and numbers are escaped, markup is not. */
 export type MarkupPart = string | number | Markup | readonly MarkupPart[] | null;
 
-/** A template of HTML or SVG. Whatever is put in is escaped for text and for double-quoted attributes, unless it is markup already. */
+/** A template of HTML or SVG. Escapes its parts for text and double-quoted attributes, unless they are markup. */
 export function markup(strings: TemplateStringsArray, ...parts: readonly MarkupPart[]): Markup {
   return new Markup(strings.map((string, at) => string + sourceOf(parts[at] ?? null)).join(""));
 }
@@ -35,7 +35,7 @@ function escaped(text: string): string {
   return visibleText(text).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
 }
 
-/** A table in a box that scrolls sideways where the page is narrow; the row titles stay in sight. */
+/** A table that scrolls sideways on narrow pages; row titles stay visible. */
 export function htmlTable({ caption, rowsAre, columns, groups }: ReportTable): Markup {
   return markup`<div class="scroll" role="region" tabindex="0" aria-label="${caption}"><table>
 <caption>${caption}</caption>

@@ -5,16 +5,15 @@ import { NOT_MEASURED, percent } from "../measures/measured.js";
 import { type Markup, markup } from "./html.js";
 import type { ReportContent } from "./report-content.js";
 
-/** Turns that a point of the lines over turns averages. */
+/** Turns averaged into one point of a line. */
 const WINDOW = 9;
-/** Lines of a panel beside the baseline's: the style sheet has so many colours and dashes. */
+/** Lines of a panel besides the baseline's: the style sheet has this many colours and dashes. */
 const MOST_LINES = 6;
 
-/** A line of the chart over turns. */
 interface ShareLine {
   readonly arm: EvalArm;
   readonly turns: readonly TurnShare[];
-  /** Class of the style sheet that gives colour and dashes. */
+  /** Class of the style sheet that sets colour and dashes. */
   readonly style: string;
 }
 
@@ -47,12 +46,11 @@ ${panels}</div>
 `;
 }
 
-/** Units are a narrow phone's pixels, so that text keeps its size there; wider screens show more charts side by side. */
+/** A narrow phone's pixels, so that text keeps its size there; wider screens show charts side by side. */
 const [WIDTH, HEIGHT] = [344, 210];
 const [LEFT, RIGHT, TOP, BOTTOM] = [42, 8, 10, 34];
 const SHARES = [0, 0.25, 0.5, 0.75, 1];
 
-/** Lines over the questions of a conversation, with their legend. */
 function shareChart(id: string, group: string, lines: readonly ShareLine[]): Markup {
   const last = largest(
     lines.flatMap(({ turns }) => turns.map(({ turn }) => turn)),
@@ -94,26 +92,25 @@ function tenth(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** Round whole figures from 0 that mark an axis up to `max`, at most seven. */
+/** Round whole ticks from 0 to `max`, at most seven. */
 function axisTicks(max: number): number[] {
   const power = 10 ** Math.floor(Math.log10(max / 4));
   const step = Math.max(1, ([1, 2, 5, 10].find((factor) => factor * power * 6 >= max) ?? 10) * power);
   return Array.from({ length: Math.floor(max / step + 1e-9) + 1 }, (_, index) => index * step);
 }
 
-/** The cached share of prompts around one place in their conversations. */
 export interface TurnShare {
-  /** The how-manieth question of a conversation, from 1. */
+  /** Position of the question in its conversation, from 1. */
   readonly turn: number;
   readonly share: number;
 }
 
-/** Most points of a line: more are not seen. */
+/** More points of a line are not visible. */
 const MOST_POINTS = 120;
 
 /**
- * How the cached share of an arm's prompts develops over a conversation's questions: at each turn, cached ÷ prompt tokens of all
- * conversations' prompts up to `window` ÷ 2 turns away. Warm-ups, failures and unmeasured prompts take a turn and count in none.
+ * The cached share of an arm over a conversation's turns: cached ÷ prompt tokens of all conversations' prompts up to `window` ÷ 2 turns away.
+ * Warm-ups, failures and unmeasured prompts take a turn but do not count.
  */
 export function cachedOverTurns(records: readonly QuestionRecord[], window: number): TurnShare[] {
   const sums: { cached: number; prompt: number }[] = [];

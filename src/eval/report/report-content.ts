@@ -4,23 +4,22 @@ import { summariseArms } from "../measures/arm-summary.js";
 import { baselineOf, COMPARED_MEASURES, pairedDifference, pairsOf } from "../measures/paired-difference.js";
 import { qualityChange } from "../measures/quality-change.js";
 
-/** What a report is made of. */
 export type ReportContent = ReturnType<typeof reportContent>;
 
-/** Works out everything that a report shows. */
+/** Computes everything that a report shows. */
 export function reportContent(run: RunRecord, records: readonly QuestionRecord[]) {
   return {
     run,
     records,
     summaries: summariseArms(run, records),
     comparisons: compareArms(run, records),
-    /** Null: answers were not measured. */
+    /** Null: answers were not scored. */
     quality: qualityChange(run, records),
     failures: records.filter((record) => record.outcome === "failed"),
   };
 }
 
-/** How far arms are from those that they are compared with, in each of {@link COMPARED_MEASURES}. */
+/** Compares each arm with its baseline, by each of {@link COMPARED_MEASURES}. */
 function compareArms({ arms, seed }: RunRecord, records: readonly QuestionRecord[]) {
   const byArm = groupBy(records, ({ arm }) => arm);
   return arms.flatMap((arm) => {
@@ -33,12 +32,12 @@ function compareArms({ arms, seed }: RunRecord, records: readonly QuestionRecord
   });
 }
 
-/** Different messages of failures that are listed, each with all its questions; results.jsonl has all. */
+/** Most failure messages listed, each with all its questions; results.jsonl has all. */
 const LISTED_MESSAGES = 50;
 
 /**
- * Failures, warm-ups included, grouped by stage and message, those that happened most often first; `places`: the questions' places in the data
- * file, per arm and conversation. `more`: how many messages are not listed.
+ * Failures, warm-ups included, grouped by stage and message, most frequent first. `places`: positions of the questions in the data file, per
+ * arm and conversation. `more`: number of messages not listed.
  */
 export function failureGroups(failures: readonly FailedQuestion[]) {
   const groups = [...groupBy(failures, ({ stage, message }) => `${stage} ${message}`).values()].flatMap((group) => {

@@ -6,7 +6,7 @@ import { answerTable, qualityLines } from "./report-quality.js";
 import { armTables, categoryTables, comparisonTable } from "./report-tables.js";
 import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
-/** `report.html`: one file that requests nothing else and runs nothing. */
+/** `report.html`: one file that loads nothing and runs no scripts. */
 export function reportPage(content: ReportContent): string {
   const { heading, about, unfinished } = reportTitle(content);
   const answers = answerTable(content);
@@ -56,7 +56,7 @@ ${section("Answers", [answers && htmlTable(answers)])}${section("Charts", [cache
 `.source;
 }
 
-/** A line whose first sentence stands out: what a run shows, before its figures. */
+/** Emphasises a line's first sentence: the result, before its figures. */
 function firstStrong(line: string): Markup {
   const end = line.indexOf(". ") + 1;
   return end === 0
@@ -64,7 +64,6 @@ function firstStrong(line: string): Markup {
     : markup`<strong>${line.slice(0, end)}</strong>${line.slice(end)}`;
 }
 
-/** A section of what is there; nothing where nothing is. */
 function section(title: string, parts: readonly (Markup | null)[]): Markup | null {
   return parts.every((part) => part === null)
     ? null
@@ -112,7 +111,7 @@ ${groups.map(
 `;
 }
 
-/** The report's style sheet: one accent, a grey baseline, colours for lines that colour-blind readers can distinguish, with dashes besides. */
+/** One accent, a grey baseline, and line colours and dashes that colour-blind readers can tell apart. */
 const REPORT_STYLE = `
 :root{color-scheme:light dark;--paper:#fff;--ink:#16191d;--soft:#59616b;--rule:#dfe3e8;--tint:#f5f7f9;--accent:#0b5cad;--base:#7b838d;--warn:#8a3b00;--warn-tint:#fff4e8;
 --s0:#0b5cad;--s1:#c2410c;--s2:#00795c;--s3:#9d2f86;--s4:#8a6a00;--s5:#2a86c0}

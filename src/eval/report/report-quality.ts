@@ -6,7 +6,6 @@ import { type ArmChange, mostChanged, type Verdict, verdictOf } from "../measure
 import type { ReportContent } from "./report-content.js";
 import { armGroups, type ReportTable } from "./report-tables.js";
 
-/** Arms that the first lines name. */
 const NAMED_ARMS = 3;
 
 const SAYS: Readonly<Record<Verdict, string>> = {
@@ -16,7 +15,7 @@ const SAYS: Readonly<Record<Verdict, string>> = {
   same: "no score differed",
 };
 
-/** The first lines of a report: whether answers changed, by how much, and how sure that is. No difference without its interval. */
+/** A report's first lines: whether answers changed, by how much, and how certain that is. No difference without its interval. */
 export function qualityLines({ quality, run }: Pick<ReportContent, "quality" | "run">): string[] {
   if (quality === null) {
     const why = run.arms.length < 2 ? "there is one arm" : "no answer was scored in two arms";
@@ -64,7 +63,7 @@ function precision(found: readonly PairedDifference[]): string[] {
   ];
 }
 
-/** What the intervals resample, and what that leaves out. */
+/** What the intervals resample, and what they leave out. */
 function drawn(found: readonly PairedDifference[]): string {
   const conversations = range(found.map(({ resampled }) => resampled.conversations));
   const of = `of ${conversations} ${conversations === "1" ? "conversation" : "conversations"}`;
@@ -82,7 +81,7 @@ function pointsOf({ difference }: PairedDifference): string {
   return withInterval(difference, signed(points));
 }
 
-/** Answers of every arm against its baseline's; null where they were not measured. */
+/** Answers of every arm against its baseline's; null where they were not scored. */
 export function answerTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
   if (quality === null) return null;
   const groups = armGroups(quality.arms, ({ arm, baseline, found }) => ({

@@ -21,13 +21,12 @@ import {
 import { COMPARED_MEASURES } from "../measures/paired-difference.js";
 import type { ReportContent } from "./report-content.js";
 
-/** A column of arms' figures. */
 interface ArmColumn {
   readonly title: string;
   readonly cell: (summary: QuestionsSummary) => Cell;
 }
 
-/** A mean, median or share; how many questions it is of is said where it is not of all that were answered. */
+/** A mean, median or share; adds its number of questions where some answered ones are missing. */
 function measured(title: string, format: Format, pick: (summary: QuestionsSummary) => Measured | null): ArmColumn {
   return {
     title,
@@ -40,7 +39,7 @@ function measured(title: string, format: Format, pick: (summary: QuestionsSummar
   };
 }
 
-/** A share of what is always counted: where questions were answered and there is no figure, there was nothing to count. */
+/** A share of something always counted: with answers but no figure, there was nothing to count. */
 function counted(title: string, pick: (summary: QuestionsSummary) => Measured | null): ArmColumn {
   const { cell } = measured(title, percent, pick);
   return { title, cell: (summary) => cell(summary) ?? (summary.answered === 0 ? null : { text: "none" }) };
@@ -51,7 +50,6 @@ const COUNTS: readonly ArmColumn[] = [
   { title: "Failed", cell: ({ failed }) => ({ text: String(failed) }) },
 ];
 
-/** What engines with a limit make of long prompts. */
 const CUT: readonly ArmColumn[] = [
   { title: "Cut", cell: ({ cut }) => ({ text: String(cut) }) },
   { title: "Fresh starts", cell: ({ freshStarts }) => ({ text: String(freshStarts) }) },
@@ -100,9 +98,9 @@ function armRows(summaries: readonly ArmSummary[], columns: readonly ArmColumn[]
   }));
 }
 
-/** Columns of figures that a terminal holds beside the names. */
+/** Columns of figures that fit a terminal beside the names. */
 const MOST_MAIN = 7;
-/** What the main table shows of what was measured, the most important first. */
+/** The main table's columns, most important first. */
 const MAIN: readonly ArmColumn[] = [
   CACHE[0],
   CACHE[2],
@@ -114,13 +112,12 @@ const MAIN: readonly ArmColumn[] = [
   QUALITY[0],
 ].flatMap((column) => column ?? []);
 
-/** The table to paste: at most eight columns, and only what was measured. */
+/** The table to paste: at most eight columns, and only measured ones. */
 export function mainTable({ summaries }: ReportContent): ReportTable | null {
   const table = measuredOf(armTable("Main figures", MAIN, armRows(summaries, MAIN)));
   return table && withColumns(table, (at) => at < MOST_MAIN);
 }
 
-/** All figures that were measured, in tables that a screen holds. */
 export function armTables({ summaries }: ReportContent): ReportTable[] {
   const table = (caption: string, columns: readonly ArmColumn[]) =>
     measuredOf(armTable(caption, columns, armRows(summaries, columns)));
@@ -140,7 +137,6 @@ export function notMeasured({ summaries }: ReportContent): string[] {
     .map(({ title }) => title);
 }
 
-/** One table per category that was asked, by its number. */
 export function categoryTables({ summaries }: ReportContent): ReportTable[] {
   const columns = [...COUNTS, TIMES[0], CACHE[2], CACHE[3], ...QUALITY].filter((column) => column !== undefined);
   const numbers = new Set(summaries.flatMap(({ categories }) => categories.map(({ category }) => category)));
@@ -156,7 +152,7 @@ export function categoryTables({ summaries }: ReportContent): ReportTable[] {
     });
 }
 
-/** Differences of tokens and time from the baseline, with 95 % intervals; of answers: see `answerTable`. */
+/** Differences in tokens and time from the baseline, with 95 % intervals; for answers see `answerTable`. */
 export function comparisonTable({ comparisons }: ReportContent): ReportTable | null {
   const groups = armGroups(comparisons, ({ arm, baseline, differences }) => {
     const pairs = largest(
@@ -187,22 +183,21 @@ export function comparisonTable({ comparisons }: ReportContent): ReportTable | n
   });
 }
 
-/** One cell: a figure, with what qualifies it (a count), which may stand smaller. Null: not measured. */
+/** A figure, with a qualifying count in smaller type. Null: not measured. */
 export type Cell = { readonly text: string; readonly detail?: string } | null;
 
 export interface TableRow {
   readonly title: string;
-  /** As many as columns. */
+  /** One per column. */
   readonly cells: readonly Cell[];
 }
 
-/** Rows under one heading. */
 export interface RowGroup {
   readonly title: string;
   readonly rows: readonly TableRow[];
 }
 
-/** A table: first a column of row titles, then figures. */
+/** A column of row titles, then columns of figures. */
 export interface ReportTable {
   readonly caption: string;
   readonly rowsAre: string;
@@ -210,7 +205,7 @@ export interface ReportTable {
   readonly groups: readonly RowGroup[];
 }
 
-/** Rows of arms, or of what belongs to arms, in the groups that are compared with each other. */
+/** Rows of arms, in their comparable groups. */
 export function armGroups<A extends { readonly arm: EvalArm }>(
   arms: readonly A[],
   rowOf: (arm: A) => TableRow | readonly TableRow[],
@@ -218,10 +213,10 @@ export function armGroups<A extends { readonly arm: EvalArm }>(
   return groupArms(arms, ({ arm }) => arm).map(({ title, arms: own }) => ({ title, rows: own.flatMap(rowOf) }));
 }
 
-/** Texts of cells in which nothing was counted. */
+/** Cells in which nothing was counted. */
 const NOTHING: ReadonlySet<string> = new Set(["0", "none"]);
 
-/** A table without the columns in which nothing was measured or counted; null if none is left. */
+/** The table without columns in which nothing was measured or counted; null if none is left. */
 function measuredOf(table: ReportTable): ReportTable | null {
   const rows = table.groups.flatMap(({ rows }) => rows);
   const isMeasured = (at: number) => rows.some(({ cells }) => cells[at] != null && !NOTHING.has(cells[at].text));

@@ -4,7 +4,7 @@ import { LEAST_CONVERSATIONS, RESAMPLES } from "../measures/bootstrap.js";
 import type { ReportContent } from "./report-content.js";
 import { notMeasured } from "./report-tables.js";
 
-/** Heading, summary and banner of a report; `unfinished`: what is missing of a run that did not end, null where it did. */
+/** Heading, summary and banner of a report. `unfinished`: what is missing of an interrupted run, else null. */
 export function reportTitle({ run, records, summaries }: ReportContent) {
   const asked = summaries.map(({ overall, warmUps }) => overall.answered + overall.failed + warmUps);
   const most = largest(asked, 0);
@@ -32,7 +32,7 @@ function memoryTimes({ ingest, settings = {} }: RunRecord): string {
   return settings["times"] === true ? "given before each memory, as in Mem0's own evaluation" : "left out";
 }
 
-/** What a run was made with, enough to repeat it: names, and values, which are text of others. */
+/** Facts to repeat a run by: names, and values, which are untrusted text. */
 export function runFacts(run: RunRecord): (readonly [name: string, value: string])[] {
   const { engine, judge, machine, data } = run;
   const { served } = engine;

@@ -1,9 +1,8 @@
 /*
  * The report of a run: tables, a chart and notes as one HTML page, and its first lines for a terminal.
  *
- * Enters: a run with its records.
- * Leaves: texts; the same run gives the same bytes.
- * Other people's text (ids, messages, model names) is escaped, and its invisible characters are named.
+ * Enters: a run with its records. Leaves: texts; the same run gives the same bytes.
+ * Untrusted text (ids, messages, model names) is escaped, and its invisible characters are named.
  */
 
 import { alignedTable, visibleText } from "../base/aligned-table.js";
@@ -16,8 +15,8 @@ import { type Cell, mainTable, type ReportTable } from "./report-tables.js";
 import { reportTitle } from "./report-words.js";
 
 /**
- * Renders a run, also one that is not finished or has no record yet: `html`, the self-contained page of `report.html`, and `summary`, what a
- * terminal shows of it: its first lines and its main table, in Markdown, to paste.
+ * Renders a run, even an unfinished or empty one: `html`, the self-contained page of `report.html`, and `summary`, its first lines and main
+ * table in Markdown, for a terminal.
  */
 export function renderReport(
   run: RunRecord,
@@ -38,7 +37,7 @@ export function renderReport(
   return { html: reportPage(content), summary: summary.join("\n\n") };
 }
 
-/** Text of which no character is Markdown or HTML. */
+/** Text without any character of Markdown or HTML. */
 function markdownText(text: string): string {
   return visibleText(text)
     .replace(/[\\`*_[\]|~$]/g, "\\$&")
@@ -47,7 +46,7 @@ function markdownText(text: string): string {
     .replaceAll(">", "&gt;");
 }
 
-/** Groups become a part of the row title. */
+/** Groups become part of the row title. */
 function markdownTable({ rowsAre, columns, groups }: ReportTable): string {
   const lines = groups.flatMap(({ title, rows }) =>
     rows.map((row) => [markdownText(`${title}: ${row.title}`), ...row.cells.map(cellText)]),

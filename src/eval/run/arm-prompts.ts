@@ -18,37 +18,35 @@ import { countReferences, type MemoryList, PromptMemories, type StandingMemories
 import type { AnsweredQuestion, EvalArm, RecordedDepth } from "../base/run-record.js";
 import type { ChooseDepth, EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 
-/** What is asked, with what the search found for it. */
 export interface PromptRequest {
-  /** How many were asked before; determines the composers' clock. */
+  /** Questions asked before; sets the composers' clock. */
   readonly turn: number;
   readonly question: string;
-  /** What the client sends of what was asked and answered before. */
+  /** Earlier messages that the client sends. */
   readonly history: readonly ChatMessage[];
   /** Memory numbers, best first. */
   readonly retrieved: readonly number[];
   readonly evidence: readonly string[];
-  /** Adaptive depth as it was recorded: the engine is not asked again. Absent: it is. */
+  /** Recorded adaptive depth, used in place of the engine's. */
   readonly knownDepth?: RecordedDepth | null;
 }
 
-/** A prompt, and what is known of it before an engine gets it. */
+/** A prompt, and what is known before an engine gets it. */
 export interface ArmPrompt extends EnginePrompt, StandingMemories {
-  /** Without the tries of adaptive depth. */
+  /** Excludes the tries of adaptive depth. */
   readonly composeMs: number;
-  /** What memprefix expects of the cache, by its own count of tokens; null where prompts are not memprefix's. */
+  /** memprefix's expectation, by its own token count; null where prompts are not memprefix's. */
   readonly expected: { readonly cachedTokens: number; readonly totalTokens: number } | null;
-  /** As its record has them, in this order. */
   readonly figures: Pick<
     AnsweredQuestion,
     | ("retrievedTokens" | "memoryTokens" | "memoriesCut" | "messagesCut" | "isFreshStart" | "depth")
     | ("evidence" | "evidenceInPrompt" | "references" | "referencesResolved")
   >;
-  /** Reports to whoever built it what the engine reported, as in production. */
+  /** Reports the engine's usage to the builder, as in production. */
   learn(answer: Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "ttftMs">): Promise<void>;
 }
 
-/** How one arm builds the prompts of one conversation, one after the other. */
+/** Builds the prompts of one arm in one conversation, one after the other. */
 export interface PromptBuilder {
   /** The signal ends tries of adaptive depth, not composing. */
   build(request: PromptRequest, signal?: AbortSignal): Promise<ArmPrompt>;
@@ -57,7 +55,7 @@ export interface PromptBuilder {
 
 const BY_HAND = { readme: readmeMessages, "last-message": inLastMessage } as const;
 
-/** Without memprefix. `mark`: a line at the head of the prompt, null for none. */
+/** Without memprefix. `mark`: the prompt's first line, null for none. */
 export function handBuiltPrompts(list: MemoryList, policy: keyof typeof BY_HAND, mark: string | null): PromptBuilder {
   return {
     build: async ({ question, history, retrieved, evidence }) => {
@@ -92,17 +90,16 @@ export function handBuiltPrompts(list: MemoryList, policy: keyof typeof BY_HAND,
   };
 }
 
-/** What memprefix's prompts are built with. */
 export interface ComposedPromptsOptions {
-  /** Opens one without users, on this clock; closed with the builder. */
+  /** Opens a memprefix without users, on this clock; closed with the builder. */
   readonly openMemprefix: (now: () => number) => Memprefix;
   readonly arm: Pick<EvalArm, "layout" | "retention" | "window" | "annotations" | "depth">;
-  /** Memory tokens that carry-over may send over all prompts so far, as a multiple of those retrieved; null: no bound. */
+  /** Carry-over's most memory tokens over all prompts so far, as a multiple of those retrieved; null: no bound. */
   readonly budgetRatio: number | null;
   readonly policy: PolicyName;
   readonly family: EngineName;
   readonly mark: string | null;
-  /** Most tokens of a prompt that its engine takes; null: unknown. */
+  /** Most tokens of a prompt; null: no known limit. */
   readonly promptTokens: number | null;
   /** Null: prompts have all memories. */
   readonly chooseDepth: ChooseDepth | null;
@@ -115,7 +112,6 @@ const NEVER = new AbortController().signal;
 const USER = "evaluation" as UserId;
 const CONVERSATION = "questions" as ConversationId;
 
-/** With memprefix, through its service. */
 export function composedPrompts(list: MemoryList, options: ComposedPromptsOptions): PromptBuilder {
   const { openMemprefix, arm, budgetRatio, policy, family, mark, promptTokens, chooseDepth } = options;
   const { window } = arm;
@@ -141,7 +137,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         memoryBudgetRatio: budgetRatio,
       });
       const startedAt = performance.now();
-      // As the service composes for an engine whose list of models it has read.
+      // As the service composes for an engine with a known limit.
       const destination = { model: "", promptTokens, besideTokens: 0 };
       const request = { ...given, destination };
       const { answer, probeMs } =
@@ -182,7 +178,6 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
   };
 }
 
-/** Composes with as many memories as are chosen for it. */
 async function composedAtDepth(
   memprefix: Memprefix,
   request: ComposeRequest,
@@ -199,7 +194,7 @@ async function composedAtDepth(
   return { answer, probeMs };
 }
 
-/** The choice that was recorded, with the order that its tries had. */
+/** The recorded choice, with its tries in their order. */
 async function repeatedDepth({ outcome, probes }: RecordedDepth, draftAt: DraftAt): Promise<ChosenDepth> {
   const whole = await draftAt(null);
   let after: Depth["after"] = null;

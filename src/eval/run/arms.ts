@@ -5,33 +5,29 @@ import { type ARM_POLICIES, type ArmAnnotations, type ArmDepth, type EvalArm, HA
 export type ArmPolicy = (typeof ARM_POLICIES)[number];
 export type ArmLayout = EvalArm["layout"];
 
-/** What an evaluation compares. */
+/** The values that an evaluation compares; each applies only where it changes the prompt. Null: memprefix's default. */
 export interface ArmChoices {
   readonly layouts: readonly ArmLayout[];
   readonly ks: readonly number[];
   readonly policies: readonly ArmPolicy[];
-  /** Null: memprefix's default. Do not apply to prompts that are not memprefix's. */
   readonly annotations: readonly (ArmAnnotations | null)[];
-  /** Null: all memories. Apply to prompts that are sent as memprefix composes them. */
+  /** Null: all memories. */
   readonly depths: readonly (ArmDepth | null)[];
-  /** What conversations keep of injected memories; does not apply to single prompts or to prompts that are not memprefix's. */
   readonly retentions: readonly RetentionName[];
-  /** What carry-over may send, as a multiple of the tokens retrieved; does not apply to the other policies. */
+  /** Carry-over's memory tokens, as a multiple of those retrieved. */
   readonly budgetRatios: readonly number[];
-  /** How many of its last messages a conversation's client sends; null: all. */
+  /** Last messages that a conversation's client sends; null: all. */
   readonly windows: readonly (number | null)[];
-  /** What memprefix makes of a window; does not apply where all is sent. */
+  /** What memprefix makes of a window. */
   readonly histories: readonly HistoryName[];
-  /** Null: memprefix's default. */
   readonly historyRatio: number | null;
 }
 
-/** Whether memprefix builds an arm's prompts. */
 function isComposed(policy: ArmPolicy): policy is PolicyName {
   return !HAND_BUILT.some((name) => name === policy);
 }
 
-/** Whether `history_ratio` bounds what it sends. */
+/** Whether `history_ratio` bounds this history. */
 export function hasRatio(history: HistoryName): boolean {
   return history !== "exact" && history !== "stored";
 }
@@ -53,7 +49,7 @@ export function armsOf(choices: ArmChoices): EvalArm[] {
   return [...new Map(arms.map((arm) => [arm.id, arm])).values()];
 }
 
-/** One of each choice, whether it applies or not. */
+/** One value of each choice, whether it applies or not. */
 interface Combination extends Pick<EvalArm, "layout" | "k" | "policy" | "annotations" | "depth"> {
   readonly messages: number | null;
   readonly budgetRatio: number;
@@ -69,14 +65,13 @@ function productOf<T extends object>(lists: { readonly [K in keyof T]: readonly 
   ) as T[];
 }
 
-/** The arm of a combination, without what does not apply. */
 function armOf({ messages, history, ...given }: Combination, historyRatio: number | null): EvalArm {
   const { layout, k, policy } = given;
   const isOwn = isComposed(policy);
   const isSingle = layout === "single";
   const retention = isOwn && !isSingle ? given.retention : null;
   const own = { messages: messages ?? 0, history, ratio: hasRatio(history) ? historyRatio : null };
-  // Where nothing stands in earlier turns, the search's own order needs no line: its default has none.
+  // Without memories in earlier turns, search order needs no annotation: its default has none.
   const isPlain = policy === "retrieval" && (retention === null || retention === "ephemeral");
   const arm = {
     ...{ layout, k, policy, retention },
@@ -94,7 +89,6 @@ function idOf(arm: Omit<EvalArm, "id">): string {
   return [layout, `k=${k}`, ...client, ...buildLabels(arm)].join(" ");
 }
 
-/** How an arm builds its prompts: the parts of its name after its group's. */
 function buildLabels({ policy, retention, window, annotations, depth, budgetRatio }: Omit<EvalArm, "id">): string[] {
   return [
     policy,
@@ -107,19 +101,17 @@ function buildLabels({ policy, retention, window, annotations, depth, budgetRati
   ];
 }
 
-/** Adaptive depth's part of an arm's name: empty without. */
 export function depthLabel(depth: ArmDepth | null): readonly string[] {
   return depth === null ? [] : [`depth from ${depth.firstBlocks} at ${depth.entropyNats} nats`];
 }
 
-/** A budget's part of an arm's name: empty without one. */
 export function budgetLabel({ budgetRatio }: Pick<EvalArm, "budgetRatio">): readonly string[] {
   return budgetRatio === null ? [] : [`≤${budgetRatio}× on average`];
 }
 
 /**
- * What an arm's client sends of the messages before its question: nothing in single prompts; in a conversation all, the last ones of its
- * window, of which the question is one, or with `stored` the last answer alone.
+ * The messages that an arm's client sends before its question: none in single prompts; in a conversation all, those of its window, which
+ * counts the question, or with `stored` the last answer alone.
  */
 export function historySent(
   history: readonly ChatMessage[],

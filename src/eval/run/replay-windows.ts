@@ -10,30 +10,28 @@ import { type ReplayedRequest, type ReplayTotals, type TextTokens, totalsOf } fr
 import { composedPrompts, handBuiltPrompts, type PromptBuilder } from "./arm-prompts.js";
 import { hasRatio, historySent } from "./arms.js";
 
-/** A trace as one conversation whose client sends a window of its history. */
+/** A trace as one conversation whose client sends only a window of its history. */
 export interface WindowReplay {
   readonly k: number;
   readonly policy: PolicyName;
   /** As `memory_budget_ratio`; null: no bound. */
   readonly budgetRatio: number | null;
-  /** Last messages that the client sends, the question among them. */
+  /** Messages that the client sends, the question included. */
   readonly window: number;
   /** What memprefix makes of the window; each is an arm. */
   readonly histories: readonly HistoryName[];
   /** Null: memprefix's default. */
   readonly historyRatio: number | null;
-  /** What the engine is taken to have answered to each question; default: the recorded answer. */
+  /** Assumed answer to each question. Default: the recorded one. */
   readonly answer?: string | undefined;
-  /** First so many questions only. */
+  /** First questions only. */
   readonly limit?: number | undefined;
-  /** Whether memprefix gets a report of what the cache held of each prompt. Default: no. */
+  /** Whether memprefix gets a usage report of each prompt. Default: no. */
   readonly reports?: boolean | undefined;
 }
 
-/** How prompts are built: without memprefix, or by what memprefix makes of the window. */
 export type WindowArm = (typeof HAND_BUILT)[number] | HistoryName;
 
-/** One composed and simulated prompt. */
 export interface WindowRequest extends Omit<ReplayedRequest, "expectedCachedTokens"> {
   /** Null where the prompt is not memprefix's. */
   readonly expectedCachedTokens: number | null;
@@ -45,16 +43,14 @@ export interface ReplayedWindow {
   readonly totals: Omit<ReplayTotals, "prefilledMemoryTokens" | "largestSentRatio">;
 }
 
-/** What windows are replayed with. */
 export interface WindowParts {
   readonly tokens: TextTokens;
-  /** An empty cache. */
   readonly newCache: () => PrefixCache;
-  /** Opens a memprefix that knows nobody, on this clock; it is closed here. */
+  /** Opens a memprefix without users, on this clock; it is closed here. */
   readonly openMemprefix: (now: () => number) => Memprefix;
 }
 
-/** Memories in the system prompt and in the last message of the window, without memprefix; then every history. Each has a cache of its own. */
+/** Replays each hand-built prompt and each history, with a cache of its own. */
 export async function replayWindows(
   trace: RecordedTrace,
   replay: WindowReplay,
@@ -103,7 +99,7 @@ async function replayArm(
       const sent = tokenize(prompt.messages);
       const cachedTokens = cache.serve(sent);
       const answered: ChatMessage = { role: "assistant", content: replay.answer ?? saidTo(asked) };
-      // An answer stays in an engine's cache like its prompt.
+      // Engines cache an answer like its prompt.
       cache.serve(tokenize([...prompt.messages, answered]));
       if (replay.reports) await prompt.learn({ promptTokens: sent.length, cachedTokens, ttftMs: null });
       history.push({ role: "user", content: question }, answered);

@@ -1,9 +1,8 @@
 /*
- * An evaluation's run: which arms there are, how each builds its prompts, and the loop over the questions of a conversation.
+ * An evaluation's run: its arms, how each builds its prompts, and the loop over a conversation's questions.
  *
  * Enters: conversations with recorded searches, arms, an engine and a judge.
  * Leaves: one record per question and arm, written before the next is asked, so that a stopped run can be resumed.
- * Arms take turns: another one begins with each question.
  */
 
 import { setImmediate } from "node:timers/promises";
@@ -29,36 +28,33 @@ import {
 } from "./arm-prompts.js";
 import { historySent } from "./arms.js";
 
-/** What all conversations of a run share. */
 export interface RunParts {
   readonly arms: readonly EvalArm[];
   readonly engine: MeasuredEngine;
   /** Null: answers are not judged. */
   readonly judge: Judge | null;
   readonly countTokens: TokenCounter;
-  /** Opens a service that knows nobody, on a database of its own. */
+  /** Opens a service without users, on its own database. */
   readonly openMemprefix: (now: () => number) => Memprefix;
 }
 
-/** One conversation of a run. */
 export interface ConversationRun {
   readonly conversation: EvaluatedConversation;
   readonly memories: KeptMemories;
   readonly searches: RecordedSearches;
-  /** How many of its first questions are warm-up. */
+  /** Number of leading warm-up questions. */
   readonly warmUpQuestions: number;
-  /** Ids of the arms whose next question is warm-up, too; an arm that was asked leaves it. */
+  /** Arms whose next question is also warm-up; an arm leaves when it was asked. */
   readonly coldArms: Set<string>;
-  /** What was recorded of it before, by {@link recordKey}. */
+  /** Earlier records, by {@link recordKey}. */
   readonly recorded: ReadonlyMap<string, QuestionRecord>;
   readonly onRecord: (record: QuestionRecord) => void;
 }
 
 /**
- * Puts every question of a conversation with every arm; another arm begins with each question. Every arm begins with an empty cache and
- * a memprefix of its own that knows nobody. What was recorded before is composed again but not asked again, so that every arm resumes
- * in the same state. Histories hold the right answers, whatever the engine says, so that all arms have the same ones. Rejects with the
- * signal's reason.
+ * Asks every question in every arm; arms take turns at being first. Each arm starts with an empty cache and an empty memprefix. Recorded
+ * questions are composed again but not asked, so that every arm resumes in the same state. Histories hold the right answers, whatever the
+ * engine says, so that they are the same in all arms. Rejects with the signal's reason.
  */
 export async function runConversation(parts: RunParts, run: ConversationRun, signal: AbortSignal): Promise<void> {
   const { conversation, recorded, onRecord } = run;
@@ -107,15 +103,14 @@ async function openArm(parts: RunParts, conversation: string, list: MemoryList, 
   return new ArmRun({ arm, conversation, prompts, cache, countsAlike: engine.kind === "simulated", judge });
 }
 
-/** A question as it is asked, with what a search found for it. */
 export interface FoundQuestion {
   readonly question: Question;
-  /** Place among the conversation's questions in the data file. */
+  /** Position among the conversation's questions in the data file. */
   readonly at: number;
-  /** How many were asked before it. */
+  /** Number of questions asked before. */
   readonly turn: number;
   readonly history: readonly ChatMessage[];
-  /** What histories hold as its answer. */
+  /** Its answer in later histories. */
   readonly said: ChatMessage;
   readonly search: RecordedSearch;
 }
@@ -125,12 +120,12 @@ export interface ArmRunOptions {
   readonly conversation: string;
   readonly prompts: PromptBuilder;
   readonly cache: ArmCache;
-  /** Whether the engine counts tokens as memprefix does; otherwise what memprefix expects is scaled to the engine's count of the prompt. */
+  /** Whether the engine counts tokens as memprefix does; if not, memprefix's expectation is scaled to the engine's count of the prompt. */
   readonly countsAlike: boolean;
   readonly judge: Judge | null;
 }
 
-/** One arm in one conversation: builds its prompts, sends them to its engine, and makes the records. */
+/** One arm in one conversation: builds its prompts, sends them, and makes the records. */
 class ArmRun {
   constructor(private readonly options: ArmRunOptions) {}
 
@@ -138,7 +133,7 @@ class ArmRun {
     return this.options.arm;
   }
 
-  /** Rejects with the signal's reason where it aborts; whatever else goes wrong is recorded. */
+  /** Rejects with the signal's reason; any other error is recorded. */
   async ask(found: FoundQuestion, isWarmUp: boolean, signal: AbortSignal): Promise<QuestionRecord> {
     const { arm, conversation, cache } = this.options;
     const { question, search } = found;
@@ -156,7 +151,7 @@ class ArmRun {
     }
     let answer: EngineAnswer;
     try {
-      // A warm-up is in no figure, and there is nothing to warm up for what is computed whole.
+      // A warm-up counts in no figure, and likelihood needs no warm cache.
       const gold = isWarmUp ? null : comparable(question);
       answer = await cache.ask(prompt, { goesOn: this.#goesOn(found), gold }, signal);
       await prompt.learn(answer);
@@ -184,7 +179,7 @@ class ArmRun {
     };
   }
 
-  /** Replays a question that was asked before the run was stopped, without asking the engine. */
+  /** Replays a question that was asked before the run was stopped, without the engine. */
   async repeat(found: FoundQuestion, recorded: QuestionRecord): Promise<void> {
     if (found.search.retrieved === null) return;
     const isAnswered = recorded.outcome === "answered";
@@ -235,7 +230,7 @@ class ArmRun {
     try {
       return await judge.judge({ question, gold, answer, kind }, signal);
     } catch (error) {
-      // A failing judge does not lose the measurement: its error is kept in place of its answer.
+      // A failing judge must not lose the measurement: its error is recorded in place of its answer.
       signal.throwIfAborted();
       return { isCorrect: null, prompt: "", raw: `failed: ${messageOf(error)}` };
     }

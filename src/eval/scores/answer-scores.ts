@@ -1,33 +1,29 @@
 /*
  * Scores of answers: F1 and BLEU-1 as Mem0's evaluation takes them, and a language model as judge.
  *
- * Enters: an answer, the gold answer, and the question's category.
+ * Enters: an answer, the gold answer, and the question's category; all untrusted text.
  * Leaves: scores from 0 to 1, or a judgement with its prompt and raw answer; null where there is nothing to compare with.
- * Answers, questions and gold answers are other people's text: data, never instructions.
  */
 
 import type { AnsweredQuestion } from "../base/run-record.js";
 import type { Question } from "../locomo/locomo-data.js";
 
-/** LoCoMo's questions on what was never said, left out of published scores. The published file has an answer to two of them. */
+/** LoCoMo's questions on what was never said, excluded from published scores. The published file answers two of them. */
 const ADVERSARIAL_CATEGORY = 5;
 
-/** Whether answers to a category's questions are scored, by words, likelihood or judge. */
+/** Whether a category's answers are scored at all. */
 export function isScored(category: number): boolean {
   return category !== ADVERSARIAL_CATEGORY;
 }
 
-/**
- * What answers are compared with, word by word: the right answer, not what a good one takes into account; null where there is none, and where
- * nothing is scored.
- */
+/** The gold answer to compare words with; null where there is none, or where nothing is scored. */
 export function comparable({ answer, gold = "answer", category }: Question): string | null {
   return gold === "answer" && isScored(category) ? answer : null;
 }
 
 /**
- * An answer's scores against the gold answer, each from 0 to 1, as Mem0's evaluation takes them: gold whole, in categories 1 to 4. Null in
- * the adversarial category and where there is no gold answer; an empty answer to a question that has one scores 0.
+ * An answer's scores against the gold answer, from 0 to 1, as Mem0's evaluation takes them: gold whole, in categories 1 to 4. Null in the
+ * adversarial category and without a gold answer; an empty answer scores 0.
  */
 export function scoreAnswer(
   answer: string,
@@ -39,11 +35,10 @@ export function scoreAnswer(
 }
 
 /*
- * There are two token F1s for LoCoMo. This is the one that Mem0's evaluation uses (`calculate_metrics` in `evaluation/metrics/utils.py`
- * of mem0ai/mem0, taken there from A-MEM), so that figures stand beside those of Mem0's paper and of what is compared with it. LoCoMo's own
- * (`f1_score` in `task_eval/evaluation.py` of snap-research/locomo) differs: it counts repeated tokens, drops `a`, `an`, `the`, `and` and all
- * punctuation, takes words to their Porter stems, scores category 1 comma by comma, and category 3 up to the first semicolon. The two are
- * not comparable.
+ * LoCoMo has two token F1s, which are not comparable. This is the one of Mem0's evaluation and paper (`calculate_metrics` in
+ * `evaluation/metrics/utils.py` of mem0ai/mem0, taken from A-MEM). LoCoMo's own (`f1_score` in `task_eval/evaluation.py` of
+ * snap-research/locomo) counts repeated tokens, drops `a`, `an`, `the`, `and` and all punctuation, stems words (Porter), and splits
+ * category 1 at commas and category 3 at the first semicolon.
  */
 
 /** Lower case, `.` `,` `!` `?` as spaces, each word once. Other punctuation stays with its word. */
@@ -55,10 +50,7 @@ function distinctWords(text: string): ReadonlySet<string> {
   return new Set(words.filter((word) => word !== ""));
 }
 
-/**
- * F1 of an answer's distinct words against the gold answer's, from 0 to 1: the harmonic mean of the share of the answer's words that are
- * gold's, and of gold's that are the answer's. 0 where either has no word.
- */
+/** F1 of an answer's distinct words against the gold answer's, from 0 to 1: the harmonic mean of precision and recall. */
 export function tokenF1(answer: string, gold: string): number {
   const answered = distinctWords(answer);
   const wanted = distinctWords(gold);
@@ -68,11 +60,11 @@ export function tokenF1(answer: string, gold: string): number {
 }
 
 /**
- * BLEU-1 of an answer against a gold answer, from 0 to 1: the share of the answer's words that gold has too, each counted at most as often as
- * it stands there, times the brevity penalty e^(1 − gold words ÷ answer words) where the answer is not longer. 0 where no word is common.
+ * BLEU-1 of an answer, from 0 to 1: the share of its words that gold has too, each counted at most as often as in gold, times the brevity
+ * penalty e^(1 − gold words ÷ answer words) where the answer is not longer.
  *
- * This is NLTK's `sentence_bleu` with weights (1, 0, 0, 0), as Mem0's evaluation calls it. Its smoothing (`method1`) puts 0.1 in place of a
- * count of 0: of bigrams and longer, whose weight is 0, for without a common word NLTK answers 0 before it smooths. So it changes nothing.
+ * Equals NLTK's `sentence_bleu` with weights (1, 0, 0, 0), as Mem0's evaluation calls it. Its smoothing (`method1`) affects only longer
+ * n-grams, whose weight is 0: without a common word NLTK returns 0 before it smooths.
  */
 export function bleu1(answer: string, gold: string): number {
   const answered = treebankWords(answer);
@@ -92,26 +84,26 @@ export function bleu1(answer: string, gold: string): number {
 }
 
 /*
- * Words as the Penn Treebank splits them, which is what NLTK's `word_tokenize` does and so what published BLEU scores count. Written to the
- * Treebank's conventions, for lower-case text. Where a sentence ends NLTK uses Punkt, a trained model that knows some 150 abbreviations; here
- * every period before a space ends one, but for initials (`u.s.`, `p.m.`, `j.`) and {@link TITLES}.
+ * Words by the Penn Treebank's conventions, as NLTK's `word_tokenize` splits them and so as published BLEU scores count them. For lower-case
+ * text. NLTK finds sentence ends with Punkt, a trained model of some 150 abbreviations; here every period before a space ends a sentence,
+ * except after initials (`u.s.`, `p.m.`, `j.`) and {@link TITLES}.
  */
 
 const TITLES = new Set(["dr", "mr", "mrs", "ms", "st", "jr", "sr", "vs"]);
 
-/** A period at a word's end, quotes and brackets after it included. */
+/** A period at a word's end, before any closing quotes and brackets. */
 const FINAL_PERIOD = /([^\s.]+)\.(?=["'”’»)\]}>]*(\s|$))/g;
 const INITIALS = /^\p{L}(?:\.\p{L})*$/u;
 
-/** What stands alone wherever it is. Commas and colons do not within figures: `1,000`, `7:30`. */
+/** Characters that are always words of their own; commas and colons not within figures: `1,000`, `7:30`. */
 const ALONE = /\.{2,}|--|''|[“”„«»"`‘’]|[;@#$%&?!*()[\]{}<>‒-―]|[,:](?!\d)/g;
 
-/** A quote or apostrophe before a word, which is not a clitic on its own. */
+/** A quote or apostrophe before a word that is not a clitic. */
 const OPENING_QUOTE = /(?<![\p{L}\p{N}_])'(?=[\p{L}\p{N}_])(?!(?:re|ve|ll|m|t|s|d|n)(?![\p{L}\p{N}_]))/gu;
 
 const CLITIC = /^(.*[^'])('s|'m|'d|'ll|'re|'ve|n't|')$/;
 
-/** Words that the Treebank takes for two. */
+/** Words that the Treebank splits in two. */
 const TWO_WORDS: Readonly<Record<string, readonly [string, string]>> = {
   cannot: ["can", "not"],
   "d'ye": ["d", "'ye"],
@@ -123,7 +115,7 @@ const TWO_WORDS: Readonly<Record<string, readonly [string, string]>> = {
   wanna: ["wan", "na"],
 };
 
-/** A text's words, in order, in lower case; punctuation marks are words of their own. */
+/** A text's words in order, in lower case; punctuation marks are words of their own. */
 export function treebankWords(text: string): string[] {
   return text
     .toLowerCase()

@@ -21,7 +21,7 @@ const urgency = {
   deadline: field.deadline.nullish().describe("Within a priority, earliest deadline first; any unit. Absent: last."),
 };
 
-/** Fields of a single request that a batch has for all, or has no use for. */
+/** Fields of a single request that a batch sets once, or does not use. */
 const OF_ALL = { workers: true, dry_run: true } as const;
 
 /** One request of a batch, for the OpenAPI document. */
@@ -93,10 +93,7 @@ export function readBatchInput(index: number, given: unknown): BatchInput {
   }
 }
 
-/**
- * The requests of a JSON batch, read lazily. Throws {@link InvalidRequestError} if the document itself is invalid; invalid requests
- * become inputs with their error.
- */
+/** Reads the requests of a JSON batch lazily, each as {@link readBatchInput} does. Throws {@link InvalidRequestError} for an invalid document. */
 export function readBatch(body: unknown): {
   readonly inputs: Iterable<BatchInput>;
   readonly workers: readonly string[] | null;
@@ -107,7 +104,7 @@ export function readBatch(body: unknown): {
     workers: names = null,
     planner: plannedBy,
   } = readOptions(
-    // Each request is read by itself.
+    // Requests are read one by one.
     batchBody.extend({ requests: z.array(z.unknown()).max(MAX_BATCH, TOO_MANY) }),
     body,
   );
@@ -126,7 +123,6 @@ export function writeBatchEvent({ kind, ...event }: BatchEvent): z.input<typeof 
   return written(("error" in event ? { index: event.index, problem: problemOf(event.error) } : event) as never);
 }
 
-/** The error for a batch with too many requests. */
 export function tooMany(): InvalidRequestError {
   return new InvalidRequestError([{ field: "requests", message: TOO_MANY }]);
 }

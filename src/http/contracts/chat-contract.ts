@@ -12,11 +12,11 @@ import { composeBody, message } from "./compose-contract.js";
 import { readerOf, snakeCased } from "./wire-form.js";
 
 /*
- * The bodies of the proxy's APIs. Only instructions, messages, tools, the user's name and `memprefix` are read; the rest goes upstream byte for
+ * Bodies of the proxy's APIs. memprefix reads instructions, messages, tools, the user's name and `memprefix`; the rest goes upstream byte for
  * byte.
  */
 
-/** The options that only a chat has, or describes in its own words. */
+/** Options that only a chat has, or that need their own description. */
 const chatOptions = z.strictObject({
   userId: field.userId
     .nullish()
@@ -45,7 +45,7 @@ const chatOptions = z.strictObject({
     .describe("Whether question and answer are stored as a memory. Default: `MEMPREFIX_WRITE_BACK`."),
 });
 
-/** The `memprefix` field of a chat: the fields of `/compose` that the chat's own body does not have. */
+/** The `memprefix` field of a chat: the fields of `/compose` that the chat's body lacks. */
 const chatSettings = composeBody
   .omit({ messages: true, format: true, system: true, model: true, dry_run: true })
   .extend(snakeCased(chatOptions).shape)
@@ -102,21 +102,20 @@ export const engineAnswer = (id: string) =>
   z.looseObject({}).meta({ id, description: "The engine's answer, unmodified." });
 export const engineEvents = z.string().describe("The engine's server-sent events, unmodified.");
 
-/** The way to a body's memories. */
 export const MEMORIES_AT = ["memprefix", "memories"] as const;
 
 /** Everything but `memprefix` goes upstream unread. */
 const chatFields = z.looseObject({ memprefix: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });
-/** A name in a header: bytes beyond ASCII are read as others than were meant. */
+/** A name in a header. Bytes beyond ASCII are rejected: servers decode them differently. */
 export const headerText = z.string().regex(/^[\x20-\x7e]*$/, "must be printable ASCII; other names go into the body");
 
-/** A setting that a header may give, or the body's `memprefix`. Module-level, because a schema is compiled at its first use. */
+/** A setting that a header or the body's `memprefix` may hold. Module-level, because a schema is compiled at its first use. */
 interface HeaderValue<T> {
   readonly name: string;
   /** Its name in the body. */
   readonly field: string;
   readonly schema: z.ZodType<T>;
-  /** How the header is checked: an object with it alone. */
+  /** Checks the header: an object with it alone. */
   readonly checked: z.ZodType<Record<string, T>>;
   readonly documented: z.ZodType;
 }
@@ -164,17 +163,17 @@ export const chatHeaders = z.object(
   Object.fromEntries(Object.values(HEADERS).map(({ name, documented }) => [name, documented])),
 );
 
-/** A request as its body and headers say it. */
+/** A request, read from its body and headers. */
 export type AskedChat = Omit<ChatRequest, "headers" | "query" | "written">;
 
 /** Coding agents send JSON about themselves in the field that may name the user. */
 const OF_AGENT = /^\s*\{/;
 
 /**
- * Reads the body and headers of a request to one of the APIs. Throws {@link InvalidRequestError} if `memprefix`, `user` or memprefix's headers are invalid, or if two
- * places name different users, agents or conversations. Who wants no memories need name nobody.
+ * Reads the body and headers of a request to one of the APIs. Throws {@link InvalidRequestError} if `memprefix`, `user` or memprefix's headers
+ * are invalid, or if two places name different users, agents or conversations. A request without memories need not name a user.
  *
- * @param identity what the request says of itself in its base URL, and in places of the operator's choice
+ * @param identity names from the base URL and from the operator's configured places
  */
 export function readChat(
   api: Api,
@@ -211,7 +210,7 @@ export function readChat(
   const isBypassed = agreedOn(HEADERS.bypass, bypass, path.isPlain || null) ?? false;
   const notWanted = isBypassed ? "bypass" : identity.isSideCall ? "side_call" : null;
   const userId = readUser(body, api, namedUser, { mayBeNobody: notWanted !== null, isOfPath: path.user !== null });
-  // Messages that cannot be composed (none, or a prefilled answer last) go upstream; the engine judges them.
+  // The engine judges messages that cannot be composed (none, or a prefilled answer last): they go upstream.
   const messages = notWanted === null ? field.messages.safeParse(api.history(body)) : null;
   const asked = { ...settings, userId, agentId, conversationId, history, policy, topK };
   return {
@@ -234,7 +233,7 @@ export function depthHeader({ given, retrieved, outcome, probes }: PlanDepth): s
   return `given=${given}, retrieved=${retrieved}, outcome=${outcome}, entropies=(${entropies.join(" ")})`;
 }
 
-/** A value, and where it stands; null: nowhere. */
+/** A value and where it was found; null: nowhere. */
 type Place<T> = { readonly place: string; readonly value: T } | null;
 
 function headerIn<T>(headers: Pick<Headers, "get">, { name, checked }: HeaderValue<T>): Place<T> {
@@ -243,14 +242,14 @@ function headerIn<T>(headers: Pick<Headers, "get">, { name, checked }: HeaderVal
   return { place: `the header ${name}`, value: readOptions(checked, { [name]: given })[name] as T };
 }
 
-/** A name of the operator's choice of places; headers hold printable ASCII. */
+/** A name from a configured place. */
 function sourceValue<T>({ field: name, from, value }: GivenName, schema: z.ZodType<T>): Place<T> {
   const text = from === "header" ? headerText.pipe(schema as z.ZodType<T, string>) : schema;
   const read = readOptions(z.object({ [name]: text }), { [name]: value });
   return { place: `the ${from === "header" ? "header" : "field"} ${name}`, value: read[name] as T };
 }
 
-/** The value of the places that have one. They may not differ: an identity is never guessed. */
+/** The value of all places that have one. Different values are an error: an identity is never guessed. */
 function agreed<T>(places: readonly Place<T>[]): T | null {
   const given = places.filter((place) => place !== null);
   const [first] = given;
@@ -262,8 +261,8 @@ function agreed<T>(places: readonly Place<T>[]): T | null {
 }
 
 /**
- * The user: who is named elsewhere, else whom the API's own field names. With a base URL that names the user, a client cannot mean another
- * in that field.
+ * The user: named elsewhere, else by the API's own field. A base URL that names the user overrides that field, because its client cannot mean
+ * another user.
  */
 function readUser(
   body: Readonly<Record<string, unknown>>,
@@ -277,7 +276,7 @@ function readUser(
     if (isOther) throw new InvalidRequestError([{ field: userField, message: "differs from the path" }]);
     return named;
   }
-  // It goes to the engine whatever it is.
+  // The field goes to the engine, valid or not.
   if (mayBeNobody) return field.userId.safeParse(user).data ?? NOBODY;
   if (user !== undefined && user !== null)
     return readOptions(z.object({ [userField]: field.userId }), { [userField]: user })[userField] as UserId;

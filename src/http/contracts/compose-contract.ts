@@ -8,7 +8,7 @@ import { miss } from "./explain-contract.js";
 import { label, readerOf, snakeCased, type WireBody, writerOf } from "./wire-form.js";
 
 /*
- * Chat messages, in requests and in answers: the union of OpenAI's message types. Fields that are not named here pass through unmodified.
+ * Chat messages, in requests and answers: the union of OpenAI's message types. Unknown fields pass through unmodified.
  */
 
 const contentPart = z
@@ -50,13 +50,12 @@ const ANY_FORMAT = { anyOf: [refTo("Message"), refTo("ResponsesItem")] };
  * `POST /compose`.
  */
 
-/** Fields of the answer that are made of the body's, and keep its bytes. */
+/** Fields of the answer that are made of the body's and keep its bytes. */
 export const COMPOSED_FIELDS = ["messages", "system"] as const;
 
 const MEMORIES = { type: "array", items: refTo("Memory") };
 const { messages, memories } = composeOptions.shape;
 
-/** A request as clients send it, nulls aside. */
 export const composeBody = snakeCased(composeOptions)
   .extend({
     messages: givenMessages
@@ -80,7 +79,7 @@ export const composeBody = snakeCased(composeOptions)
 /** `memories: null` counts as absent, like every other null. */
 export const composeBodyWithNulls = z.preprocess(withoutAbsentMemories, composeBody);
 
-/** `plan.epoch`: the place of a window's prompt among those that begin alike. */
+/** `plan.epoch`: the position of a window's prompt among those that begin alike. */
 const planEpoch = z
   .object({
     began: field.epochReason
@@ -95,7 +94,6 @@ const planEpoch = z
   })
   .meta({ id: "PlanEpoch", description: "Absent where the history was not cut." });
 
-/** The outcome, in a plan. */
 const planDepth = z
   .object({
     retrieved: z.int().describe("Retrieved memories that no earlier turn gave."),
@@ -190,7 +188,7 @@ export const composeResult = z
   })
   .meta({ id: "ComposeAnswer" });
 
-/** The request as the service takes it. Throws `InvalidRequestError` for fields that contradict each other. */
+/** Throws `InvalidRequestError` for fields that contradict each other. */
 export const readCompose = readerOf(composeOptions, composeRequest);
 
 export const composeWireBody: WireBody<ComposeRequest> = {
@@ -198,5 +196,5 @@ export const composeWireBody: WireBody<ComposeRequest> = {
   read: readCompose,
 };
 
-/** The JSON of {@link composeResult}. Messages are read by the service's rules, which know the same roles. */
+/** Messages are read by the service's rules, which know the same roles. */
 export const writeCompose = writerOf(composeResult) as (answer: ComposeAnswer) => z.input<typeof composeResult>;

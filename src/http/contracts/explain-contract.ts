@@ -3,10 +3,9 @@ import * as field from "../../service/fields/fields.js";
 import { answerForm, writerOf } from "./wire-form.js";
 
 /*
- * `GET /requests/{request_id}/explain`. No field holds the text of a memory or of a message.
+ * `GET /requests/{request_id}/explain`. No field holds the text of a memory or message.
  */
 
-/** The id of a request. */
 export const requestIds = z.strictObject({
   request_id: field.requestId.describe("The composed request."),
 });
@@ -16,7 +15,7 @@ export const explainQuery = z.strictObject({
   agent_id: field.agentId.optional().describe("The agent that it was composed for."),
 });
 
-/** What a prompt's tokens were missed for. */
+/** Missed tokens of a prompt, with their cause. */
 export const miss = z.object({ cause: field.missCause, tokens: z.int() }).nullable().meta({
   id: "Miss",
   description:
@@ -41,5 +40,4 @@ export const explainResult = z
   })
   .meta({ id: "Explanation" });
 
-/** The JSON of an explanation. */
 export const writeExplanation = writerOf(explainResult);

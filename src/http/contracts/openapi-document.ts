@@ -11,7 +11,7 @@ import { jsonOf } from "./wire-form.js";
 type OpenApi = ReturnType<OpenAPIHono<HttpEnvironment>["getOpenAPI31Document"]>;
 type Info = Parameters<OpenAPIHono<HttpEnvironment>["getOpenAPI31Document"]>[0];
 
-/** Serves the document of the app's routes. Every route is to be added before it is requested. */
+/** Serves the OpenAPI document. Add every route before it is first requested. */
 export function addOpenApiDocument(
   app: OpenAPIHono<HttpEnvironment>,
   { version, hasWebhook }: { readonly version: string; readonly hasWebhook: boolean },
@@ -21,7 +21,7 @@ export function addOpenApiDocument(
   const schemes = { ...securitySchemes, ...(hasWebhook ? webhookSecuritySchemes : {}) };
   for (const [name, scheme] of Object.entries(schemes))
     registry.registerComponent("securitySchemes", name, scheme as never);
-  // Named in lists that describe themselves, so it is not found by itself.
+  // Only self-describing lists name it, so it is not found by itself.
   registry.registerComponent("schemas", "ResponsesItem", RESPONSES_ITEM);
   const document = {
     openapi: "3.1.0",
@@ -34,8 +34,8 @@ export function addOpenApiDocument(
 }
 
 /**
- * Leaves `additionalProperties: {}` out of the message schema. It is the default; said, it makes generators write an index signature, to
- * which the interfaces of OpenAI's client cannot be assigned.
+ * Leaves `additionalProperties: {}` out of the message schema. It is the default, but explicit it makes generators write an index signature,
+ * to which the interfaces of OpenAI's client cannot be assigned.
  */
 function withPlainMessages(document: OpenApi): OpenApi {
   const { Message: message, ...others } = document.components?.schemas ?? {};

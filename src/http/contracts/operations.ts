@@ -6,17 +6,15 @@ import document from "./openapi.json" with { type: "json" };
 import { PRETTY_PARAMETER } from "./wire-form.js";
 
 /*
- * The response headers of the OpenAPI document; `openapi.json` describes them. Standard ones (`content-type`, CORS, browser security) are
- * not described.
+ * Response headers of the OpenAPI document, described in `openapi.json`. Standard ones (`content-type`, CORS, security) are left out.
  */
 
-/** A header's name on the wire. */
 export type HeaderName = keyof typeof document.headers;
 
-/** Sent with every answer to a caller whose rate is limited. */
+/** Sent with every answer to a rate-limited caller. */
 export const RATE_HEADERS = ["ratelimit", "ratelimit-policy"] as const satisfies readonly HeaderName[];
 
-/** What the chat proxy adds to the engine's answer. */
+/** Added by the chat proxy to the engine's answer. */
 export const CHAT_HEADERS = [
   "x-memprefix-request-id",
   "x-memprefix-expected-cached-tokens",
@@ -28,20 +26,18 @@ export const CHAT_HEADERS = [
   "x-memprefix-not-composed",
 ] as const satisfies readonly HeaderName[];
 
-/** Headers as a response describes them. */
 function describedHeaders(names: readonly HeaderName[]) {
   return Object.fromEntries(
     names.map((name) => [name, { description: document.headers[name], schema: { type: "string" as const } }]),
   );
 }
 
-/** What routes of a tag answer to a request that fails, where it is not RFC 9457's form alone. */
+/** Error schemas of tags that do not answer in RFC 9457's form alone. */
 const PROBLEMS_BY_TAG: Readonly<Record<string, z.ZodType>> = {
   Chat: openAiProblemSchema,
   Messages: anthropicProblemSchema,
 };
 
-/** Every answer but success. */
 function problemResponse(tag: string) {
   const shaped = PROBLEMS_BY_TAG[tag];
   const origin = shaped === undefined ? [] : (["x-memprefix-error-origin"] as const);
@@ -53,11 +49,11 @@ function problemResponse(tag: string) {
 }
 
 /*
- * The operations of the OpenAPI document. `openapi.json` has their words and `examples.json` examples of their bodies, both by
- * operation id; schemas are the contracts'. A test sends the examples.
+ * Operations of the OpenAPI document. By operation id, `openapi.json` has their words, and `examples.json` examples of their bodies, which a
+ * test sends. Schemas are the contracts'.
  */
 
-/** An operation with ids in its path exists a second time, `…ByQuery`. */
+/** An operation with ids in its path also exists as `…ByQuery`. */
 export type OperationId = keyof typeof document.operations;
 
 interface Operation {
@@ -70,10 +66,10 @@ const OPERATIONS: Readonly<Record<OperationId, Operation>> = document.operations
 
 const EXAMPLES: Readonly<Partial<Record<OperationId, unknown>>> = examples;
 
-/** A body's schema, or its schemas by media type; the example is JSON's. */
+/** A body's schema, or schemas by media type; the example is JSON's. */
 type Bodies = z.ZodType | Readonly<Record<string, z.ZodType>>;
 
-/** What an operation takes and gives, beside its words and its problems. */
+/** An operation, without its words and problems. Defaults of a success: 200, "Success.", and the headers of the rate. */
 export interface Described {
   readonly method: "get" | "post" | "delete";
   readonly path: string;
@@ -82,22 +78,18 @@ export interface Described {
   readonly headers?: z.ZodObject;
   readonly body?: Bodies | undefined;
   readonly answer?: Bodies;
-  /** Of success. Default: 200. */
   readonly status?: number;
-  /** Of success. Default: "Success." */
   readonly says?: string;
-  /** Of success. Default: those of the rate. */
   readonly answerHeaders?: readonly HeaderName[];
-  /** Other answers than success and problems. */
+  /** Answers that are neither success nor a problem. */
   readonly others?: RouteConfig["responses"];
-  /** Whether it answers in JSON that can be indented. */
+  /** Whether its JSON can be indented. */
   readonly isPretty?: boolean;
-  /** Whether its ids are in the query though another path has them in itself. */
+  /** Whether its ids are in the query, and another path has them in itself. */
   readonly isByQuery?: boolean;
   readonly security?: readonly Readonly<Record<string, never[]>>[];
 }
 
-/** An operation as the document has it. */
 export function operation(id: OperationId, of: Described): RouteConfig {
   const { tag, summary, description } = OPERATIONS[id];
   const { method, path, params, query, headers, body, security, isByQuery = false } = of;

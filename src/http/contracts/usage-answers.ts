@@ -18,23 +18,22 @@ import type * as wire from "./usage-contract.js";
 import type { FromWire } from "./wire-names.js";
 
 /*
- * What the usage's views answer, of the figures that are stored: shares, percentiles, money where it means anything. Fields that an answer's
- * schema does not name are left out when it is written.
+ * Answers of the usage views, from stored figures: shares, percentiles, money where prompts cost any. Fields that an answer's schema lacks
+ * are dropped when it is written.
  */
 
 type Answer<S extends z.ZodType> = FromWire<z.input<S>>;
 type Row = Answer<typeof wire.usageRow>;
 type Sums = Answer<typeof wire.usageSums>;
 
-/** Each cause of misses in a few words, and what to do about it. */
+/** Each cause of misses in a few words, and its remedy. */
 const CAUSES: Readonly<Record<MissCause, { readonly title: string; readonly advice: string }>> = causeTexts;
 
-/** Whether money means anything: prompts cost money, not time. */
+/** Whether prompts cost money rather than time. */
 export interface Priced {
   readonly hasPrices: boolean;
 }
 
-/** One prompt. */
 function shownRow({ usage, engine, ...row }: StoredFigures): Row {
   return {
     ...row,
@@ -86,7 +85,7 @@ export function usageRequest(
   return { request: figures && shownRow(figures), hasText, explanation, messages, continuedMessages };
 }
 
-/** Every cause that there is, most tokens first. */
+/** All causes, most tokens first. */
 function missesOf({ causes }: WindowMisses, { hasPrices }: Priced): Answer<typeof wire.usageSummaryResult>["misses"] {
   const all = causes.reduce((sum, { tokens }) => sum + tokens, 0);
   const found = new Map(causes.map((cause) => [cause.cause, cause]));
@@ -98,7 +97,7 @@ function missesOf({ causes }: WindowMisses, { hasPrices }: Priced): Answer<typeo
   }).sort((a, b) => b.tokens - a.tokens);
 }
 
-/** What {@link pageBefore} reads. */
+/** A cursor for {@link pageBefore}. */
 function cursorOf(next: number | null): string | null {
   return next === null ? null : next.toString(36);
 }
@@ -140,7 +139,7 @@ function shownSums(of: TimedSums | null, { hasPrices }: Priced): Sums {
   };
 }
 
-/** What was cached by the engine's word, and what was expected of the same prompts; where none was reported, of all. */
+/** The share that the engine reported as cached, and the expected share of the same prompts; of all prompts where none was reported. */
 function cachedShares(sums: TimedSums["sums"]) {
   const { sharedReportedPromptTokens: reported, sharedReportedExpectedTokens: expected } = sums;
   return {
@@ -150,12 +149,12 @@ function cachedShares(sums: TimedSums["sums"]) {
   };
 }
 
-/** Null: there is nothing to be a share of. An engine's counts may contradict each other. */
+/** Null: nothing to have a share of. Capped, because an engine's counts may contradict each other. */
 function shareOf(part: number, whole: number): number | null {
   return whole <= 0 ? null : Math.min(1, part / whole);
 }
 
-/** To nine digits: sums of what was added and taken away again end in noise. */
+/** To nine digits, because sums that are added to and subtracted from end in noise. */
 function rounded(value: number): number {
   return Number(value.toPrecision(9)) || 0;
 }

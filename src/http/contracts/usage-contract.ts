@@ -4,20 +4,18 @@ import { explainResult, miss } from "./explain-contract.js";
 import { answerForm } from "./wire-form.js";
 
 /*
- * `GET /usage/…`: what prompts cost over time, by cause, by user, one by one. Everything is of the caller's tenant. Numbers, ids and names
- * only: no text of memories, messages or instructions. Times are milliseconds since the epoch.
+ * `GET /usage/…`: costs of the caller's tenant over time, by cause, by user, one by one. Numbers, ids and names only: no text of memories,
+ * messages or instructions. Times are milliseconds since the epoch.
  *
- * Two counts of tokens: `prompt_tokens`, `expected_cached_tokens`, `missed_tokens` and `new_tokens` are memprefix's estimates; fields that
- * begin with `reported_` are the engine's own count, and null where it did not report.
+ * Two token counts: fields that begin with `reported_` are the engine's, null where it reported none; all others are memprefix's estimates.
  */
 
 const tokens = z.int();
-/** Milliseconds since the epoch. */
 const at = z.int();
 const share = z.number().nullable();
 const money = z.number().nullable();
 
-/** What every view is filtered by. */
+/** Filters of every view. */
 const filters = {
   model: field.modelName.optional().describe("Prompts to this model only. `unknown`: none was named."),
 };
@@ -26,14 +24,13 @@ const window = {
   window: field.usageWindow.default("hour").describe("The last 60 minutes, 24 hours or 31 days, in whole steps."),
 };
 
-/** Opaque: what an answer's `next` was. */
+/** Opaque: an earlier answer's `next`. */
 const cursor = z
   .string()
   .regex(/^[A-Za-z0-9_-]{1,200}$/, "must be what an answer's next was")
   .optional()
   .describe("An answer's `next`: where its list goes on.");
 
-/** Sums over prompts. */
 const sums = {
   prompts: z.int(),
   reported_prompts: z.int().describe("Those whose engine reported cached tokens."),
@@ -67,7 +64,6 @@ const sums = {
   missed_money: money.describe("What the missed tokens cost more than cached ones. Null: as above."),
 };
 
-/** Sums over prompts. */
 export const usageSums = z.object(sums).meta({ id: "UsageSums" });
 
 export const usageSummaryQuery = z.strictObject({ ...answerForm, ...window, ...filters });
@@ -122,7 +118,6 @@ export const usageSummaryResult = z
   })
   .meta({ id: "WindowSums" });
 
-/** One answered prompt. */
 export const usageRow = z
   .object({
     id: z.int().describe("Grows with time; unique within the tenant."),
@@ -153,7 +148,7 @@ export const usageRow = z
   })
   .meta({ id: "UsageRow" });
 
-/** What a list of prompts is filtered by. */
+/** Filters of a list of prompts. */
 const promptFilters = {
   ...filters,
   user_id: field.userId.optional().describe("Prompts of this user only."),
@@ -177,7 +172,7 @@ export const usageRequestsResult = z
   .meta({ id: "UsageRequests" });
 
 /*
- * `GET /usage/request`: one prompt beside the prompt that it continued.
+ * `GET /usage/request`: a prompt, with the prompt it continued.
  */
 
 export const usageRequestQuery = z.strictObject({
@@ -187,7 +182,6 @@ export const usageRequestQuery = z.strictObject({
   request_id: field.requestId,
 });
 
-/** A message of a prompt. */
 const message = z.object({
   role: z.string(),
   tokens: tokens.describe("Estimated."),

@@ -12,7 +12,6 @@ import type { FromWire } from "./wire-names.js";
 const DEFAULT_NODES = 1_000;
 const MAX_NODES = 10_000;
 
-/** The id of a user. */
 export const userIds = snakeCased(forgetUserOptions);
 
 export const indexQuery = z.strictObject({
@@ -20,7 +19,6 @@ export const indexQuery = z.strictObject({
   agent_id: field.agentId.optional().describe("The agent whose index; absent: the user's own."),
   limit: z.coerce.number().int().min(1).max(MAX_NODES).default(DEFAULT_NODES).describe("Most nodes in the answer."),
 });
-/** With the user id in the query. */
 export const userIndexQuery = indexQuery.extend(userIds.shape);
 
 export const indexResult = z
@@ -79,7 +77,6 @@ export const addResult = z
   })
   .meta({ id: "AddAnswer" });
 
-/** The ids of a memory. */
 export const memoryIds = snakeCased(forgetMemoryOptions);
 
 export const forgetMemoryResult = z
@@ -117,8 +114,8 @@ export const forgetMemoryResult = z
   .meta({ id: "ForgottenMemory" });
 
 /*
- * `GET /users/{user_id}/export`. Rows are the database's, under its column names, with JSON columns parsed; new columns appear by
- * themselves. Digests are left out: a short text could be guessed from its digest.
+ * `GET /users/{user_id}/export`. Rows have the database's column names, with JSON columns parsed; new columns appear by themselves. Digests
+ * are left out: a short text could be guessed from its digest.
  */
 
 const row = z.looseObject({});
@@ -172,12 +169,10 @@ export const exportResult = z
   })
   .meta({ id: "UserExport", description: "Everything stored on a user, for every agent." });
 
-/** What is exported of a user, in the names of {@link exportResult}. */
 export function exportOf({ source, ...others }: UserExport): FromWire<z.input<typeof exportResult>> {
   const memories = source?.memories?.map(({ text, ...memory }) => ({ ...memory, memory: text })) ?? null;
   const shown = { ...others, source: source && { name: source.name, memories } };
   return shown as unknown as FromWire<z.input<typeof exportResult>>;
 }
 
-/** The JSON of {@link exportResult}. */
 export const writeExport = writerOf(exportResult);

@@ -1,22 +1,21 @@
 /*
- * contracts: what JSON the HTTP surface takes and gives, as zod schemas. Requests are strict, except where they hold another system's data
- * (Mem0's memories, OpenAI's bodies).
- * Enters: JSON that was parsed. Leaves: the service's camelCase options, and the JSON of its answers.
- * A request's schema is the service's own (`service/fields`), in snake_case by rule; an answer's is here, and its JSON is made of the
- * service's answer by the same rule. `openapi.json`, `examples.json` and `operations.ts` are the rest of the OpenAPI document.
+ * contracts: the JSON of the HTTP surface, as zod schemas. Requests are strict, except in another system's data (Mem0's memories, OpenAI's
+ * bodies).
+ * Enters: parsed JSON. Leaves: the service's camelCase options, and the JSON of its answers.
+ * A request's schema is the service's own (`service/fields`), turned to snake_case by rule; an answer's schema is here, and the same rule
+ * makes its JSON. `openapi.json`, `examples.json` and `operations.ts` complete the OpenAPI document.
  */
 
 import type { Context } from "hono";
 import { z } from "zod";
 import { type CamelName, camelName, type FromWire, type WireName, wireName } from "./wire-names.js";
 
-/** A block's label in answers. */
 export const label = z.int().describe("The block's label: `[12]` in the prompt.");
 
-/** What an answer's JSON says, in the library's names. */
+/** An answer in the library's names. */
 export type AnswerOf<S extends z.ZodType> = FromWire<z.output<S>>;
 
-/** What a query is made of, in the library's names; `null` counts as absent. */
+/** A query in the library's names; `null` counts as absent. */
 export type OptionsOf<S extends z.ZodObject> = Omit<
   {
     readonly [K in keyof z.input<S> as CamelName<K>]:
@@ -28,14 +27,14 @@ export type OptionsOf<S extends z.ZodObject> = Omit<
 
 type Rename = (value: unknown) => unknown;
 
-/** What becomes of each field of an object; null: of what is in it stays as it is. */
+/** How to rename each field of an object; null: leave its contents as they are. */
 type Fields = ReadonlyMap<string, Rename | null>;
 
 /**
- * The fields that a schema names, read under other names, in the schema's order. Whatever it does not name is left out; parts whose keys are
- * not ours (records, loose objects, unknown values) stay unmodified. Null: a schema of such parts alone.
+ * Picks a schema's fields under other names, in the schema's order. Drops unknown fields; parts whose keys are not ours (records, loose
+ * objects, unknown values) stay unmodified. Null: the schema has only such parts.
  *
- * @param sourceName the name under which the value has the field
+ * @param sourceName the value's name for the field
  */
 function renaming(schema: z.core.$ZodType, sourceName: (name: string) => string): Rename | null {
   const { def } = (schema as z.core.$ZodTypes)._zod;
@@ -67,7 +66,7 @@ function renaming(schema: z.core.$ZodType, sourceName: (name: string) => string)
   }
 }
 
-/** Of a union: those of all its objects. */
+/** Of a union: the fields of all its objects. */
 function fieldsOf(schema: z.core.$ZodType, sourceName: (name: string) => string): Fields | null {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   if (def.type === "object") {
@@ -81,15 +80,12 @@ function fieldsOf(schema: z.core.$ZodType, sourceName: (name: string) => string)
   return found.length === 0 ? null : new Map(found.flatMap((fields) => [...fields]));
 }
 
-/** Makes the JSON of an answer's schema of what the service answers. */
+/** Writes the service's answers as JSON of this schema. */
 export function writerOf<S extends z.ZodType>(schema: S): (answer: FromWire<z.input<S>>) => z.input<S> {
   return (renaming(schema, camelName) ?? ((answer) => answer)) as (answer: FromWire<z.input<S>>) => z.input<S>;
 }
 
-/**
- * Makes options of a body that {@link snakeCased} of the same schema has accepted, and what the service makes of those; absent fields stay
- * absent.
- */
+/** Reads bodies that {@link snakeCased} of the same schema accepted into the service's options; absent fields stay absent. */
 export function readerOf<S extends z.ZodObject, T = z.output<S>>(
   options: S,
   made = (read: z.output<S>) => read as T,
@@ -98,13 +94,12 @@ export function readerOf<S extends z.ZodObject, T = z.output<S>>(
   return (body) => made(read(body));
 }
 
-/** A request's body: its schema, and the service's form of what the schema accepted. */
+/** A request body's schema, and how to read what it accepted. */
 export interface WireBody<T> {
   readonly schema: z.ZodType;
   read(body: object): T;
 }
 
-/** The body that options are in HTTP. */
 export function bodyOf<S extends z.ZodObject>(options: S, meta: z.GlobalMeta = {}): WireBody<z.output<S>> {
   return { schema: snakeCased(options).meta(meta), read: readerOf(options) };
 }
@@ -122,7 +117,7 @@ function inSnakeCase(schema: z.ZodType): z.ZodType {
   return renamed === null || meta === undefined ? (renamed ?? schema) : renamed.meta(meta);
 }
 
-/** Null: it has no field of ours. */
+/** Null: no field is ours. */
 function renamedParts(schema: z.ZodType): z.ZodType | null {
   if (schema instanceof z.ZodObject) {
     return z.strictObject(
@@ -138,7 +133,7 @@ function renamedParts(schema: z.ZodType): z.ZodType | null {
 
 const description = "Given, with any value or none: the answer's JSON is indented.";
 
-/** What every query may say about the answer's form. Routes with a strict query take it beside their own parameters. */
+/** The form of an answer, for every query. Routes with a strict query add it to their own parameters. */
 export const answerForm = {
   pretty: z
     .string()
@@ -146,7 +141,7 @@ export const answerForm = {
     .meta({ description, param: { allowEmptyValue: true } }),
 };
 
-/** The same for the document, of routes that have no query of their own. */
+/** The same for the document, for routes without a query of their own. */
 export const PRETTY_PARAMETER = {
   name: "pretty",
   in: "query",
@@ -157,9 +152,9 @@ export const PRETTY_PARAMETER = {
 } as const;
 
 /**
- * An answer in JSON, in the form that its query wants.
+ * An answer's JSON, in the form that its query requests.
  *
- * @param texts JSON of some of its fields, which an indented answer has in its own form
+ * @param texts JSON of some fields, to be used as it is unless the answer is indented
  */
 export function jsonOf(
   c: Context,

@@ -1,7 +1,7 @@
 /*
- * guards: what every request passes before a route sees it.
- * Enters: a request, and the configured limits. Leaves: the same request with its tenant, key and body set, or a rejection: no valid
- * key, rate, size, silent body, too many requests in flight, ambiguous or unsafe input. Order: stopping, access, rate, target, body, in flight.
+ * guards: the checks that every request passes before a route.
+ * Enters: a request, and the limits. Leaves: the request with its tenant, key and body, or a rejection: no valid key, rate, size, silent
+ * body, too many in flight, ambiguous or unsafe input. Order: stopping, access, rate, target, body, in flight.
  */
 
 import { hash, timingSafeEqual } from "node:crypto";
@@ -14,32 +14,31 @@ import { answerProblem, notFound, type OnRejected, problem, type RejectionReason
 import { type HttpEnvironment, keyInBase, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
 import { type Guard, type GuardVerdict, PASSED } from "./guard.js";
 
-/** What access control needs. */
 export interface AccessParts {
   readonly memprefix: MemprefixOfAll;
   readonly keys: ApiKeys;
-  /** Token that Mem0's events carry; absent: there is no webhook. */
+  /** Token of Mem0's events; absent: no webhook. */
   readonly webhookToken?: string | undefined;
   readonly onRejected: OnRejected;
 }
 
 /**
- * Authenticates a request and sets its tenant. Once any key was made, a valid key is needed. Without keys every caller on the loopback is
- * the default tenant, so what a web page could make a browser send is rejected: a `Host` other than the loopback (DNS rebinding), and an
- * `Origin` of another site.
+ * Authenticates a request and sets its tenant. After the first key was created, every request needs one. Without keys every loopback caller
+ * is the default tenant, so a web page must not reach it through a browser: a `Host` other than the loopback (DNS rebinding) and a foreign
+ * `Origin` are rejected.
  */
 export function access({ memprefix, keys, webhookToken, onRejected }: AccessParts): Guard {
   /** Keys are revoked, never deleted: once true, this stays true. Null: not known yet. */
   let areKeysUsed: boolean | null = null;
-  /** Requests that come in one turn of the event loop ask once. */
+  /** Requests of one turn of the event loop share a query. */
   let askedNow: Promise<boolean> | null = null;
   const ask = async (): Promise<boolean> => {
     try {
-      // An older answer may come later.
+      // A slower, older query must not overwrite true.
       areKeysUsed = (await keys.any()) || areKeysUsed === true;
       return areKeysUsed;
     } catch (error) {
-      // A store that fails now had no keys when it last answered. One that never answered may have some.
+      // If the store fails, its last answer holds. Before a first answer there may be keys.
       if (areKeysUsed === false && error instanceof StoreUnavailableError) return false;
       throw error;
     }
@@ -106,14 +105,13 @@ export function access({ memprefix, keys, webhookToken, onRejected }: AccessPart
 }
 
 /**
- * The token of a bearer `Authorization` header; null where there is none. The scheme is case-insensitive (RFC 9110 §11.1). Characters that
- * RFC 6750 forbids in a token are let through: the comparison decides.
+ * The token of a bearer `Authorization` header, else null. The scheme is case-insensitive (RFC 9110 §11.1). Characters that RFC 6750 forbids
+ * in a token are accepted: the comparison decides.
  */
 function bearerToken(authorization: string | undefined): string | null {
   return /^bearer +(\S|\S.*\S) *$/i.exec(authorization ?? "")?.[1] ?? null;
 }
 
-/** A request's API key, from `x-api-key`, as a bearer token or in its base URL; null for none. */
 function givenKey(c: Context<HttpEnvironment>): string | null {
   return c.req.header("x-api-key")?.trim() ?? bearerToken(c.req.header("authorization")) ?? keyInBase(c.req.url);
 }
@@ -132,7 +130,6 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
 LOOPBACK.addAddress("::1", "ipv6");
 
-/** Whether an address is a loopback address: reachable from this machine only. */
 export function isLoopbackAddress(host: string): boolean {
   // The usual spellings first: this runs for every request.
   if (host === "127.0.0.1" || host.toLowerCase() === "localhost") return true;

@@ -14,18 +14,16 @@ import { type BodyLimits, holdersOf, type SharedBound } from "./limits.js";
 import { NEWLINE } from "./lines.js";
 import { type BodyPath, parseSafeJson, utf8Text } from "./safe-json.js";
 
-/** What bodies are read with. */
 export interface BodyParts {
   readonly limits: BodyLimits;
-  /** Bytes of bodies that have not arrived in full, over the whole service. */
+  /** Bytes of incomplete bodies, over the whole service. */
   readonly bytes: SharedBound;
-  /** Called once per body that is too long. */
   readonly onTooLarge: () => void;
 }
 
 /**
- * Reads the body of every request but that of a batch in lines, which is a stream. Rejects one that is too long, that is silent for too long,
- * and one that does not fit beside the others that are being read. A `content-length` is checked before anything is read.
+ * Reads every body except a batch in lines, which is a stream. Rejects a body that is too long or silent for too long, or that exceeds the
+ * bytes being read at once. Checks `content-length` before it reads.
  */
 export function receiveBody(parts: BodyParts): MiddlewareHandler<HttpEnvironment> {
   return async function receiveBody(c, next) {
@@ -39,7 +37,7 @@ export function receiveBody(parts: BodyParts): MiddlewareHandler<HttpEnvironment
     }
     const body = await readBody(c, parts);
     if (!Buffer.isBuffer(body)) return body;
-    // Hono's Node adapter takes a body that was read before it from here.
+    // Hono's Node adapter takes an already read body from here.
     Object.assign(incoming, { rawBody: body });
     return next();
   };
@@ -51,14 +49,14 @@ function tooLarge(c: Context<HttpEnvironment>, { limits, onTooLarge }: BodyParts
   return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
 }
 
-/** Reads a body as {@link receiveBody} does. Gives the rejection of one that is too long; throws the other ones. */
+/** Reads a body. Returns the rejection of one that is too long; throws the others. */
 async function readBody(c: Context<HttpEnvironment>, parts: BodyParts): Promise<Buffer | Response> {
   const { limits, bytes } = parts;
   const { incoming } = c.env;
   const header = c.req.header("content-length");
   const length = header === undefined ? null : Number(header);
   if (length !== null && length > limits.maxBodyBytes) return tooLarge(c, parts);
-  // Node calls with the head; a body that came in the same packet is there as soon as it has parsed the rest.
+  // Node calls with the head; a body in the same packet is there after the rest is parsed.
   if (incoming.readableLength === 0) await Promise.resolve();
   if (length !== null && length > 0 && incoming.readableLength === length && !incoming.destroyed) {
     const whole: unknown = incoming.read();
@@ -81,7 +79,7 @@ async function readBody(c: Context<HttpEnvironment>, parts: BodyParts): Promise<
   }
 }
 
-/** A body that is read line by line, in chunks. Of its bytes only those of an incomplete line count as being read. Throws as {@link bodyChunks} does. */
+/** Reads a body line by line, in chunks. Only an incomplete line's bytes count as being read. Throws as {@link bodyChunks} does. */
 export async function* lineChunks(
   c: Context<HttpEnvironment>,
   { limits, bytes }: Omit<BodyParts, "onTooLarge">,
@@ -104,12 +102,12 @@ export async function* lineChunks(
   }
 }
 
-/** What {@link receiveBody} has read. */
+/** The body that {@link receiveBody} read. */
 export function receivedBody(c: Context<HttpEnvironment>): Buffer {
   return Reflect.get(c.env.incoming, "rawBody") as Buffer;
 }
 
-/** A body in JSON: its text, and what that says. */
+/** A JSON body: its text and its value. */
 export interface JsonBody {
   readonly json: string;
   readonly value: unknown;
@@ -126,12 +124,12 @@ export function jsonBody(c: Context<HttpEnvironment>, memoriesAt?: BodyPath): Js
   }
 }
 
-/** Whether a `content-type` is JSON's, or one of those that are written in JSON. */
+/** Whether a `content-type` is JSON, or based on JSON. */
 export function isJsonType(type: string): boolean {
   return /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type);
 }
 
-/** A body's JSON; the problem where its type or its bytes are not JSON's. Throws {@link InvalidRequestError} for what is not safe to parse. */
+/** A body's JSON, or the problem of its type or bytes. Throws {@link InvalidRequestError} for unsafe JSON. */
 export function readJson(c: Context<HttpEnvironment>, memoriesAt?: BodyPath): JsonBody | Response {
   if (!isJsonType(c.req.header("content-type") ?? "")) {
     const message = "must be application/json";
@@ -153,7 +151,7 @@ async function* bodyChunks(incoming: IncomingMessage, silentMs: number): AsyncGe
     }
     if (incoming.readableEnded) return;
     if (incoming.destroyed) throw new AbandonedRequestError();
-    // The whole body was buffered, as mostly: its "end" event is still to come.
+    // The whole body is buffered, the usual case: its "end" event is still to come.
     if (incoming.complete && incoming.readableLength === 0) return;
     if (!(await changed(incoming, silentMs))) throw new SlowBodyError(`no byte of the body arrived for ${silentMs} ms`);
   }
@@ -161,7 +159,7 @@ async function* bodyChunks(incoming: IncomingMessage, silentMs: number): AsyncGe
 
 const CHANGES = ["readable", "end", "error", "close"] as const;
 
-/** Waits until there is something to read, or nothing more to come. False after `mostMs`. */
+/** Waits for more to read, or for the end. False after `mostMs`. */
 function changed(incoming: IncomingMessage, mostMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (isChanged: boolean) => {
@@ -170,7 +168,7 @@ function changed(incoming: IncomingMessage, mostMs: number): Promise<boolean> {
       resolve(isChanged);
     };
     const onChange = () => end(true);
-    // After a pause of the event loop the timer comes before the bytes that arrived meanwhile.
+    // After a pause of the event loop the timer fires before the bytes that arrived meanwhile.
     const timer = setTimeout(() => setImmediate(end, false), mostMs);
     for (const event of CHANGES) incoming.on(event, onChange);
   });

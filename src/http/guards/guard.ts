@@ -3,11 +3,11 @@ import { type FieldIssue, InvalidRequestError } from "../../service/base/errors.
 import { answerProblem, problem } from "../problems/problem.js";
 import { cutTarget, type HttpEnvironment, isOpenAiPath } from "../requests/request.js";
 
-/** What a guard decides on a request. */
+/** A guard's decision on a request. */
 export interface GuardVerdict {
-  /** The rejection; absent: the request passes. */
+  /** Absent: the request passes. */
   readonly rejection?: Response;
-  /** Headers of the answer, whatever it is. */
+  /** Added to the answer, whatever it is. */
   readonly headers?: readonly (readonly [name: string, value: string])[];
   /** Called once, when the whole answer is sent or the client has disconnected. */
   readonly onAnswered?: () => void;
@@ -15,16 +15,15 @@ export interface GuardVerdict {
   readonly onBegun?: () => void;
 }
 
-/** Decides on a request before its body is read, at once where it can. What it throws, or rejects with, is answered as an error. */
+/** Decides on a request before its body is read, synchronously where possible. Anything it throws is answered as an error. */
 export type Guard = (c: Context<HttpEnvironment>) => GuardVerdict | Promise<GuardVerdict>;
 
-/** The verdict on a request that passes, with nothing more to do. */
 export const PASSED: GuardVerdict = {};
 
 /**
- * Guards in front of the routes, one after the other. They share one step of Hono's, each of which costs as much as a guard decides in.
+ * Runs guards in order, before the routes. They share one Hono step, because a step costs as much as a guard.
  *
- * @param failed the answer to what a guard threw
+ * @param failed the answer to a guard's error
  */
 export function guarded(
   guards: readonly Guard[],
@@ -57,10 +56,7 @@ export function guarded(
   };
 }
 
-/**
- * OWASP's secure headers for an API: no framing, sniffing, scripts or caching. `Strict-Transport-Security` is missing on purpose: it is for
- * whatever terminates TLS.
- */
+/** OWASP's secure headers for an API: no framing, sniffing, scripts or caching. `Strict-Transport-Security` is left to the TLS proxy. */
 export const SECURITY_HEADERS = [
   ["content-security-policy", "default-src 'none'; frame-ancestors 'none'"],
   ["cross-origin-resource-policy", "same-origin"],
@@ -71,12 +67,11 @@ export const SECURITY_HEADERS = [
   ["cache-control", "no-store"],
 ] as const;
 
-/** memprefix's own request headers. */
 const OWN_HEADER = /^x-memprefix-/i;
 
 /**
- * Rejects ambiguous requests: an `x-memprefix-` header or a query parameter given twice (Node would join two user ids into a third), and a
- * target whose escapes are not UTF-8, which would be taken literally. The query of an OpenAI-compatible path belongs to the engine.
+ * Rejects ambiguous requests: a repeated `x-memprefix-` header or query parameter (Node would join two user ids into a third), and a target
+ * whose escapes are not UTF-8, which would be taken literally. The query of an OpenAI-compatible path belongs to the engine.
  */
 export function rejectAmbiguous(): Guard {
   return function rejectAmbiguous(c) {

@@ -4,21 +4,20 @@ import { type OnRejected, rejectForNow } from "../problems/problem.js";
 import { ALWAYS_ANSWERED, type HttpEnvironment, isOpenAiPath, isStreamed, OPEN_PATHS } from "../requests/request.js";
 import { type Guard, PASSED } from "./guard.js";
 
-/** Limits on bodies. */
 export interface BodyLimits {
-  /** Most bytes of one body, and of one line of a batch in lines. */
+  /** Of one body, or one line of a batch in lines. */
   readonly maxBodyBytes: number;
-  /** Milliseconds without a byte after which a body is cut off. */
+  /** Longest wait for a body's next byte. */
   readonly silentMs: number;
 }
 
 /** Limits that no setting changes. */
 export interface HttpLimits extends BodyLimits {
-  /** Most bytes of all bodies that have not arrived in full. */
+  /** Of all incomplete bodies together. */
   readonly maxBytesRead: number;
-  /** Most requests in flight: their bodies have arrived, and their answers are not sent. */
+  /** Requests whose bodies have arrived and whose answers are not sent. */
   readonly maxInFlight: number;
-  /** Milliseconds that a client may leave an answer unread. */
+  /** Longest time that a client may leave an answer unread. */
   readonly answerTimeoutMs: number;
 }
 
@@ -31,14 +30,13 @@ export const HTTP_LIMITS: HttpLimits = {
   maxBytesRead: 256 * MIB,
   // What one process composes in about half a second.
   maxInFlight: 256,
-  // As long as a page in the background of a phone may stand still.
+  // As long as a phone may suspend a page in the background.
   answerTimeoutMs: 120_000,
 };
 
-/** An amount of which there is only so much for everybody, and half of that for one holder. */
+/** An amount shared by all holders, of which one holder may take half. */
 export class SharedBound {
   #used = 0;
-  /** By holder that has any. */
   readonly #held = new Map<string, number>();
 
   constructor(private readonly max: number) {}
@@ -47,7 +45,7 @@ export class SharedBound {
     return this.#used;
   }
 
-  /** Takes an amount for these holders. False, and nothing is taken: that is more than is left, or than a holder may have. */
+  /** Takes an amount for these holders. False, and nothing is taken, where it exceeds the rest or a holder's share. */
   take(amount: number, holders: readonly string[]): boolean {
     if (this.#used + amount > this.max) return false;
     if (holders.some((holder) => (this.#held.get(holder) ?? 0) + amount > Math.ceil(this.max / 2))) return false;
@@ -55,7 +53,6 @@ export class SharedBound {
     return true;
   }
 
-  /** Gives back what was taken. */
   give(amount: number, holders: readonly string[]): void {
     this.#add(-amount, holders);
   }
@@ -70,13 +67,12 @@ export class SharedBound {
   }
 }
 
-/** Who shares a bound: the tenant. Without keys all callers are one, and there is nothing to share. */
+/** The holder of a bound: the tenant. Without keys there is only one caller, and nothing to share. */
 export function holdersOf(c: Pick<Context<HttpEnvironment>, "get">): readonly string[] {
   const tenant = c.get("tenant");
   return tenant === undefined ? [] : [`tenant ${tenant}`];
 }
 
-/** Rejects new requests while the service is stopping. */
 export function rejectWhileStopping(isStopping: () => boolean, onRejected: OnRejected): Guard {
   return function rejectWhileStopping(c) {
     if (!isStopping() || ALWAYS_ANSWERED.has(c.req.path)) return PASSED;
@@ -86,8 +82,8 @@ export function rejectWhileStopping(isStopping: () => boolean, onRejected: OnRej
 }
 
 /**
- * Limits the requests in flight, over the whole service and per tenant. A request is in flight from when its body has arrived until its
- * answer is sent, a chat until the engine begins to answer. Batches in lines, which are answered while they arrive, get at most half.
+ * Limits the requests in flight, over the whole service and per tenant. A request is in flight from the end of its body until its answer is
+ * sent; a chat until the engine begins to answer. Batches in lines, answered while they arrive, get at most half.
  */
 export function limitInFlight(inFlight: SharedBound, max: number, onRejected: OnRejected): Guard {
   return function limitInFlight(c) {
@@ -105,7 +101,7 @@ export function limitInFlight(inFlight: SharedBound, max: number, onRejected: On
 }
 
 /**
- * Enforces each key's rate with 429 and `Retry-After`; without keys, that of all callers together. The rate left is in the headers of
+ * Enforces each key's rate with 429 and `Retry-After`; without keys, one rate for all callers. The remaining rate is in the headers of
  * draft-ietf-httpapi-ratelimit-headers-10.
  *
  * @param clock milliseconds, monotonic

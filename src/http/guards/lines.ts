@@ -1,14 +1,11 @@
 import { utf8Text } from "./safe-json.js";
 
-/** One line: its text, or why there is none. A line that is too long is skipped to its end. */
+/** A line's text, or why there is none. A line that is too long is skipped to its end. */
 export type NdjsonLine = { readonly text: string } | { readonly tooLong: true } | { readonly notText: true };
 
 export const NEWLINE = 0x0a;
 
-/**
- * Splits a byte stream at line breaks and drops blank lines. Buffers one line, of at most `maxBytes`: a longer one gives `tooLong`, one that
- * is not UTF-8 gives `notText`.
- */
+/** Splits a byte stream at line breaks and drops blank lines. Buffers one line of at most `maxBytes`. */
 export async function* linesOf(
   stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   maxBytes: number,

@@ -4,18 +4,18 @@ import { InvalidRequestError } from "../../service/base/errors.js";
 import { UnreadMemory } from "../../service/fields/fields.js";
 
 /*
- * JSON that cannot be read safely: nested too deep, with a field that sets a prototype, or of bytes that are not UTF-8. It costs the request,
- * but in a chat's memories only the memory.
+ * Unsafe JSON: nested too deep, with a field that sets a prototype, or not UTF-8. It is rejected, except in a chat's memories, where only the
+ * memory is dropped.
  */
 
-/** The fields on the way to a part of a body, `*` for every item of a list. */
+/** Fields on the way to a part of a body; `*`: every item of a list. */
 export type BodyPath = readonly string[];
 
 /**
- * Parses a client's JSON. Where it is nested too deep, or has a field named `__proto__`, it is not parsed: memories that are so are left out,
- * with {@link UnreadMemory} in their places, and anything else throws {@link InvalidRequestError}. Throws a `SyntaxError` where it is not JSON.
+ * Parses a client's JSON. Replaces unsafe memories with {@link UnreadMemory}; throws {@link InvalidRequestError} for other unsafe parts and
+ * a `SyntaxError` for text that is not JSON.
  *
- * @param memoriesAt the way to a chat's memories; absent: it has none
+ * @param memoriesAt path of a chat's memories; absent: there are none
  */
 export function parseSafeJson(json: string, memoriesAt?: BodyPath): unknown {
   const issue = unsafeIn(json);
@@ -38,12 +38,12 @@ export function utf8Text(bytes: Uint8Array): string {
 }
 
 /**
- * Deepest nesting of a body. Recursive code, V8's `JSON.stringify` included, overflows the stack on deep values; and V8 takes half a second
- * to build a value of a million levels.
+ * Recursive code, V8's `JSON.stringify` included, overflows the stack on deep values; and V8 takes half a second to build a value of a million
+ * levels.
  */
 export const MAX_BODY_NESTING = 128;
 
-/** Why a text of JSON is not safe to parse, with the field of it; null where it is. Whether it is JSON is not checked. O(length). */
+/** Why JSON is unsafe to parse, with the field; null where it is safe. Does not check that it is JSON. O(length). */
 export function unsafeIn(json: string, levels = MAX_BODY_NESTING): FieldIssue | null {
   return deepNesting(json, levels) ?? reservedName(json);
 }
@@ -85,19 +85,17 @@ function reservedName(json: string): FieldIssue | null {
   return RESERVED.test(json) ? { field: "__proto__", message: "must not be a field's name" } : null;
 }
 
-/** Where a value is in a JSON text. */
 type PartBounds = Pick<JsonPart, "from" | "to">;
 
-/** A memory that is not safe to parse. */
+/** `place`: the keys on the way to it. */
 interface UnsafeMemory extends PartBounds {
-  /** The keys on the way to it. */
   readonly place: readonly (string | number)[];
   readonly problem: string;
 }
 
 const RESULTS = "results";
 
-/** Those in a body, in their order. A list of memories may stand in `results`; what stands beside that, as relations do, nobody reads. */
+/** Unsafe memories of a body, in order. The list may be in `results`, whose siblings, such as relations, are not read. */
 function unsafeMemories(json: string, path: BodyPath): readonly UnsafeMemory[] {
   const start = pastBlanks(json, 0);
   const items = [
@@ -119,7 +117,7 @@ function unsafeMemories(json: string, path: BodyPath): readonly UnsafeMemory[] {
     });
 }
 
-/** The text with null in place of these parts of it. */
+/** The text with null in place of these parts. */
 function withNulls(json: string, parts: readonly PartBounds[]): string {
   const ends = [...parts.map(({ from }) => from), json.length];
   return ends.map((end, at) => json.slice(parts[at - 1]?.to ?? 0, end)).join("null");
@@ -130,7 +128,7 @@ function putUnread(body: unknown, place: readonly (string | number)[], problem: 
     .slice(0, -1)
     .reduce<unknown>((value, key) => (value as Record<string | number, unknown>)?.[key], body);
   const at = Number(place.at(-1));
-  // A field that is there twice has its last value.
+  // Of a repeated field, the last value counts.
   if (Array.isArray(list) && list[at] === null) list[at] = new UnreadMemory(problem);
 }
 

@@ -1,7 +1,7 @@
 /*
  * problems: every error as an answer.
- * Enters: what a handler threw, or a reason to reject. Leaves: `application/problem+json` (RFC 9457), in OpenAI's error shape as well on
- * OpenAI-compatible paths, with status, title, fields and `Retry-After`. A fault of our own says nothing about itself; the log has it.
+ * Enters: a handler's error, or a reason to reject. Leaves: `application/problem+json` (RFC 9457) with status, title, fields and
+ * `Retry-After`; on OpenAI-compatible paths also OpenAI's error shape. Internal faults give no detail: it is in the log.
  */
 
 import type { Context } from "hono";
@@ -34,7 +34,6 @@ export const problemSchema = z
   })
   .meta({ id: "Problem", description: "A problem (RFC 9457). `errors` names each invalid field." });
 
-/** A problem as it goes over the wire. */
 export type Problem = z.infer<typeof problemSchema>;
 
 const TITLES: Readonly<Record<number, string>> = {
@@ -59,7 +58,7 @@ const TITLES: Readonly<Record<number, string>> = {
   507: "No room",
 };
 
-/** Builds a problem. `type` is `about:blank`: the status says what kind it is. */
+/** `type` is `about:blank`: the status is the kind. */
 export function problem(status: number, detail?: string, errors?: readonly FieldIssue[]): Problem {
   return {
     type: "about:blank",
@@ -70,7 +69,6 @@ export function problem(status: number, detail?: string, errors?: readonly Field
   };
 }
 
-/** Sends a problem. */
 export function problemResponse(value: Problem, headers: Readonly<Record<string, string>> = {}): Response {
   return new Response(JSON.stringify(value), {
     status: value.status,
@@ -78,7 +76,7 @@ export function problemResponse(value: Problem, headers: Readonly<Record<string,
   });
 }
 
-/** The problem for whatever a handler threw. An internal fault gives no detail. */
+/** The problem for a handler's error. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof InvalidRequestError) return problem(422, error.message, error.issues);
   if (error instanceof NotFoundError) {
@@ -91,14 +89,13 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof StoreUnavailableError) return storeProblem(error);
   if (error instanceof SlowBodyError) return problem(408, error.message);
   if (error instanceof BodyBytesError) return problem(503, error.message);
-  // Nobody reads this one: it keeps log and metrics from counting a fault.
+  // Nobody reads it: it keeps log and metrics from counting a fault.
   if (error instanceof AbandonedRequestError) return problem(499, error.message);
   // The framework's only 400 here is the validator's: a body that it cannot parse.
   if (error instanceof HTTPException) return error.status === 400 ? notJson() : problem(error.status, error.message);
   return problem(500, "the request could not be served; the log says why");
 }
 
-/** For a body that is not JSON. */
 export function notJson(): Problem {
   return problem(400, "body: is not JSON", [{ field: "body", message: "is not JSON" }]);
 }
@@ -116,12 +113,11 @@ function sourceStatus({ failure }: MemorySourceError): number {
   }
 }
 
-/** Whether a problem is a fault of this service or its store: then it is logged. */
+/** Whether a problem is a fault of this service or its store, and so is logged. */
 export function isFault(error: unknown, { status }: Problem): boolean {
   return status === 500 || (error instanceof StoreUnavailableError && error.fault !== "busy");
 }
 
-/** The headers that belong to a problem. */
 function problemHeaders(error: unknown): Readonly<Record<string, string>> {
   return error instanceof StoreUnavailableError ? { "retry-after": String(RETRY_AFTER_S[error.fault]) } : {};
 }
@@ -133,7 +129,7 @@ const RETRY_AFTER_S: Readonly<Record<StoreUnavailableError["fault"], number>> = 
   "read-only": 30,
   failing: 30,
   damaged: 300,
-  // A server that restarts, or whose standby takes over, is back in seconds.
+  // A server that restarts, or fails over to its standby, is back in seconds.
   unreachable: 5,
 };
 
@@ -153,17 +149,16 @@ function upstreamProblem({ failure, message }: UpstreamError): Problem {
   }
 }
 
-/** For routes that do not exist. */
 export function notFound(context: Pick<Context<HttpEnvironment>, "req">): Problem {
   return problem(404, `no such route: ${context.req.method} ${context.req.path}`);
 }
 
-/** A body arrived too slowly; no work was done for it. */
+/** A body arrived too slowly. No work was done for it. */
 export class SlowBodyError extends Error {
   override readonly name = "SlowBodyError";
 }
 
-/** A body does not fit beside the others that are being read; no work was done for it. */
+/** A body exceeds the bytes being read at once. No work was done for it. */
 export class BodyBytesError extends Error {
   override readonly name = "BodyBytesError";
   constructor() {
@@ -174,7 +169,7 @@ export class BodyBytesError extends Error {
 const OF_API =
   "that the API's clients can read too. Its origin is in `x-memprefix-error-origin`: `memprefix` or `upstream`.";
 
-/** A problem in both shapes: RFC 9457's, and OpenAI's in `error`. */
+/** RFC 9457's shape, and OpenAI's in `error`. */
 export const openAiProblemSchema = problemSchema
   .extend({
     error: z.object({
@@ -186,7 +181,7 @@ export const openAiProblemSchema = problemSchema
   })
   .meta({ id: "OpenAIProblem", description: `A problem (RFC 9457) ${OF_API}` });
 
-/** A problem in both shapes: RFC 9457's, and Anthropic's, which has `type` for itself. */
+/** RFC 9457's shape, and Anthropic's, which uses `type` for itself. */
 export const anthropicProblemSchema = problemSchema
   .extend({ type: z.literal("error"), error: z.object({ type: z.string(), message: z.string() }) })
   .meta({ id: "AnthropicProblem", description: `A problem (RFC 9457) ${OF_API}` });
@@ -204,18 +199,17 @@ export function answerProblem(
   return problemResponse(body, { ...all, "x-memprefix-error-origin": origin });
 }
 
-/** The API of a path; chat completions' errors are those of all other OpenAI-compatible paths. */
+/** The API of a path; all OpenAI-compatible paths share the errors of chat completions. */
 function apiOf(path: string): Api {
   return isAnthropicPath(path) ? APIS.messages : APIS.chat;
 }
 
-/** A problem as an API's error object. */
 function errorOf(api: Api, { status, title, detail, errors }: Problem, error?: unknown): JsonObject {
   const upstreamFailure = error instanceof UpstreamError ? error.failure.kind : null;
   return api.error({ status, message: detail ?? title, field: errors?.[0]?.field ?? null, upstreamFailure });
 }
 
-/** Why a request was rejected before any work was done for it: a label of the metrics, without anything of the caller's. */
+/** Why a request was rejected before any work was done: a label of the metrics, without data of the caller. */
 export type RejectionReason =
   | "no_key"
   | "host"
@@ -228,13 +222,12 @@ export type RejectionReason =
   | "slow_body"
   | "stopping";
 
-/** Called with every rejection. */
 export type OnRejected = (reason: RejectionReason) => void;
 
 /** For limits that free up by themselves. */
 export const RETRY_SOON = { "retry-after": "1" } as const;
 
-/** Rejects a request, to be retried; the detail names the limit. */
+/** Rejects a request that may be retried; the detail names the limit. */
 export function rejectForNow(
   c: Pick<Context<HttpEnvironment>, "req">,
   status: 429 | 503,

@@ -1,7 +1,6 @@
 /*
- * requests: what a request carries through the app, and how its path is read.
- * Enters: Node's request and response. Leaves: the typed Hono environment, the log's entry, and paths that
- * several folders name. Knows no guard and no route.
+ * requests: a request's data on its way through the app, and how its path is read.
+ * Enters: Node's request and response. Leaves: the typed Hono environment, the log's entry, and paths that several folders name.
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -21,7 +20,7 @@ import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/fields.js";
 import type { Memprefix } from "../../service/library/memprefix.js";
 
-/** A composed prompt as the log sees it. */
+/** The log's entry for a composed prompt. */
 export interface ComposedEntry {
   readonly requestId?: string;
   readonly totalTokens?: number;
@@ -31,81 +30,72 @@ export interface ComposedEntry {
   readonly notComposed?: NotComposedReason;
 }
 
-/** What the log says of a composed prompt. */
 export function entryOf({ requestId, plan, warnings }: ComposeAnswer): ComposedEntry {
   const { totalTokens, expectedCachedTokens } = plan;
   return { requestId, totalTokens, expectedCachedTokens, warnings: warnings.map(({ code }) => code) };
 }
 
-/** Hono's environment: what a request carries from one handler to the next. */
+/** Hono's environment: passed from one handler to the next. */
 export interface HttpEnvironment {
-  /** Node's request and response. */
   Bindings: { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse };
   Variables: {
     /** The caller's tenant: the only way from a route to any state. */
     memprefix: Memprefix;
-    /** Id of the caller's API key; null where keys are not in use. */
+    /** Id of the caller's API key; null without keys. */
     keyId: string | null;
-    /** The name of the key's tenant; absent where keys are not in use. */
+    /** Name of the key's tenant; absent without keys. */
     tenant?: string;
-    /** The key itself where it is the configured one, which has a form of its own; absent for others. */
+    /** The key itself where it is the configured one, which may have any form. */
     configuredKey?: string;
     composed?: ComposedEntry;
   };
 }
 
-/** One request as the log sees it. Never memory text, never a query. */
+/** The log's entry for a request. Never holds memory text or a query. */
 export interface RequestLog extends ComposedEntry {
   readonly method: string;
   readonly route: string;
   readonly status: number;
-  /** Milliseconds from its arrival to its answer's head. */
+  /** From the request's arrival to its answer's head. */
   readonly ms: number;
 }
 
-/** Composes a prompt. */
 export const COMPOSE_PATH = "/compose";
 
-/** Composes a batch. */
 export const BATCH_PATH = "/compose/batch";
 
-/** The media types of JSON lines. */
 const NDJSON_TYPE = /^application\/(x-ndjson|ndjson|jsonl|x-jsonlines)\s*(;|$)/i;
 
-/** Whether a media type is JSON lines. */
 export function isLinesType(type: string | undefined): boolean {
   return NDJSON_TYPE.test(type ?? "");
 }
 
-/** Whether a request is a batch in lines, which is read while it is answered. */
+/** Whether a request is a batch in lines, which is answered while it arrives. */
 export function isStreamed({ req }: Pick<Context, "req">): boolean {
   return req.path === BATCH_PATH && isLinesType(req.header("content-type"));
 }
 
-/** Takes Mem0's events. */
+/** Receives Mem0's events. */
 export const WEBHOOK_PATH = "/webhooks/mem0";
 
 /** The dashboard's page and its parts: the same bytes for everybody, without data. */
 const PAGE_PATHS = ["/dashboard", "/dashboard/page.js", "/dashboard/page.css", "/dashboard/icon.svg"];
 
-/** Open without a key, and under no key's limits: health, the OpenAPI document, and the dashboard's page. */
+/** Open without a key, and under no key's limits. */
 export const OPEN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/livez", "/openapi.json", ...PAGE_PATHS]);
 
-/** Answered even when the service is overloaded or stopping: what an operator reads then. */
+/** Answered even while the service is overloaded or stopping, for operators. */
 export const ALWAYS_ANSWERED: ReadonlySet<string> = new Set(["/healthz", "/livez", "/metrics"]);
 
 /** Prefix of the OpenAI-compatible paths. */
 export const OPENAI_PATHS = "/v1/";
 
-/** Whether a path is OpenAI-compatible. */
 export function isOpenAiPath(path: string): boolean {
   return path.startsWith(OPENAI_PATHS);
 }
 
-/** Anthropic's path of messages; its others are below. */
 const ANTHROPIC_PATH = "/v1/messages";
 
-/** Whether a path is Anthropic-compatible. */
 export function isAnthropicPath(path: string): boolean {
   return path === ANTHROPIC_PATH || path.startsWith(`${ANTHROPIC_PATH}/`);
 }
@@ -117,21 +107,20 @@ export function cutTarget(target: string): { readonly path: string; readonly que
 }
 
 /*
- * Base URLs of the proxy, for clients that can set nothing else: `/users/{user}/v1`, with an agent and a conversation where there are any,
- * and `/plain/v1`, which never composes. The paths of `/v1` follow them. Of eviction hooks, which can send no header: `/keys/{key}`, with the
- * API key, which `/evict` follows.
+ * Base URLs, before the paths of `/v1`, for clients that can set nothing else: `/users/{user}/v1`, optionally with agent and conversation, and
+ * `/plain/v1`, which never composes. For eviction hooks, which cannot send headers: `/keys/{key}`, with the API key, before `/evict`.
  */
 
-/** Who a base URL names; null where it does not say. */
+/** Names in a base URL; null where it has none. */
 export interface NamedByPath {
   readonly user: UserId | null;
   readonly agent: AgentId | null;
   readonly conversation: ConversationId | null;
-  /** Whether its requests go to the engine as they are. */
+  /** Whether its requests go to the engine unmodified. */
   readonly isPlain: boolean;
 }
 
-/** A path below one of the base URLs: escaped names, and the path below `/v1` that it stands for. */
+/** A path below a base URL: escaped names, and the path below `/v1` that it stands for. */
 interface BasedPath {
   readonly names: Readonly<Record<string, string>>;
   readonly isPlain: boolean;
@@ -151,7 +140,7 @@ function basedPath(path: string): BasedPath | null {
   return below === undefined ? null : { names, isPlain: false, path: below };
 }
 
-/** The path by which a request is routed and answered: what follows its base URL, which may end with a slash. */
+/** The path that routes a request: the part after its base URL, which may end with a slash. */
 export function pathAfterBase(path: string): string {
   return basedPath(path)?.path.replace(/^\/v1\/+/, OPENAI_PATHS) ?? KEYED.exec(path)?.groups?.["path"] ?? path;
 }
@@ -167,7 +156,7 @@ export function keyInBase(url: string): string | null {
 }
 
 const NOBODY_NAMED: NamedByPath = { user: null, agent: null, conversation: null, isPlain: false };
-/** URL parsers take such a segment for another path, also where it is escaped. */
+/** URL parsers resolve such a segment, even an escaped one, to another path. */
 const isDots = (name: string) => name === "." || name === "..";
 const inPath = <T>(name: z.ZodType<T, string>) =>
   z
@@ -181,7 +170,7 @@ const namesInPath = z.object({
   conversation_id: inPath(field.conversationId as z.ZodType<ConversationId, string>),
 });
 
-/** Whom the base URL of a request names. Throws {@link InvalidRequestError} naming what cannot be a name. */
+/** The names in a request's base URL. Throws {@link InvalidRequestError} for an invalid name. */
 export function namedByPath(url: string): NamedByPath {
   const based = basedPath(new URL(url).pathname);
   if (based === null) return NOBODY_NAMED;
@@ -204,7 +193,7 @@ function decodedName(of: string, name: string): string {
   }
 }
 
-/** A name that a request gives in a place of the operator's choice; not yet checked. */
+/** A name from a place that the operator configured, not yet checked. */
 export interface GivenName {
   /** The header, or the body's field with dots. */
   readonly field: string;
@@ -212,14 +201,13 @@ export interface GivenName {
   readonly value: unknown;
 }
 
-/** What a request says of itself in places of the operator's choice; null where it says nothing there. */
+/** Names from places that the operator configured; null where the request has none. */
 export interface GivenIdentity {
   readonly user: GivenName | null;
   readonly agent: GivenName | null;
   readonly conversation: GivenName | null;
-  /** Whether its client makes it for itself: a title, tags, suggestions. */
+  /** Whether the client makes it for itself: a title, tags, suggestions. */
   readonly isSideCall: boolean;
-  /** Whom its base URL names. */
   readonly path: NamedByPath;
 }
 
@@ -231,18 +219,17 @@ export const NOTHING_GIVEN: GivenIdentity = {
   path: NOBODY_NAMED,
 };
 
-/** A request as far as it can say who it is. */
+/** The parts of a request that can identify it. */
 export interface IdentifiedRequest {
   readonly url: string;
-  /** Every header with its value, names in lower case. */
+  /** Names in lower case; repeated headers are repeated. */
   readonly headers: Iterable<readonly [name: string, value: string]>;
   readonly body: unknown;
 }
 
 /**
- * Reads the base URL, and the sources in their order; the first that says something counts, an empty text is nothing. Throws
- * {@link InvalidRequestError} for what cannot be a name in a path, and for a header that comes twice: a gateway's and the client's own would
- * become one name, or the client's would win.
+ * Reads the base URL, and the sources in order: the first nonempty one counts. Throws {@link InvalidRequestError} for an invalid name in a
+ * path, and for a repeated header: a gateway's and the client's own would become one name, or the client's would win.
  */
 export function identityIn(request: IdentifiedRequest, sources: IdentitySources): GivenIdentity {
   const { user, agent, conversation, sideCall } = sources;
@@ -283,10 +270,10 @@ function nameIn(
     : { field: source.path.join("."), from: "body", value };
 }
 
-/** Longest text that is read as JSON. */
+/** Longest text that is parsed as JSON. */
 const MAX_INNER_JSON = 10_000;
 
-/** The value at a path of JSON; a text on the way may be JSON itself, as the `metadata.user_id` of coding agents is. */
+/** The value at a path of JSON; a text on the way may itself be JSON, as the `metadata.user_id` of coding agents is. */
 function valueAt(body: unknown, path: readonly string[]): unknown {
   let value = body;
   for (const name of path) {

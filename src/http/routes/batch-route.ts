@@ -15,11 +15,10 @@ import { BodyBytesError, notJson, problem, problemResponse, SlowBodyError } from
 import { BATCH_PATH, type HttpEnvironment, isLinesType } from "../requests/request.js";
 import { streamed } from "./chat-route.js";
 
-/** Limits on a batch in lines. */
 export interface LineBounds {
-  /** Most bytes of one request. */
+  /** Of one request. */
   readonly maxBytes: number;
-  /** Most requests; the first one past it is an error, and reading stops. */
+  /** The first request over this limit is an error, and reading stops. */
   readonly maxRequests: number;
 }
 
@@ -65,25 +64,19 @@ function invalid(message: string): InvalidRequestError {
   return new InvalidRequestError([{ field: "body", message }]);
 }
 
-/** What the route needs. */
 export interface BatchParts {
   readonly limits: BodyLimits;
-  /** Bytes of bodies that have not arrived in full. */
+  /** Bytes of incomplete bodies. */
   readonly bytes: SharedBound;
-  /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
 
 const NDJSON = "application/x-ndjson";
-/** Milliseconds between progress lines, at least. */
 const PROGRESS_EVERY_MS = 1_000;
 
-/**
- * `POST /compose/batch`: many requests, planned together. JSON or NDJSON, in and out; answers are streamed. A client that disconnects stops
- * the batch.
- */
+/** `POST /compose/batch`: JSON or NDJSON, in and out; answers are streamed. A client that disconnects stops the batch. */
 export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchParts): void {
   app.openAPIRegistry.registerPath(
     operation("composeBatch", {
@@ -164,7 +157,7 @@ async function* jsonFor(events: AsyncIterable<BatchEvent>): AsyncGenerator<Uint8
   }
 }
 
-/** Whether reading the body failed by the client's doing: it disconnected, or was too slow. */
+/** Whether the client caused the failed read: it disconnected, or was too slow. */
 function isClientsDoing(error: unknown): boolean {
   return error instanceof AbandonedRequestError || error instanceof SlowBodyError || error instanceof BodyBytesError;
 }

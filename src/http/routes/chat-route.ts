@@ -1,7 +1,6 @@
 /*
- * routes: what each path does.
- * Enters: a request that passed the guards, and its tenant's service in the environment. Leaves: an answer by the contracts, or a typed
- * error for `problems`. One file per group of paths; a route reads its contract, calls the service once, and writes the result.
+ * routes: one file per group of paths. A route reads its contract, calls the service once, and writes the result.
+ * Enters: a request that passed the guards, with its tenant's service. Leaves: an answer by the contracts, or a typed error for `problems`.
  */
 
 import type { ServerResponse } from "node:http";
@@ -33,13 +32,12 @@ import { jsonBody } from "../guards/body.js";
 import { answerProblem, notJson, problem } from "../problems/problem.js";
 import { cutTarget, entryOf, type HttpEnvironment, identityIn } from "../requests/request.js";
 
-/** What the routes need. */
 export interface ChatRouteParts {
   /** Null: no engine is configured. */
   readonly chat: ChatEngine | null;
   /** Called with internal faults, and with errors after the answer's head was sent. */
   readonly onFault: (error: unknown) => void;
-  /** Called with the reason for which a chat goes to its engine unmodified. */
+  /** Called when a chat goes to its engine unmodified. */
   readonly onNotComposed: (reason: NotComposedReason) => void;
   /** Called once for each path that the engine does not have. */
   readonly onAbsentRoute: (path: string) => void;
@@ -48,13 +46,12 @@ export interface ChatRouteParts {
 }
 
 const MODELS_PATH = "/v1/models";
-/** Anthropic's path that counts a request's tokens. */
 const COUNT_TOKENS_PATH = "/v1/messages/count_tokens";
 const NOT_COMPOSED = "not_composed";
 
 /**
- * The proxy: a client changes its base URL and names the user; its prompts are composed on the way to the engine, which gets them at the same
- * path. Answers are streamed back.
+ * The proxy: a client changes its base URL and names the user. Its prompts are composed on the way to the engine's same path, and answers
+ * are streamed back.
  */
 export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRouteParts): void {
   describeRoutes(app);
@@ -71,7 +68,7 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   });
 }
 
-/** Fields that decide what a prompt is: where a body has one twice, it is not known which of them its engine reads. */
+/** Fields that decide what a prompt is. If a body repeats one, it is unknown which of them the engine reads. */
 const READ_ONCE = ["messages", "input", "system", "tools"];
 
 async function complete(
@@ -106,7 +103,7 @@ async function complete(
   return responseOf(c, answer, headersOf(answer, ownHeaders(answer)), client, onFault);
 }
 
-/** Passes a request to count tokens on, without memprefix's field, and the engine's answer back. */
+/** Forwards a token-count request without memprefix's field. */
 async function countTokens(
   c: Context<HttpEnvironment>,
   chat: Chat,
@@ -126,9 +123,8 @@ export function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
   return withoutCredentials(headersOfRequest(c), admittedBy(c));
 }
 
-/** The client's headers; one that comes twice is there twice. */
 function headersOfRequest(c: Context<HttpEnvironment>): HeaderPair[] {
-  // Node's own list needs no `Headers` to be built.
+  // Node's own list needs no `Headers` object.
   return headerPairs(c.env.incoming.rawHeaders);
 }
 
@@ -141,7 +137,7 @@ function admittedBy(c: Context<HttpEnvironment>): AdmittedBy {
   return { keyId: c.get("keyId"), configuredKey: c.get("configuredKey") };
 }
 
-/** An engine's answer with nothing of memprefix's beside it. */
+/** An engine's answer without headers of memprefix. */
 export function engineAnswer(
   c: Context<HttpEnvironment>,
   answer: EngineAnswer,
@@ -151,7 +147,7 @@ export function engineAnswer(
   return responseOf(c, answer, headersOf(answer), client, onFault);
 }
 
-/** Statuses with which a `Response` may have no body. */
+/** Statuses with which a `Response` must have no body. */
 const BODILESS = new Set([204, 205, 304]);
 
 function responseOf(
@@ -171,7 +167,6 @@ function responseOf(
 
 type SentHeaders = Record<string, string> | [string, string][];
 
-/** The engine's headers and memprefix's, whose names differ. */
 function headersOf({ headers, status }: EngineAnswer, own: readonly HeaderPair[] = []): SentHeaders {
   const origin: HeaderPair[] = status >= 400 ? [["x-memprefix-error-origin", "upstream"]] : [];
   const sent = [...headers, ...own, ...origin];
@@ -182,12 +177,12 @@ function headersOf({ headers, status }: EngineAnswer, own: readonly HeaderPair[]
     : sent.map(([name, value]): [string, string] => [name, value]);
 }
 
-/** What is warned of where a prompt was not composed: nothing, where that was wanted. */
+/** Warnings of a prompt that was not composed: none where that was requested. */
 function warningsWithout(reason: NotComposedReason): string[] {
   return reason === "bypass" || reason === "side_call" ? [] : [NOT_COMPOSED];
 }
 
-/** The `x-memprefix-` headers beside the engine's answer. */
+/** The `x-memprefix-` headers of an engine's answer. */
 function ownHeaders({ composed, notComposed, expectedTokens, usage }: ProxiedAnswer): HeaderPair[] {
   if (composed === null) {
     const reason = notComposed ?? "messages";
@@ -203,16 +198,13 @@ function ownHeaders({ composed, notComposed, expectedTokens, usage }: ProxiedAns
     ["x-memprefix-depth", plan.depth && wire.depthHeader(plan.depth)],
     ["x-memprefix-worker", worker],
     ["x-memprefix-warnings", warnings.length === 0 ? null : warnings.map(({ code }) => code).join(",")],
-    // Other characters a header cannot carry.
+    // A header cannot carry other characters.
     ["x-memprefix-source-failure", failed?.message.replace(/[^\x20-\x7e]/g, "?")],
   ];
   return headers.flatMap(([name, value]) => (value == null ? [] : [[name, String(value)] as const]));
 }
 
-/**
- * An answer as a stream; a client that disconnects ends the upstream call. Where the engine breaks off, so does the answer: nothing is added to
- * the engine's bytes.
- */
+/** An answer as a stream. A client that disconnects ends the upstream call. If the engine breaks off, so does the answer: nothing is added. */
 function streamOf(
   { body }: EngineAnswer,
   client: LinkedSignal,
@@ -225,16 +217,16 @@ function streamOf(
   });
 }
 
-/** Closes a response's connection after the bytes so far. An error of the stream would drop them, and Node's adapter would log its stack. */
+/** Closes a response's connection after the bytes so far. A stream error would drop them, and Node's adapter would log its stack. */
 async function breakOff(outgoing: ServerResponse): Promise<void> {
   while (!outgoing.headersSent && !outgoing.closed) await setImmediate();
-  // The adapter writes what it has read together with the head.
+  // The adapter writes the bytes that it has read together with the head.
   await setImmediate();
   if (outgoing.socket === null) outgoing.destroy();
   else outgoing.socket.destroySoon();
 }
 
-/** Streams bytes; stops what makes them when the client stops reading. `onError` ends the stream. */
+/** Streams bytes; stops the source when the client stops reading. `onError` ends the stream. */
 export function streamed(
   bytes: AsyncIterator<Uint8Array>,
   client: LinkedSignal,
@@ -261,7 +253,7 @@ function noEngine(c: Context): Response {
   return answerProblem(c, problem(501, "no engine is configured: set MEMPREFIX_UPSTREAM_URL"));
 }
 
-/** A route that takes a prompt: the operation, its API, the client's body, and the id of its answers' schema. */
+/** A route that takes a prompt. */
 type PromptRoute = readonly [id: OperationId, api: Api, body: z.ZodType, answerId: string];
 
 const PROMPT_ROUTES: readonly PromptRoute[] = [
@@ -305,11 +297,11 @@ const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
   "subscription-key",
 ]);
 
-/** How a request's sender got in. */
+/** How a request was authenticated. */
 export interface AdmittedBy {
-  /** Null: without a key, because none are in use. */
+  /** Null: no keys are in use. */
   readonly keyId: string | null;
-  /** The key itself where it is the configured one, which has no form of its own. */
+  /** The key itself where it is the configured one, which may have any form. */
   readonly configuredKey?: string | undefined;
 }
 
@@ -317,17 +309,14 @@ function holdsKey(text: string, { configuredKey }: AdmittedBy): boolean {
   return holdsApiKey(text) || (configuredKey !== undefined && text.includes(configuredKey));
 }
 
-/**
- * A request's headers as the engine may see them. With keys in use the client's credentials are memprefix's, and end here, wherever they
- * stand; without, they are the engine's. A key of memprefix's is nobody else's even then.
- */
+/** Removes memprefix's keys; with keys in use, all of the client's credentials, wherever they are. Otherwise those are the engine's. */
 function withoutCredentials(headers: readonly HeaderPair[], by: AdmittedBy): HeaderPair[] {
   return headers.filter(
     ([name, value]) => !holdsKey(value, by) && (by.keyId === null || !CREDENTIAL_HEADERS.has(name.toLowerCase())),
   );
 }
 
-/** A request's query as the engine may see it, `?` included; what stays is byte for byte what it was. */
+/** Includes the `?`; the rest of the query keeps its bytes. */
 function queryWithoutCredentials(query: string, by: AdmittedBy): string {
   if (query.length <= 1) return query;
   const kept = query

@@ -5,17 +5,14 @@ import { answerProblem, problem } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
 /*
- * `GET /dashboard`: a page and its own script, style and icon, the same bytes for everybody. They hold no data and need no key: the page requests
- * for one where there are keys, and reads the HTTP API with it.
+ * `GET /dashboard`: a page with its script, style and icon, the same bytes for everybody. They hold no data and need no key: the page asks for
+ * one where keys are in use, and reads the HTTP API with it.
  */
 
-/** Where `npm run build` puts the page; as deep from the sources as from what they are compiled to. */
+/** Where `npm run build` puts the page; equally deep from the sources and from the compiled files. */
 const BUILT = new URL("../../../dist/dashboard/", import.meta.url);
 
-/**
- * Scripts, styles and data from this service alone; nothing inline, and no HTML from strings. Styles that scripts set by property are not
- * concerned (CSP3, §8.3).
- */
+/** Only this service's scripts, styles and data; nothing inline, no HTML from strings. Styles set by property are exempt (CSP3, §8.3). */
 const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -29,7 +26,6 @@ const PAGE_POLICY = [
   "trusted-types 'none'",
 ].join("; ");
 
-/** What the page consists of, by path. */
 const PARTS = [
   { path: "/dashboard", file: "page.html", type: "text/html; charset=utf-8" },
   { path: "/dashboard/page.js", file: "page.js", type: "text/javascript; charset=utf-8" },
@@ -37,7 +33,7 @@ const PARTS = [
   { path: "/dashboard/icon.svg", file: "icon.svg", type: "image/svg+xml" },
 ] as const;
 
-/** Adds the page. Its files are read once, now: nothing that is put in their place later is served. */
+/** Adds the page. Its files are read once, now: a file replaced later is not served. */
 export function addDashboardPage(app: OpenAPIHono<HttpEnvironment>): void {
   for (const { path, file, type } of PARTS) {
     const body = builtFile(file);

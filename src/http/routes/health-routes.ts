@@ -5,7 +5,6 @@ import { jsonOf } from "../contracts/wire-form.js";
 import type { HttpEnvironment } from "../requests/request.js";
 import { addRoute } from "./json-route.js";
 
-/** What the routes report. */
 interface HealthParts {
   readonly memprefix: Pick<MemprefixOfAll, "ping" | "sourceName" | "degraded">;
   readonly isStopping: () => boolean;
@@ -13,9 +12,8 @@ interface HealthParts {
 }
 
 /**
- * Adds `/healthz`, whether requests should be sent here: the database answers, and the service is not stopping. It is `degraded` where
- * another part fails, without which requests are served all the same. And `/livez`, whether the
- * process works: it must not be restarted because the database is away.
+ * Adds `/healthz`, readiness: the database answers, and the service is not stopping; `degraded` where another part fails, without which
+ * requests are still served. And `/livez`, liveness: a process must not be restarted because its database is away.
  */
 export function addHealthRoutes(
   app: OpenAPIHono<HttpEnvironment>,
@@ -44,7 +42,7 @@ export function addHealthRoutes(
       others: { 503: stopping },
     },
     async (c) => {
-      // That it answers says nothing of a full or damaged disk: what is stored next does.
+      // A ping does not show a full or damaged disk; the next write does.
       await memprefix.ping();
       const now = withParts();
       return jsonOf(c, now, now.status === "stopping" ? 503 : 200);

@@ -12,18 +12,15 @@ import { readJson } from "../guards/body.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
 /*
- * Routes that answer in JSON: the request is checked by its contract and read in camelCase, and what the handler answers is written by the
- * answer's contract. Errors are the app's.
+ * Routes that answer in JSON: a contract checks the request, which is read in camelCase; another writes the answer. Errors are the app's.
  */
 
 type App = OpenAPIHono<HttpEnvironment>;
 type Ctx = Context<HttpEnvironment>;
-/** What a handler answers, by the contract of its JSON. */
 type Answering<Given, R extends z.ZodType> = (given: Given, c: Ctx) => Promise<FromWire<z.input<R>>>;
-/** A query in camelCase, without what it says of the answer's form. */
+/** A query in camelCase, without the answer's form. */
 type QueryOf<Q extends z.ZodObject> = Omit<FromWire<z.output<Q>>, "pretty">;
 
-/** Adds a route that takes a query. */
 export function addGet<Q extends z.ZodObject, R extends z.ZodType>(
   app: App,
   id: OperationId,
@@ -39,11 +36,7 @@ export function addGet<Q extends z.ZodObject, R extends z.ZodType>(
   });
 }
 
-/**
- * Adds a route that takes JSON.
- *
- * @param kept fields of the answer that are made of the body's of the same name: what they share has the body's bytes
- */
+/** @param kept fields of the answer that are made of the body's of the same name and keep its bytes where they are equal */
 export function addPost<T, R extends z.ZodType>(
   app: App,
   id: OperationId,
@@ -80,8 +73,8 @@ function textsOf(
 }
 
 /**
- * Adds a route twice: with its ids in the path, and in the query. An id `.` or `..` cannot stand in a path, however it is escaped (WHATWG
- * URL, "dot segments"), and some proxies reject `%2F`.
+ * Adds a route twice: with its ids in the path, and in the query. An id `.` or `..` cannot be in a path, however it is escaped (WHATWG URL,
+ * "dot segments"), and some proxies reject `%2F`.
  *
  * @param paths `[with ids, without]`
  */
@@ -109,7 +102,7 @@ export function addOfIds<I extends z.ZodObject, Q extends z.ZodObject, R extends
   );
 }
 
-/** Adds a route that answers in JSON, which may be indented. */
+/** Adds a route whose JSON may be indented. */
 export function addRoute(
   app: App,
   id: OperationId,
@@ -125,15 +118,15 @@ function routePath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ":$1");
 }
 
-/** What a query says beside the answer's form, in camelCase. */
+/** A query without the answer's form, in camelCase. */
 function optionsIn<T extends object>(query: T): Omit<FromWire<T>, "pretty"> {
   const { pretty: _form, ...others } = query as T & { readonly pretty?: string };
   return fromWire(others, []) as Omit<FromWire<T>, "pretty">;
 }
 
 /**
- * What a schema makes of a value. Throws {@link InvalidRequestError}. Zod compiles a schema's synchronous parser, which takes a third of the
- * asynchronous one's time; but names other fields in some errors.
+ * Parses a value. Throws {@link InvalidRequestError}. Zod compiles a schema's synchronous parser, which takes a third of the asynchronous
+ * one's time, but names other fields in some errors.
  */
 export async function validated<S extends z.ZodType>(schema: S, value: unknown): Promise<z.output<S>> {
   const parsed = schema.safeParse(value);

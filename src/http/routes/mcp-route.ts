@@ -15,7 +15,7 @@ import { isFault, problem, problemOf, problemResponse } from "../problems/proble
 import type { HttpEnvironment } from "../requests/request.js";
 import { addRoute, validated } from "./json-route.js";
 
-/** What the Model Context Protocol is spoken with: parts of its official SDK. */
+/** Parts of MCP's official SDK. */
 export interface McpPackages {
   readonly Server: typeof Server;
   readonly Transport: typeof WebStandardStreamableHTTPServerTransport;
@@ -23,11 +23,11 @@ export interface McpPackages {
   readonly listTools: typeof ListToolsRequestSchema;
 }
 
-/** Loads them; where they are not installed, `missing` says what to install. */
+/** Loads them; `missing` says what to install. */
 export type LoadMcp = () => Promise<McpPackages | { readonly missing: string }>;
 
 interface McpParts {
-  /** Called by each message: most services get none. */
+  /** Called by each message, not at the start: most services get none. */
   readonly load: LoadMcp;
   readonly version: string;
   readonly onFault: (error: unknown) => void;
@@ -38,8 +38,8 @@ const message = z
   .meta({ id: "McpMessage", description: "A JSON-RPC message of the Model Context Protocol." });
 
 /**
- * `POST /mcp`: the Model Context Protocol's streamable HTTP, without sessions: one message, answered in JSON, by the key and the user of the
- * request. The header `X-Memprefix-User` names the user for all tools, which then take none.
+ * `POST /mcp`: MCP's streamable HTTP, without sessions: one message, answered in JSON, for the request's key and user. With the header
+ * `X-Memprefix-User`, tools take no user.
  */
 export function addMcpRoute(app: OpenAPIHono<HttpEnvironment>, { load, version, onFault }: McpParts): void {
   const described = { method: "post", path: "/mcp", body: message, answer: message } as const;
@@ -66,19 +66,18 @@ export function addMcpRoute(app: OpenAPIHono<HttpEnvironment>, { load, version, 
         return { isError: true, content: [{ type: "text", text: `${value.title}: ${value.detail}` }] };
       }
     });
-    // One for each message: they share nothing, whoever calls.
+    // One per message, so that callers share nothing.
     const transport = new mcp.Transport({ enableJsonResponse: true });
     await server.connect(transport);
     const { method } = c.req.raw;
     const headers = new Headers(c.req.raw.headers);
-    // The SDK refuses clients that take no stream; none is answered.
+    // The SDK rejects clients that accept no stream, though it sends none.
     headers.set("accept", "application/json, text/event-stream");
     const request = new Request(c.req.url, { method, headers });
     return await transport.handleRequest(request, { parsedBody: given.value });
   });
 }
 
-/** A tool as MCP lists it. */
 interface ListedTool {
   readonly name: string;
   readonly description: string;
@@ -86,7 +85,7 @@ interface ListedTool {
   readonly annotations: { readonly title: string; readonly readOnlyHint: boolean; readonly destructiveHint: boolean };
 }
 
-/** One tool: what it takes is what the route of HTTP takes, by the same schemas. */
+/** A tool takes what its HTTP route takes, by the same schemas. */
 interface MemoryTool {
   readonly title: string;
   readonly description: string;
@@ -154,7 +153,7 @@ const TOOLS: Readonly<Record<string, MemoryTool>> = {
   },
 };
 
-/** The tools. Where the user is known already, no tool takes one. */
+/** With a known user, no tool takes one. */
 function listedTools(user: string | undefined): readonly ListedTool[] {
   return Object.entries(TOOLS).map(([name, { title, description, input, isReadOnly, isDestructive = false }]) => ({
     name,
@@ -168,9 +167,9 @@ function listedTools(user: string | undefined): readonly ListedTool[] {
 }
 
 /**
- * Calls a tool. Throws {@link InvalidRequestError} for an unknown one or arguments that are wrong, and what the service throws.
+ * Calls a tool. Throws {@link InvalidRequestError} for an unknown tool or invalid arguments, and the service's errors.
  *
- * @param user whose memories; undefined: the arguments say it
+ * @param user whose memories; undefined: in the arguments
  */
 async function callTool(
   name: string,
@@ -192,7 +191,7 @@ function inputOf(input: z.ZodObject, user: string | undefined): z.ZodObject {
   return user === undefined ? input : input.omit({ user_id: true });
 }
 
-/** The lines of a prompt's memories, without their tags; empty where there are none. */
+/** The lines of a prompt's memories, without their tags. */
 function sectionIn(composed: readonly { readonly content?: unknown }[]): string {
   const content = composed.at(-1)?.content;
   const section = typeof content === "string" ? /^<memories>\n(?:[^\n]+\n)*/.exec(content)?.[0] : undefined;

@@ -9,7 +9,7 @@ import { type HttpEnvironment, isOpenAiPath, OPENAI_PATHS, pathAfterBase } from 
 import { engineAnswer, headersToEngine, queryToEngine } from "./chat-route.js";
 
 const METHODS = ["GET", "POST", "DELETE"] as const;
-/** What an engine computes and keeps nothing of. The rest may be another tenant's: files, batches, stored responses. */
+/** Engine paths that store nothing. The others may hold another tenant's data: files, batches, stored responses. */
 const KEEPS_NOTHING = new RegExp(
   `^(?:POST (?:embeddings|completions|moderations|rerank|score|classify|tokenize|detokenize|pooling|${[
     "audio/(?:speech|transcriptions|translations)",
@@ -19,8 +19,8 @@ const KEEPS_NOTHING = new RegExp(
 );
 
 /**
- * Passes a request below `/v1` that is none of memprefix's to the engine, and its answer back, both unmodified. While API keys are in use, only
- * what the engine keeps nothing of: its credentials are the operator's then, and what it keeps is every tenant's. Null: not to be passed.
+ * Forwards a `/v1` request without a route of memprefix's, and its answer, both unmodified. With API keys in use, only to paths that store
+ * nothing: the engine's credentials are then the operator's, and stored data is every tenant's. Null: not to be forwarded.
  */
 export function passToEngine(
   c: Context<HttpEnvironment>,
@@ -64,15 +64,12 @@ async function send(
   return engineAnswer(c, await upstream.send(sent, client.signal), client, onFault);
 }
 
-/** Paths below `/v1`, as a client requests them whose base URL lacks it, or has it twice. */
+/** Paths below `/v1` of a client whose base URL lacks `/v1`, or has it twice. */
 const WITHOUT_V1 =
   /^((?:\/plain|\/users\/[^/]+(?:\/agents\/[^/]+)?(?:\/conversations\/[^/]+)?)?)\/((?:chat\/completions|responses|models|embeddings|completions)(?:\/.*)?)$/;
 const WITH_TWO = /^\/v1\/v1\/(.+)$/;
 
-/**
- * Answers a request without a route: 405 with `Allow` where the path has other methods (RFC 9110 §15.5.6), else what `passed` makes of it,
- * else 404, which says what to use instead.
- */
+/** Answers a request without a route: 405 with `Allow` for another method (RFC 9110 §15.5.6), else `passed`, else 404 with a hint. */
 export function answerUnrouted(
   app: OpenAPIHono<HttpEnvironment>,
   c: Context<HttpEnvironment>,

@@ -5,13 +5,12 @@ import { usageRequestQuery, usageRequestResult } from "../contracts/usage-contra
 import type { HttpEnvironment } from "../requests/request.js";
 import { addGet } from "./json-route.js";
 
-/** What the routes need. */
 export interface UsageParts {
   /** Whether texts of memories and messages may be shown. */
   readonly hasText: boolean;
 }
 
-/** Adds `/usage/…`: what the caller's tenant's prompts cost, and why they missed. */
+/** Adds `/usage/…`: costs of the tenant's prompts, and why they missed. */
 export function addUsageRoutes(app: OpenAPIHono<HttpEnvironment>, { hasText }: UsageParts): void {
   const { usageSummaryQuery, usageSummaryResult } = wire;
   addGet(app, "getUsageSummary", "/usage/summary", usageSummaryQuery, usageSummaryResult, async (view, c) => {

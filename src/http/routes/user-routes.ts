@@ -13,7 +13,7 @@ import {
 import type { HttpEnvironment } from "../requests/request.js";
 import { addOfIds } from "./json-route.js";
 
-/** Adds the routes of a user's data: described, explained, exported, forgotten. */
+/** Describes, explains, exports and forgets a user's data. */
 export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
   addOfIds(
     app,

@@ -7,7 +7,7 @@ import { readJson } from "../guards/body.js";
 import { type HttpEnvironment, WEBHOOK_PATH } from "../requests/request.js";
 import { addRoute, validated } from "./json-route.js";
 
-/** What happened, as events are named, and webhooks that wait for them: `DELETE`, `memory_delete`, `memory:deleted`. */
+/** Names of events, and of webhooks that wait for them, vary: `DELETE`, `memory_delete`, `memory:deleted`. */
 const eventName = z.string().transform((name) =>
   name
     .trim()
@@ -15,7 +15,7 @@ const eventName = z.string().transform((name) =>
     .replace(/^MEMORY[\s_:.-]+/, "")
     .replace(/ED$/, "E"),
 );
-/** As in Mem0's answers, an integer is an id, too. */
+/** As in Mem0's answers, an id may be an integer. */
 const memoryId = z.union([field.memoryId, z.int().transform(String).pipe(field.memoryId)]);
 const deleted = z
   .looseObject({ event: eventName.pipe(z.literal("DELETE")), id: memoryId })
@@ -26,10 +26,10 @@ const updated = z
     const said: Readonly<Record<string, unknown>> = { id, ...details, ...data };
     const { memory } = said;
     const text = field.foundMemoryText.safeParse(memory).data ?? null;
-    // A new text that cannot be sent replaces the old one all the same.
+    // A new text replaces the old one even if it cannot be sent.
     const isUnusable = typeof memory === "string" && text === null;
     const end = field.memoryEnd(said) ?? (isUnusable ? { until: field.ENDED } : undefined);
-    // One that says that its memory no longer holds needs no text.
+    // An event that ends its memory needs no text.
     if (end === undefined && text === null)
       context.addIssue({
         code: "custom",
@@ -49,7 +49,7 @@ const body = z
   .looseObject({ event_details: z.union([deleted, updated, other]) })
   .meta({ id: "Mem0Event", description: "An event of the Mem0 platform. Only DELETE and UPDATE do anything." });
 
-/** `POST /webhooks/mem0`: a memory that Mem0 deleted is forgotten, one that it updated is never sent with its old text again. */
+/** `POST /webhooks/mem0`: forgets a deleted memory, and never sends an updated one with its old text again. */
 export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
   const described = {
     method: "post",
@@ -62,7 +62,7 @@ export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
     isPretty: false,
   } as const;
   addRoute(app, "receiveMem0Event", described, async (c) => {
-    // What nobody reads of the memory, its metadata for one, costs no event.
+    // Unsafe JSON in unread fields of the memory, such as its metadata, must not reject the event.
     const given = readJson(c, ["event_details", "data"]);
     if (given instanceof Response) return given;
     const { event_details: event } = await validated(body, given.value);

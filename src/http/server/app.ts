@@ -1,7 +1,7 @@
 /*
- * server: the whole HTTP surface, put together.
- * Enters: the service, its limits, and an engine to proxy to. Leaves: a Hono app with every route, guard and metric and its OpenAPI
- * document, and Node's HTTP server in front of it. Listens nowhere itself: the command line does that.
+ * server: the whole HTTP surface.
+ * Enters: the service, its limits, and an engine to proxy to. Leaves: a Hono app with all routes, guards, metrics and the OpenAPI document,
+ * and Node's HTTP server for it. Does not listen: the command line does.
  */
 
 import { OpenAPIHono } from "@hono/zod-openapi";
@@ -63,11 +63,10 @@ import { addWebhookRoute } from "../routes/webhook-route.js";
 import { Metrics } from "./metrics.js";
 import type { HttpSurface } from "./node-server.js";
 
-/** What the HTTP surface needs. */
 export interface HttpParts {
   readonly memprefix: MemprefixOfAll;
   readonly keys: ApiKeys;
-  /** Most requests of one API key; null: no limit. */
+  /** Of one API key; null: no limit. */
   readonly rate: Rate | null;
   /** Default: {@link HTTP_LIMITS}. */
   readonly limits?: Partial<HttpLimits>;
@@ -75,16 +74,14 @@ export interface HttpParts {
   readonly isStopping: () => boolean;
   /** The proxy's engine; null for none. */
   readonly chat: ChatEngine | null;
-  /** Loads what `POST /mcp` is served with. Default: it is not served. */
+  /** Default: `POST /mcp` is not served. */
   readonly mcp?: LoadMcp;
   readonly version: string;
-  /** Token that Mem0's events carry (`POST /webhooks/mem0`); absent: there is no such route. */
+  /** Token of Mem0's events (`POST /webhooks/mem0`); absent: there is no such route. */
   readonly webhookToken?: string | undefined;
   /** Whether the dashboard may show texts of memories and messages. */
   readonly hasText: boolean;
-  /** Called once per request. */
   readonly onRequest: (entry: RequestLog) => void;
-  /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
   /** Called once for each path below `/v1` that the engine does not have. */
   readonly onAbsentRoute?: (path: string) => void;
@@ -92,7 +89,7 @@ export interface HttpParts {
   readonly clock: () => number;
 }
 
-/** The HTTP surface: every route, `problem+json` for every error, and its OpenAPI document. */
+/** Builds every route, `problem+json` for every error, and the OpenAPI document. */
 export function createApp(given: HttpParts): HttpSurface {
   const { degraded } = given.memprefix;
   const parts: HttpParts = {
@@ -120,7 +117,7 @@ export function createApp(given: HttpParts): HttpSurface {
   };
   app.use(async (c, next) => {
     const start = parts.clock();
-    // Before the answer's own, which overwrite these: reading those of an answer builds it twice.
+    // Set before the answer's own headers, which override these: reading an answer's headers builds it twice.
     for (const [name, value] of SECURITY_HEADERS) c.env.outgoing.setHeader(name, value);
     await next();
     // Another request on the connection would be lost.
@@ -139,7 +136,7 @@ export function createApp(given: HttpParts): HttpSurface {
     return answerProblem(c, value, { error, headers });
   };
   const { memprefix, keys, webhookToken } = parts;
-  // On every path below a base URL, also where no handler reads whom it names.
+  // For every path below a base URL, even where no handler reads its names.
   const named: Guard = ({ req }) => {
     if (isOpenAiPath(req.path)) namedByPath(req.url);
     return PASSED;

@@ -18,8 +18,8 @@ import type { RequestLog } from "../requests/request.js";
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /**
- * The service's metrics in Prometheus' text format. Numbers, routes and codes only: no ids, no text, no user's name. The accuracy of the
- * prediction is `observed / expected` of `memprefix_reported_cached_tokens_total`.
+ * The service's metrics in Prometheus' text format. Numbers, routes and codes only: no ids, text or user names. The accuracy of the prediction
+ * is `observed / expected` of `memprefix_reported_cached_tokens_total`.
  */
 export class Metrics implements MemprefixObserver {
   readonly #registry = new Registry();
@@ -116,7 +116,6 @@ export class Metrics implements MemprefixObserver {
     ["reason"],
   );
 
-  /** @param inFlight requests in flight now */
   constructor(memprefix: MemprefixOfAll, inFlight: () => number) {
     collectDefaultMetrics({ register: this.#registry });
     const gauge = (name: string, help: string, read: () => number) =>
@@ -165,7 +164,7 @@ export class Metrics implements MemprefixObserver {
       labelNames: ["part"],
       registers: [this.#registry],
       async collect() {
-        // The other figures say that the store fails.
+        // The other figures show that the store fails.
         const law = await memprefix.timeLaw().catch((error: unknown) => {
           if (error instanceof StoreUnavailableError) return null;
           throw error;
@@ -249,7 +248,7 @@ export class Metrics implements MemprefixObserver {
     return this.#registry.metrics();
   }
 
-  /** @param buckets in seconds, where it is a time */
+  /** @param buckets seconds for a duration */
   #histogram<T extends string>(
     name: string,
     help: string,

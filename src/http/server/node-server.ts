@@ -6,20 +6,19 @@ import { inCallersTrace } from "../../service/base/spans.js";
 import { problem, problemResponse } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
-/** Milliseconds that a request's head may take. Until it is read, a request does not count as in flight. */
+/** A request counts as in flight only after its head was read. */
 const HEADERS_TIMEOUT_MS = 60_000;
 
 /** For a target and host that Hono cannot parse as a URL. */
 const UNREADABLE = problem(400, "the request target or the host is not valid");
 
-/** The app, and what Node's server puts in front of it. */
 export interface HttpSurface {
   readonly app: OpenAPIHono<HttpEnvironment>;
-  /** Milliseconds that a client may leave an answer unread. */
+  /** Longest time that a client may leave an answer unread. */
   readonly answerTimeoutMs: number;
 }
 
-/** The app on Node's HTTP server, which does not listen yet. `hostname`: where it will. */
+/** The app on Node's HTTP server, not listening yet. `hostname`: where it will. */
 export function nodeServer({ app, answerTimeoutMs }: HttpSurface, hostname: string): Server {
   const adapted = getRequestListener(app.fetch, { hostname, errorHandler: () => problemResponse(UNREADABLE) });
   const queued = new PipelinedResponses();
@@ -37,14 +36,14 @@ export function nodeServer({ app, answerTimeoutMs }: HttpSurface, hostname: stri
 }
 
 /**
- * Responses queued after another one on their connection: those of pipelined requests (RFC 9112 §9.3.2). When a connection closes, Node
- * emits "close" on its current response only, so the queued ones would never end. This ends them.
+ * Queued responses of pipelined requests (RFC 9112 §9.3.2). When a connection closes, Node emits "close" only on its current response, so the
+ * queued ones would never end. This ends them.
  */
 class PipelinedResponses {
   /** By connection; bounded by the requests in flight. */
   readonly #queued = new WeakMap<Socket, Set<ServerResponse>>();
 
-  /** Call it for every request, first. Ends the response when its connection closes. */
+  /** Call it first for every request. Ends the response when its connection closes. */
   watch({ socket }: IncomingMessage, outgoing: ServerResponse): void {
     if (outgoing.socket !== null) return;
     const queued = this.#queued.get(socket) ?? this.#watched(socket);
