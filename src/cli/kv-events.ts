@@ -72,7 +72,7 @@ export function startKvEvents({
   };
 }
 
-/** Asks the engine where it publishes events, until it answers; none where it does not say. Never rejects. */
+/** Where the engine publishes events, by its own answer; none where it does not say. Never rejects. */
 async function discovered(
   upstream: Upstream,
   now: () => number,

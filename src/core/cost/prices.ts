@@ -8,7 +8,7 @@ export interface ProviderPrice {
   readonly provider: string;
   /** Host names of its API. */
   readonly host: RegExp;
-  /** Engine families that identify it behind another host, such as a gateway. */
+  /** Engine families that identify it where the host is a gateway. */
   readonly families: readonly string[];
   readonly models: string;
   /** By name; null: all. */

@@ -111,7 +111,7 @@ ${groups.map(
 `;
 }
 
-/** One accent, a grey baseline, and line colours and dashes that colour-blind readers can tell apart. */
+/** One accent, a grey baseline, and line colours and dashes that colour-blind readers distinguish. */
 const REPORT_STYLE = `
 :root{color-scheme:light dark;--paper:#fff;--ink:#16191d;--soft:#59616b;--rule:#dfe3e8;--tint:#f5f7f9;--accent:#0b5cad;--base:#7b838d;--warn:#8a3b00;--warn-tint:#fff4e8;
 --s0:#0b5cad;--s1:#c2410c;--s2:#00795c;--s3:#9d2f86;--s4:#8a6a00;--s5:#2a86c0}

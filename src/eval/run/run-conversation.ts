@@ -52,7 +52,7 @@ export interface ConversationRun {
 }
 
 /**
- * Asks every question in every arm; arms take turns at being first. Each arm starts with an empty cache and an empty memprefix. Recorded
+ * Sends every question in every arm; arms take turns at being first. Each arm starts with an empty cache and an empty memprefix. Recorded
  * questions are composed again but not asked, so that every arm resumes in the same state. Histories hold the right answers, whatever the
  * engine says, so that they are the same in all arms. Rejects with the signal's reason.
  */

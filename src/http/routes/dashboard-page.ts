@@ -5,7 +5,7 @@ import { answerProblem, problem } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
 /*
- * `GET /dashboard`: a page with its script, style and icon, the same bytes for everybody. They hold no data and need no key: the page asks for
+ * `GET /dashboard`: a page with its script, style and icon, the same bytes for everybody. They hold no data and need no key: the page requests
  * one where keys are in use, and reads the HTTP API with it.
  */
 
