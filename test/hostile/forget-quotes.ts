@@ -85,9 +85,12 @@ const PIECES = [
  * what the engine was sent afterwards.
  */
 export async function forgetQuotes({ directory, memories, seed, print = () => {} }: Oblivion): Promise<Found> {
-  const random = seeded(seed);
-  const pick = (count: number) => Math.floor(random() * count);
-  const oneOf = <T>(all: readonly T[]): T => all[pick(all.length)] as T;
+  // Users take turns as their requests end, so each draws numbers of its own.
+  const drawing = (from: number) => {
+    const random = seeded(from);
+    const pick = (count: number) => Math.floor(random() * count);
+    return { pick, oneOf: <T>(all: readonly T[]): T => all[pick(all.length)] as T };
+  };
   const engine = await recordingEngine();
   const data = join(directory, "data");
   const service = launch(["serve"], {
@@ -123,7 +126,9 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
     return ask("POST", "/v1/chat/completions", { model: "m", messages: said, memprefix });
   }
 
-  async function liveAndBeForgotten(user: string, own: readonly Kept[]): Promise<void> {
+  async function liveAndBeForgotten(number: number, own: readonly Kept[]): Promise<void> {
+    const user = `user-${number}`;
+    const { pick, oneOf } = drawing(seed + 1 + number);
     const talks = new Map<string, { readonly settings: object; readonly history: Message[] }>();
     for (const { id, text } of own) {
       const agent_id = oneOf(AGENTS);
@@ -145,7 +150,7 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
       }
     }
     // Something stays, however few there are: what is looked for can be found.
-    const staysFirst = user === "user-0";
+    const staysFirst = number === 0;
     if (!staysFirst && pick(4) === 0) {
       await ask("DELETE", `/users/${user}`);
       for (const { mark } of own) forgottenAt.set(mark, engine.received.length);
@@ -165,13 +170,14 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
   }
 
   try {
+    const { pick, oneOf } = drawing(seed);
     const all = Array.from({ length: memories }, (_, n) => randomMemory(n, pick, oneOf));
     const users = Array.from({ length: Math.ceil(memories / MEMORIES_OF_A_USER) }, (_, n) => n);
     const total = users.length;
     let done = 0;
     const work = async () => {
       for (let n = users.shift(); n !== undefined; n = users.shift()) {
-        await liveAndBeForgotten(`user-${n}`, all.slice(n * MEMORIES_OF_A_USER, (n + 1) * MEMORIES_OF_A_USER));
+        await liveAndBeForgotten(n, all.slice(n * MEMORIES_OF_A_USER, (n + 1) * MEMORIES_OF_A_USER));
         if (++done % 25 === 0) print(`${done} of ${total} users`);
       }
     };
