@@ -64,7 +64,11 @@ describe("the AI SDK's middleware", () => {
   it("sets cache marks as options of Anthropic's provider, and the system message stays one text", async () => {
     const system = { role: "system", content: "You plan trips." };
     const call = { system, prompt: "Tea?" };
-    const sent = await sentWith({ compose: { engine: "anthropic" } }, call, "anthropic.messages");
+    const sent = await sentWith(
+      { compose: { engine: "anthropic" }, conversationId: "trip" },
+      call,
+      "anthropic.messages",
+    );
     const mark = { anthropic: { cacheControl: { type: "ephemeral" } } };
     expect(sent?.prompt).toMatchObject([
       { role: "system", content: "You plan trips.", providerOptions: mark },
