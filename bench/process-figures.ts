@@ -19,7 +19,7 @@ export function readStat(stat: string): { readonly parent: number; readonly cpuM
 }
 
 /**
- * Reads `/proc/PID/io`: the bytes handed to `write` and its kin, of files, and of the sockets of whoever writes to those with it, as Node
+ * Reads `/proc/PID/io`: the bytes that were written to files, and to sockets where these are written by the same call, as Node
  * does. Not `write_bytes`, which counts a large folio whole whenever a part of it becomes dirty.
  */
 export function readWrittenBytes(io: string): number {

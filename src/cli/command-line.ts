@@ -86,7 +86,7 @@ function commandLine(call: Invocation): Command {
       const settings = readSettings({ ...inFile, ...call.env }, { host, port, dataDir, upstreamUrl: upstream });
       const { startService } = await import("./serve.js");
       const service = await startService(settings, call.stderr);
-      // Before the service reports that it listens: whoever reads that may send a signal at once.
+      // Before the service reports that it listens: a reader of that may send a signal at once.
       const stopped = stopAtSignal(call, service);
       call.print(`memprefix ${VERSION} listens on ${service.address}`);
       const install = leftOutSource(settings);

@@ -33,7 +33,7 @@ const text = z.string().min(1);
 const onOrOff = z.enum(["on", "off"]);
 
 /*
- * Settings in JSON, or a name that stands for some. A wrong field becomes an issue with its path.
+ * Settings as JSON, or the name of a preset. A wrong field becomes an issue with its path.
  */
 
 const atLeastZero = z.number().min(0, "must not be negative");

@@ -50,7 +50,7 @@ class TokensByUse {
     this.#clearedAt = at;
   }
 
-  add(at: number, tokens: number, tips: number): void {
+  protected add(at: number, tokens: number, tips: number): void {
     if (at <= this.#clearedAt) return;
     const last = this.#at.at(-1) ?? NEVER;
     if (at > last) {
@@ -124,28 +124,10 @@ interface Run extends CachedRun {
 }
 
 /** One engine's cache for all tenants. A prompt's runs are the newest, and it is evicted from its end. */
-export class CachedRuns {
-  readonly #byUse = new TokensByUse();
-
-  above(at: number): UsedTokens {
-    return this.#byUse.above(at);
-  }
-
-  within(capacity: number): { readonly since: number | null; readonly tips: number } {
-    return this.#byUse.within(capacity);
-  }
-
-  clear(at: number): void {
-    this.#byUse.clear(at);
-  }
-
-  timeOf(at: number): number {
-    return this.#byUse.timeOf(at);
-  }
-
+export class CachedRuns extends TokensByUse {
   /** Tokens of clients that bypass memprefix. */
   addForeign(at: number, tokens: number): void {
-    this.#byUse.add(this.timeOf(at), tokens, 0);
+    this.add(this.timeOf(at), tokens, 0);
   }
 
   /** A run for instructions, which is not cached before it is used. */
@@ -195,7 +177,7 @@ export class CachedRuns {
 
   tip(leaf: CachedRun, by: 1 | -1): void {
     const run = leaf as Run;
-    if (run.usedAt !== NEVER) this.#byUse.add(run.usedAt, 0, by);
+    if (run.usedAt !== NEVER) this.add(run.usedAt, 0, by);
     run.tips += by;
   }
 
@@ -213,8 +195,8 @@ export class CachedRuns {
     const usedAt = Math.max(run.settledAt, run.uses.at(-1) ?? NEVER);
     if (usedAt === run.usedAt) return;
     const tokens = run.end - run.from;
-    if (run.usedAt !== NEVER) this.#byUse.add(run.usedAt, -tokens, -run.tips);
-    if (usedAt !== NEVER) this.#byUse.add(usedAt, tokens, run.tips);
+    if (run.usedAt !== NEVER) this.add(run.usedAt, -tokens, -run.tips);
+    if (usedAt !== NEVER) this.add(usedAt, tokens, run.tips);
     run.usedAt = usedAt;
   }
 }

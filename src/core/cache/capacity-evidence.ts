@@ -20,7 +20,7 @@ export class CapacityEvidence {
   #found: { readonly told: number | null; readonly capacity: number } | null = null;
 
   /**
-   * @param distance tokens used since `known` ones were, of which `cached` were left, counted in steps
+   * @param distance tokens used since the `known` ones; of those `cached` were left, counted in steps
    * @param head tokens that all prompts share
    */
   take(

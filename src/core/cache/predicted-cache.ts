@@ -32,7 +32,7 @@ interface StreamPrompt {
 }
 
 /** A prompt whose report is awaited. */
-interface SentPrompt extends StreamPrompt, Pick<CachePrompt, "user" | "cached" | "known"> {
+interface SentPrompt extends StreamPrompt, Pick<CachePrompt, "user" | "known"> {
   readonly stream: Stream;
   /** Its time in the cache's own order. */
   readonly at: number;
@@ -41,7 +41,6 @@ interface SentPrompt extends StreamPrompt, Pick<CachePrompt, "user" | "cached" |
   /** Tokens that others used since then. */
   readonly distance: number;
   readonly doubtfulBefore: DoubtfulPrompt | null;
-  readonly headTokens: number;
   readonly underWay: UnderWay;
 }
 
@@ -209,12 +208,10 @@ export class PredictedCache implements EngineCache {
       stream,
       at,
       user,
-      cached,
       known: newest === null ? 0 : Math.min(known, newest.total),
       before,
       distance: newest === null ? 0 : sharing.between,
       doubtfulBefore: stream.doubtful,
-      headTokens: tokens,
       underWay,
     };
     this.#sent.set(handle, sent);
@@ -253,7 +250,8 @@ export class PredictedCache implements EngineCache {
     const sent = this.#sent.get(handle);
     if (sent === undefined || !(cachedTokens >= 0)) return;
     this.#sent.delete(handle);
-    const { stream, known, total, before, headTokens } = sent;
+    const { stream, known, total, before } = sent;
+    const headTokens = sent.head.run.end;
     const scale = promptTokens === null || promptTokens <= 0 ? 1 : (total + beside) / promptTokens;
     // Tools come first.
     const cached = Math.max(0, cachedTokens * scale - beside);
@@ -314,8 +312,7 @@ export class PredictedCache implements EngineCache {
 
   #residentOf({ leaf }: StreamPrompt): number {
     let tokens = this.#leftAt(leaf.usedAt);
-    for (let run = leaf.before; run !== null; run = run.before)
-      if (run.usedAt > leaf.usedAt) tokens += Math.min(run.end - run.from, this.#leftAt(run.usedAt));
+    for (const run of sharedRuns(leaf)) tokens += Math.min(run.end - run.from, this.#leftAt(run.usedAt));
     return tokens;
   }
 
@@ -345,13 +342,18 @@ export class PredictedCache implements EngineCache {
     }
     const { leaf } = newest;
     const { tokens, tips } = runs.above(leaf.usedAt);
-    let shared = 0;
-    for (let run = leaf.before; run !== null; run = run.before)
-      if (run.usedAt > leaf.usedAt) shared += run.end - run.from;
+    const shared = sharedRuns(leaf).reduce((sum, { from, end }) => sum + end - from, 0);
     return { among: newest.among ?? tips + 1, tips, between: Math.max(0, tokens - shared), shared };
   }
 }
 
 function newestOf(stream: Stream | undefined): StreamPrompt | null {
   return stream?.open.at(-1) ?? stream?.settled ?? null;
+}
+
+/** The runs of a prompt that others have used since its end was. */
+function sharedRuns(leaf: CachedRun): readonly CachedRun[] {
+  const shared: CachedRun[] = [];
+  for (let run = leaf.before; run !== null; run = run.before) if (run.usedAt > leaf.usedAt) shared.push(run);
+  return shared;
 }

@@ -89,8 +89,8 @@ export interface EntropyBounds {
 }
 
 /**
- * Bounds in nats of the entropy of a token of which only the likeliest candidates are known. The unlisted mass adds least on tokens as likely as
- * the last listed one, and most if spread evenly over the vocabulary. Null for impossible probabilities.
+ * Least and most entropy of a token, in nats, where only its likeliest candidates are listed. The rest adds least if each is as likely as the last
+ * listed one, and most if it is spread evenly over the vocabulary. Null for impossible probabilities.
  *
  * @param logProbabilities natural logarithms, in any order; −9999 and the like count as probability 0
  */

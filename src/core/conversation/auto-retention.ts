@@ -11,7 +11,7 @@ import type { Replay } from "./replay.js";
 
 /**
  * Expected further turns of a conversation, as a multiple of its turns so far. With 1 a fast start costs too much at k = 100; with 2 or more,
- * what stands is kept for turns that most conversations do not have (`npm run bench -- retention`, also with `DEAR=1`).
+ * memories are kept for turns that most conversations never reach (`npm run bench -- retention`, also with `DEAR=1`).
  */
 const OUTLOOK = 1.5;
 /** Maximum of those: predictions further ahead are unreliable. */

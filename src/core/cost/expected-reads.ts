@@ -1,5 +1,5 @@
 import type { EngineModel } from "./engine-model.js";
-import type { ProviderPrice } from "./prices.js";
+import { type ProviderPrice, ratesOf } from "./prices.js";
 
 /** Ends of a prompt that a later one may share. */
 const PROMPT_ENDS = ["turn", "memories", "instructions"] as const;
@@ -9,20 +9,23 @@ export interface PlannedPrompt {
   readonly layout: "single" | "conversation";
   /** Whether an earlier prompt, or a draft, had all its memories in this order. */
   readonly wereSent: boolean;
+  /** With all that its engine counts besides; null: not all of that is known. */
   readonly tokens: number | null;
   readonly hasHistory: boolean;
   /** How many of the newest prompts in a row came after the previous one had expired. */
   readonly lateInRow: number;
 }
 
+/** A provider may count so many tokens for one of memprefix's counter. */
 const MOST_TOKENS_EACH = 2;
 
 /** The ends that are not worth a cache mark (docs/engines.md, "Which marks are worth their price"). None if writes are not billed. */
 export function unreadEnds(price: ProviderPrice | null, prompt: PlannedPrompt): readonly PromptEnd[] {
-  if (price === null || (price.written ?? 1) <= 1) return [];
+  if (price === null) return [];
+  const { written, cached } = ratesOf(price);
+  if (written <= 1) return [];
   const { layout, wereSent, tokens, hasHistory, lateInRow } = prompt;
-  const { written, cached, minimumTokens } = price;
-  if (tokens !== null && MOST_TOKENS_EACH * tokens < (minimumTokens ?? 0)) return PROMPT_ENDS;
+  if (tokens !== null && MOST_TOKENS_EACH * tokens < (price.minimumTokens ?? 0)) return PROMPT_ENDS;
   // Laplace's rule of succession, after a run of late prompts.
   const inTime = 1 / (lateInRow + 2);
   const isConversation = layout === "conversation";
@@ -32,7 +35,7 @@ export function unreadEnds(price: ProviderPrice | null, prompt: PlannedPrompt): 
     // Other users' prompts have them too.
     instructions: 1,
   };
-  const isWorth = (end: PromptEnd) => probability[end] * (1 - (cached ?? 1 / 10)) > (written ?? 1) - 1;
+  const isWorth = (end: PromptEnd) => probability[end] * (1 - cached) > written - 1;
   return PROMPT_ENDS.filter((end) => !isWorth(end));
 }
 

@@ -1,4 +1,4 @@
-import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type EngineModel } from "./engine-model.js";
+import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type EngineModel, type Prices } from "./engine-model.js";
 
 /** The month in which {@link PRICES} were read. */
 export const PRICES_READ = "2026-11";
@@ -120,13 +120,18 @@ export function priceOf({ host, family }: PricedEngine, model: string | null): P
   return rows.find(isFor) ?? null;
 }
 
+/** What is billed where a row does not say: a tenth for a cached token, nothing more for a write. */
+export function ratesOf({ cached, written }: ProviderPrice): Pick<Prices, "cached" | "written"> {
+  return { cached: cached ?? 1 / 10, written: written ?? 1 };
+}
+
 /** The planner's model of an engine that is not configured: its provider's prices, completed from the preset `hosted`, or a GPU's times. */
 export function pricedModel(engine: PricedEngine, model: string | null): EngineModel {
   const price = priceOf(engine, model);
   if (price === null) return ENGINE_MODELS[DEFAULT_ENGINE_MODEL];
   const { blockTokens, minimumPrefixTokens } = ENGINE_MODELS.hosted;
   return {
-    cost: { kind: "money", uncached: 1, written: price.written ?? 1, cached: price.cached ?? 1 / 10 },
+    cost: { kind: "money", uncached: 1, ...ratesOf(price) },
     blockTokens: price.blockTokens ?? blockTokens,
     minimumPrefixTokens: price.minimumTokens ?? minimumPrefixTokens,
   };
