@@ -52,10 +52,10 @@ import {
 } from "../requests/request.js";
 import { addBatchRoute } from "../routes/batch-route.js";
 import { addChatRoutes } from "../routes/chat-route.js";
-import { addDashboardPage } from "../routes/dashboard-page.js";
 import { addHealthRoutes } from "../routes/health-routes.js";
 import { addPost } from "../routes/json-route.js";
 import { addMcpRoute, type LoadMcp } from "../routes/mcp-route.js";
+import { addPages } from "../routes/pages.js";
 import { answerUnrouted, passToEngine } from "../routes/unrouted.js";
 import { addUsageRoutes } from "../routes/usage-routes.js";
 import { addUserRoutes } from "../routes/user-routes.js";
@@ -197,7 +197,7 @@ export function createApp(given: HttpParts): HttpSurface {
     return c.get("memprefix").feedback(userId, agentId, requestId, observationOf(given), model);
   });
   addUserRoutes(app);
-  addDashboardPage(app);
+  addPages(app);
   addUsageRoutes(app, { hasText: parts.hasText });
   addHealthRoutes(app, parts);
   addMcpRoute(app, { ...parts, load: parts.mcp ?? (async () => ({ missing: "is not served here" })) });
