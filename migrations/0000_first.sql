@@ -49,6 +49,8 @@ CREATE TABLE `prompts` (
 	`retention` text NOT NULL,
 	`epoch_began` text,
 	`epoch_prompts` integer,
+	`in_message_tokens` integer,
+	`in_system_tokens` integer,
 	`prompt_tokens` integer NOT NULL,
 	`expected_tokens` integer NOT NULL,
 	`uncached_tokens` integer NOT NULL,

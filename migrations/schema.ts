@@ -151,6 +151,9 @@ export const prompts = sqliteTable(
     retention: text("retention").notNull(),
     epochBegan: text("epoch_began"),
     epochPrompts: integer("epoch_prompts"),
+    /** What the same memories would have cost as a list in the newest message, and in the system prompt; null: not known. */
+    inMessageTokens: integer("in_message_tokens"),
+    inSystemTokens: integer("in_system_tokens"),
     promptTokens: integer("prompt_tokens").notNull(),
     expectedTokens: integer("expected_tokens").notNull(),
     uncachedTokens: integer("uncached_tokens").notNull(),

@@ -49,6 +49,8 @@ CREATE TABLE "memprefix"."prompts" (
 	"retention" text NOT NULL,
 	"epoch_began" text,
 	"epoch_prompts" bigint,
+	"in_message_tokens" bigint,
+	"in_system_tokens" bigint,
 	"prompt_tokens" bigint NOT NULL,
 	"expected_tokens" bigint NOT NULL,
 	"uncached_tokens" bigint NOT NULL,

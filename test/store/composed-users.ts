@@ -236,7 +236,7 @@ function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };
 }
 
-function figuresOf({ plan }: Composition): NewPrompt {
+function figuresOf({ plan, byHand }: Composition): NewPrompt {
   return {
     model: "gpt",
     engine: "vllm",
@@ -244,6 +244,7 @@ function figuresOf({ plan }: Composition): NewPrompt {
     policy: plan.policy,
     retention: plan.retention,
     epoch: null,
+    byHand,
     usage: {
       promptTokens: plan.totalTokens,
       expectedTokens: plan.expectedCachedTokens,

@@ -8,12 +8,14 @@ import type { Resolution } from "../blocks/context-block.js";
 import { serve } from "../cache/residency.js";
 import type { SpokenTurn, Turn } from "../conversation/conversation.js";
 import type { RecalledHistory } from "../conversation/history.js";
+import { injectionTokens } from "../conversation/injecting.js";
 import { exactPath, promptSections } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";
 import { type Injection, NOTHING_REPLACED, renderAnnotation } from "../prompt/section.js";
 import { groupBy } from "../text/collections.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
+import { type ByHand, byHand } from "./by-hand.js";
 import type { ComposeInput } from "./compose-input.js";
 import { draftPrompt } from "./draft.js";
 import { plannedMiss } from "./miss.js";
@@ -57,6 +59,7 @@ export interface Composition {
   readonly memories: readonly PlacedMemory[];
   readonly annotations: readonly string[];
   readonly plan: Plan;
+  readonly byHand: ByHand | null;
   readonly warnings: readonly Warning[];
   readonly turn: Turn;
   readonly head: readonly ChatMessage[];
@@ -163,31 +166,36 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     ageMs,
     limits: residency.limits ?? { kind: "all" },
   });
+  const plan: Plan = {
+    layout: conversation === null ? "single" : "conversation",
+    policy: policy.name,
+    expectedCachedTokens,
+    uncachedTokens: totalTokens - expectedCachedTokens,
+    totalTokens,
+    miss,
+    searchPath: ordering.searchPath,
+    orderChanged: ordering.labels
+      .filter((label) => !ordering.carried.has(label))
+      .some((label, rank) => request.retrieved[rank]?.label !== label),
+    stableMessages: replay.stableMessages,
+    retention,
+    freshStart: freshStart || isCut,
+    ...(freshStartReason === null ? {} : { freshStartReason }),
+    ...(draft.added === 0 ? {} : { addedMessages: draft.added }),
+    ...(epoch === null ? {} : { epoch }),
+    ...(depth === undefined
+      ? {}
+      : { depth: { retrieved: fresh.length, given: fresh.length - heldBack.size, ...depth.choice } }),
+  };
   return {
     messages: prompt.messages,
     memories,
     annotations: injection.annotations.map((annotation) => renderAnnotation(annotation, register.textOf)),
-    plan: {
-      layout: conversation === null ? "single" : "conversation",
-      policy: policy.name,
-      expectedCachedTokens,
-      uncachedTokens: totalTokens - expectedCachedTokens,
-      totalTokens,
-      miss,
-      searchPath: ordering.searchPath,
-      orderChanged: ordering.labels
-        .filter((label) => !ordering.carried.has(label))
-        .some((label, rank) => request.retrieved[rank]?.label !== label),
-      stableMessages: replay.stableMessages,
-      retention,
-      freshStart: freshStart || isCut,
-      ...(freshStartReason === null ? {} : { freshStartReason }),
-      ...(draft.added === 0 ? {} : { addedMessages: draft.added }),
-      ...(epoch === null ? {} : { epoch }),
-      ...(depth === undefined
-        ? {}
-        : { depth: { retrieved: fresh.length, given: fresh.length - heldBack.size, ...depth.choice } }),
-    },
+    plan,
+    byHand: byHand(replay, plan, {
+      section: injectionTokens(injection, placement, register, countTokens),
+      retrieved: register.tokensOf(new Set(asked)),
+    }),
     warnings: [
       ...resolutionWarnings(resolution),
       ...historyWarnings(history),

@@ -259,7 +259,7 @@ export class PromptPlanner {
   ): Promise<Planned> {
     const { scope, state } = working;
     const { unread, lateInRow: late } = marks;
-    const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
+    const { plan, byHand, memories, messages, annotations, head, turn, headTokens } = composition;
     const worker = await this.#workerFor(working, request, routable(composition, newest), at);
     const { besideTokens = 0 } = request.destination ?? {};
     const answer = {
@@ -286,6 +286,7 @@ export class PromptPlanner {
       besideTokens,
       warnings,
       carriedTokens: state.register.tokensOf(new Set(carriedBlocks(memories))),
+      byHand,
     };
     return {
       answer: composeAnswer(parts, answer, this.#formOf(request)),
