@@ -89,7 +89,6 @@ export class BlockRegister {
     const stored = this.#blocks.get(block.label);
     if (stored === undefined) return 0;
     if (!block.isLabelled) return stored.tokens;
-    if (block.replaces.length > 0) return this.countTokens(renderBlock(block, stored.text));
     return keptIn(this.#labelledTokens, block.label, () => this.countTokens(renderBlock(block, stored.text)));
   }
 
@@ -287,7 +286,7 @@ export class BlockRegister {
     const known = this.#byText.get(textDigest);
     if (known !== undefined) return this.#blocks.get(known) as StoredBlock;
     const label = this.#nextLabel++ as Label;
-    const tokens = this.countTokens(renderBlock({ label, replaces: [] }, text));
+    const tokens = this.countTokens(renderBlock({ label }, text));
     const block: StoredBlock = { label, text, textDigest, tokens, supersededBy: null };
     this.#keep(block);
     this.#changes.written(label);

@@ -18,13 +18,13 @@ import {
   type PromptTokens,
   type WindowTerms,
 } from "../conversation/epoch.js";
-import { type RecalledHistory, recallHistory, splitAtAnchor } from "../conversation/history.js";
+import { type RecalledHistory, recallHistory, splitAtAnchor, withoutEnded } from "../conversation/history.js";
 import {
   injectionTokens,
   planInjection,
   sectionsHaveLabels,
   supersededIn,
-  withCorrections,
+  withUpdates,
 } from "../conversation/injecting.js";
 import { asGiven, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
 import { type Replay, replayTurns } from "../conversation/replay.js";
@@ -354,7 +354,7 @@ function hitTokens({ turns, cachedTokens, tokens, headTokens }: Replay, beforeSe
 function readHistory(request: DraftRequest, { messages, continues, inFront, room }: DraftForm) {
   const { state, input } = request;
   const { register } = state;
-  const recalled = recallHistory(input, messages, continues);
+  const recalled = withoutEnded(register, recallHistory(input, messages, continues));
   const retrieved = withoutReplaced(request.resolution, recalled);
   const head = inFront === null ? null : epochHead(state, input, recalled, retrieved, inFront);
   const history = head?.history ?? recalled;
@@ -362,7 +362,7 @@ function readHistory(request: DraftRequest, { messages, continues, inFront, room
     const replay = replayTurns(state, history, dropped, input.countTokens, input.cache);
     const standing = standingOf(replay.turns.map(({ injection }) => injection));
     const superseded = supersededIn(register, standing);
-    const given = withCorrections(register, asGiven(register, retrieved, standing), standing, superseded);
+    const given = withUpdates(register, asGiven(register, retrieved, standing), standing, superseded);
     const resolution = withoutRepeats(register, given, standing, superseded, messages, input.dedupe);
     return { replay, standing, superseded, resolution };
   };

@@ -6,7 +6,14 @@ import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
 import { type Injection, isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } from "../prompt/section.js";
 import { fixedTokens, type TokenCounter } from "../text/message.js";
 import { type ChosenRetention, DROPS_NOTHING, type SeenRetrievals, standingOf, type Turn } from "./conversation.js";
-import { type Annotations, injectionTokens, planInjection, sectionsHaveLabels, supersededIn } from "./injecting.js";
+import {
+  type Annotations,
+  injectionTokens,
+  listed,
+  planInjection,
+  sectionsHaveLabels,
+  supersededIn,
+} from "./injecting.js";
 import type { Replay } from "./replay.js";
 
 /**
@@ -256,12 +263,13 @@ interface SectionSize {
 function sectionOf(turn: RetainableTurn, given: readonly Injection[], register: BlockRegister): SectionSize {
   const { requested, placement, countTokens } = turn;
   const standing = standingOf(given);
+  const superseded = supersededIn(register, standing);
   const injection = planInjection({
-    superseded: supersededIn(register, standing),
+    superseded,
     requested,
     standing,
     // In relevance order: a possible order annotation is not counted.
-    placed: requested.map(({ label }) => label).filter((label) => !standing.given.has(label)),
+    placed: listed(requested, standing, superseded).map(({ label }) => label),
     carried: new Set(),
     placement,
     wanted: turn.annotations,

@@ -15,7 +15,14 @@ import {
   ScopeState,
   type StoredScope,
 } from "../../../src/core/compose/scope-state.js";
-import { Conversation, type RetentionName, type Turn } from "../../../src/core/conversation/conversation.js";
+import {
+  Conversation,
+  DROPS_NOTHING,
+  type RetentionName,
+  standingInjections,
+  standingOf,
+  type Turn,
+} from "../../../src/core/conversation/conversation.js";
 import type { Annotations } from "../../../src/core/conversation/injecting.js";
 import type { DedupeName } from "../../../src/core/conversation/repeats.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
@@ -182,6 +189,16 @@ export class UserScope {
     }
     this.#state.unloadConversations();
     this.store();
+  }
+
+  /** The texts that a composed prompt gives and says to be superseded. */
+  supersededIn({ turn }: Composition): ReadonlySet<string> {
+    const turns = this.#turnsOf(turn.conversationId);
+    const path: Turn[] = [turn];
+    for (let parent = turn.parent; parent !== null; parent = path[0]?.parent ?? null)
+      path.unshift(...turns.filter(({ id }) => id === parent));
+    const { replaced } = standingOf(standingInjections(path, DROPS_NOTHING));
+    return new Set([...replaced.keys()].flatMap((label) => this.#state.register.get(label)?.text ?? []));
   }
 
   /** The engine evicted the request that ended at this node. */
