@@ -250,8 +250,8 @@ export interface RetentionChoice {
 }
 
 /**
- * Why a prompt starts afresh: it costs less than to go on, the prompt outgrew its share of the engine's cache or its limit, or the stored
- * history ends before a memory that was forgotten.
+ * Why a prompt starts afresh: it costs less than to go on, the prompt outgrew its share of the engine's cache or its limit, or its history ends
+ * before a memory that was forgotten, or that ended.
  */
 export const FRESH_START_REASONS = ["cost", "share", "limit", "memory_forgotten"] as const;
 export type FreshStartReason = (typeof FRESH_START_REASONS)[number];

@@ -41,7 +41,7 @@ export function planInjection(request: InjectionRequest): Injection {
   const isLabelled = request.hasLabels;
   const form = isLabelled ? { isLabelled } : {};
   const blocks = placed.map((label): InjectedBlock => ({ label, ...form }));
-  // A superseded text is never quoted: whatever a line says of a text, it makes that text likelier (docs/quality.md, "Corrections").
+  // A superseded text is never quoted: whatever a line says of a text, it makes that text likelier (docs/quality.md, "What is repeated").
   const updates = requested.flatMap(({ label }): Update[] => {
     const replaces = superseded.get(label) ?? [];
     const isSaid = replaces.every((old) => standing.replaced.get(old) === label);
