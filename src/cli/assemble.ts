@@ -151,6 +151,7 @@ function assembleOn(
     store: storeIn(database),
     source,
     scopeBounds,
+    untrustedOrigins: settings.untrustedOrigins,
     defaults: {
       policy: settings.policy,
       topK: settings.topK,

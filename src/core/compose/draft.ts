@@ -26,6 +26,7 @@ import {
   supersededIn,
   withUpdates,
 } from "../conversation/injecting.js";
+import { memoryToRepeat } from "../conversation/repeated-memory.js";
 import { asGiven, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
 import { type Replay, replayTurns } from "../conversation/replay.js";
 import { withoutSpanReferences, withSpanReferences } from "../conversation/spans.js";
@@ -305,17 +306,22 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
       room: room === null ? null : room - beforeSection - questionTokens,
     });
   const { ordering, heldBack } = selection;
-  const injection = planInjection({
-    requested: resolution.blocks.filter(({ label }) => !heldBack.has(label)),
-    // The best memory is repeated if another is first in front.
-    standing: head === null ? standing : { ...standing, newest: new Set(ordering.labels.slice(0, 1)) },
-    superseded,
-    placed: head === null ? ordering.labels : [],
-    carried: ordering.carried,
-    placement,
-    wanted: annotations,
-    hasLabels: isLabelled,
-  });
+  const requested = resolution.blocks.filter(({ label }) => !heldBack.has(label));
+  const injection = planInjection(
+    {
+      requested,
+      best: memoryToRepeat(register, { ...resolution, blocks: requested }),
+      // The best memory is repeated if another is first in front.
+      standing: head === null ? standing : { ...standing, newest: new Set(ordering.labels.slice(0, 1)) },
+      superseded,
+      placed: head === null ? ordering.labels : [],
+      carried: ordering.carried,
+      placement,
+      wanted: annotations,
+      hasLabels: isLabelled,
+    },
+    register,
+  );
   const text = renderSection(injection, register.textOf);
   const { retention } = choice;
   const kept = retention === "keep" ? text : renderSection(retained(injection, retention), register.textOf);
@@ -383,7 +389,7 @@ function chosenRetention(
   { state, input }: DraftRequest,
   { conversation, turns, rest, placement }: RecalledHistory,
   replay: Replay,
-  { blocks: requested }: Resolution,
+  resolution: Resolution,
   hasHead: boolean,
 ): ChosenRetention {
   const { retention } = input;
@@ -396,7 +402,8 @@ function chosenRetention(
     replay,
     seen: conversation.seenOn(turns.map((recalled) => recalled.turn)),
     isRestated: turns.some(({ isRestated }) => isRestated),
-    requested,
+    requested: resolution.blocks,
+    best: memoryToRepeat(state.register, resolution),
     ...splitAtAnchor(rest, placement),
     placement,
     annotations,

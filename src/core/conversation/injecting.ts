@@ -20,6 +20,8 @@ import type { Standing, Turn } from "./conversation.js";
 
 export interface InjectionRequest {
   readonly requested: readonly StoredBlock[];
+  /** The one that a line may repeat. */
+  readonly best: Label | null;
   readonly standing: Standing;
   readonly superseded: SupersededLabels;
   /** Blocks that are not in the prompt yet, in prompt order. */
@@ -36,8 +38,8 @@ export interface InjectionRequest {
  * Decides what a turn injects: new blocks, then annotations. Those give texts that supersede others of the prompt, or refer to blocks that are in
  * it already (Alg. 3).
  */
-export function planInjection(request: InjectionRequest): Injection {
-  const { requested, standing, superseded, placed, wanted } = request;
+export function planInjection(request: InjectionRequest, register: Pick<BlockRegister, "isUntrusted">): Injection {
+  const { requested, best, standing, superseded, placed, wanted } = request;
   const isLabelled = request.hasLabels;
   const form = isLabelled ? { isLabelled } : {};
   const blocks = placed.map((label): InjectedBlock => ({ label, ...form }));
@@ -45,7 +47,7 @@ export function planInjection(request: InjectionRequest): Injection {
   const updates = requested.flatMap(({ label }): Update[] => {
     const replaces = superseded.get(label) ?? [];
     const isSaid = replaces.every((old) => standing.replaced.get(old) === label);
-    if (isSaid && !standing.replaced.has(label)) return [];
+    if ((isSaid && !standing.replaced.has(label)) || register.isUntrusted(label)) return [];
     const again = standing.given.has(label) ? { isAgain: true as const } : {};
     return [{ kind: "update", label, replaces, ...form, ...again }];
   });
@@ -65,18 +67,19 @@ export function planInjection(request: InjectionRequest): Injection {
         )
       : wanted === false
         ? []
-        : bestAgain(ranked, placed, standing, updated);
+        : bestAgain(best, placed, standing, updated);
   return { blocks, annotations: [...updates, ...ranking] };
 }
 
-/** Superseded labels in a prompt, by the current label. */
+/** Superseded labels in a prompt, by the current label. None by a text of an untrusted origin. */
 export type SupersededLabels = ReadonlyMap<Label, readonly Label[]>;
 
 export function supersededIn(register: BlockRegister, standing: Standing): SupersededLabels {
   const replacing = new Map<Label, Label[]>();
   for (const old of standing.given) {
     const successor = register.successor(old);
-    if (successor !== null && successor !== WITHDRAWN) keptIn(replacing, successor, () => []).push(old);
+    if (successor === null || successor === WITHDRAWN || register.isUntrusted(successor)) continue;
+    keptIn(replacing, successor, () => []).push(old);
   }
   return replacing;
 }
@@ -152,15 +155,14 @@ export function sectionsHaveLabels(sections: readonly Pick<Injection, "blocks">[
   return last === undefined ? annotations === "paper" : hasLabels(last);
 }
 
-/** Repeats the most relevant block if it is neither first in `placed` nor an update, or is in an earlier section only. `ranked`: best first. */
+/** Repeats the best block if it is neither first in `placed` nor an update, or is in an earlier section only. */
 export function bestAgain(
-  ranked: readonly Label[],
+  best: Label | null,
   placed: readonly Label[],
   { newest }: Pick<Standing, "newest">,
   updated: ReadonlySet<Label> = new Set(),
 ): Annotation[] {
-  const [best] = ranked;
-  if (best === undefined || placed[0] === best || updated.has(best)) return [];
+  if (best === null || placed[0] === best || updated.has(best)) return [];
   const isNothingNew = placed.length === 0 && updated.size === 0;
   return isNothingNew && newest.has(best) ? [] : [{ kind: "best", labels: [best] }];
 }

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
+import { renderMemory } from "../../../src/core/blocks/dated-memory.js";
 import { type CacheReport, type Correction, takeReport } from "../../../src/core/cache/cache-report.js";
 import { endlessLookup } from "../../../src/core/cache/engine-cache.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/cache/residency.js";
@@ -111,8 +112,9 @@ export class UserScope {
     stored: StoredScope = EMPTY_SCOPE,
     private readonly residency: ResidencyModel = KEEPS_ALL,
     private readonly bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
+    private readonly untrustedOrigins?: ReadonlySet<string>,
   ) {
-    this.#state = new ScopeState(stored, countTokens, bounds);
+    this.#state = new ScopeState(stored, countTokens, bounds, untrustedOrigins);
   }
 
   get state(): ScopeState {
@@ -157,7 +159,7 @@ export class UserScope {
     return {
       conversation: id === null ? null : { id, turns: this.#state.conversation(id, () => new Conversation(stored)) },
       messages,
-      memories: retrieved,
+      memories: retrieved.map((one) => renderMemory(one, false, Number.POSITIVE_INFINITY).memory),
       policy: options.policy ?? prefixExact,
       cache: { ...endlessLookup(this.residency), shareTokens: options.shareTokens ?? Number.POSITIVE_INFINITY },
       now: this.now,
@@ -221,7 +223,7 @@ export class UserScope {
 
   /** Drops the working state and loads it from what was stored, as after a crash. */
   restart(from: StoredScope = this.#rows.load()): void {
-    this.#state = new ScopeState(from, countTokens, this.bounds);
+    this.#state = new ScopeState(from, countTokens, this.bounds, this.untrustedOrigins);
   }
 
   /** Stores what was changed in {@link state}. */
