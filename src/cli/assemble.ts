@@ -151,6 +151,7 @@ function assembleOn(
     store: storeIn(database),
     source,
     scopeBounds,
+    untrustedOrigins: settings.untrustedOrigins,
     defaults: {
       policy: settings.policy,
       topK: settings.topK,
@@ -263,7 +264,12 @@ function openBareSource(settings: Settings): MemorySource | null {
 }
 
 /** A service without users or a memory source, on a database in memory. `cachingEngine`: shared by all users; default: unlimited. */
-export function openMeasuredMemprefix(cost: EngineModel, now: () => number, cachingEngine?: CachingEngine): Memprefix {
+export function openMeasuredMemprefix(
+  cost: EngineModel,
+  now: () => number,
+  cachingEngine?: CachingEngine,
+  untrustedOrigins?: ReadonlySet<string>,
+): Memprefix {
   return new Memprefix({
     store: storeIn(openInMemory()),
     source: null,
@@ -272,6 +278,7 @@ export function openMeasuredMemprefix(cost: EngineModel, now: () => number, cach
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
     cachingEngine,
+    untrustedOrigins,
     now,
   });
 }

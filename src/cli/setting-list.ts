@@ -73,6 +73,14 @@ const adaptiveDepth = z.string().transform((text, context): DepthSettings | null
   return readObject(text, depth, context, "must be off, on, or an object as JSON");
 });
 
+/** Names separated by commas, in lower case. */
+const untrustedOrigins = z.string().transform((text, context): ReadonlySet<string> => {
+  const read = z.array(field.memoryOrigin).safeParse(text.split(","));
+  if (read.success) return new Set(read.data);
+  context.addIssue({ code: "custom", message: "must be names of 1 to 100 characters, separated by commas" });
+  return z.NEVER;
+});
+
 /** Options of a search in HTTP's form, as JSON. */
 const mem0Search = z
   .string()
@@ -239,6 +247,11 @@ export const SETTINGS = {
     .optional()
     .describe(
       'Mem0\'s own options of a search, as JSON: the defaults of each request\'s `search`, such as {"filters": {"topic": "food"}, "rerank": true, "threshold": 0.2}; default: none',
+    ),
+  untrustedOrigins: untrustedOrigins
+    .optional()
+    .describe(
+      "origins of memories, separated by commas, whose texts are given once in a prompt and never repeated, as in tool,web; default: none",
     ),
   searchTimeoutMs: wholeNumber(1, 600_000)
     .default(2_000)

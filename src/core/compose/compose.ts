@@ -11,7 +11,7 @@ import type { RecalledHistory } from "../conversation/history.js";
 import { injectionTokens } from "../conversation/injecting.js";
 import { exactPath, promptSections } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";
-import { type Injection, NOTHING_REPLACED, renderAnnotation } from "../prompt/section.js";
+import { type Injection, renderAnnotation, updatesIn } from "../prompt/section.js";
 import { groupBy } from "../text/collections.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
@@ -82,7 +82,7 @@ export interface Composition {
  */
 export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
-  const { countTokens, policy, conversation, depth, isCut = false } = input;
+  const { countTokens, policy, conversation, depth } = input;
   const firstNew = register.nextLabel;
   const before = conversation?.turns.newest ?? null;
   const draft = draftPrompt(state, input);
@@ -91,6 +91,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
   const { placement, injection, anchor } = section;
   const { retention, freshStart, keptTurns } = choice;
+  const isCut = input.isCut === true || history.endsEarly === true;
   const freshStartReason = isCut ? "memory_forgotten" : choice.freshStartReason;
   const { sections, known } = promptSections(
     replay,
@@ -224,13 +225,10 @@ function placeMemories(
   injection: Injection,
   cachedBlocks: number,
 ): PlacedMemory[] {
-  const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
-  const replaces = new Map<Label, readonly Label[]>();
-  for (const { label, replaces: old } of [...injection.blocks, ...restored])
-    if (old.length > 0) replaces.set(label, old);
+  const updates = new Map(updatesIn(injection).map((update) => [update.label, update]));
   const placed: PlacedMemory[] = [];
   const place = (label: Label, memoryId: MemoryId, rank: number | null, placement: Placement) => {
-    placed.push({ label, memoryId, placement, rank, replaces: replaces.get(label) ?? NOTHING_REPLACED });
+    placed.push({ label, memoryId, placement, rank, replaces: updates.get(label)?.replaces ?? [] });
   };
   const byLabel = groupBy(resolution.memories, ({ label }) => label);
   for (const [at, label] of ordering.labels.entries()) {
@@ -239,6 +237,11 @@ function placeMemories(
       const placement = at < cachedBlocks ? "cached_prefix" : "new";
       for (const { memoryId, rank } of byLabel.get(label) ?? []) place(label, memoryId, rank, placement);
     }
+    byLabel.delete(label);
+  }
+  for (const { label, isAgain } of updates.values()) {
+    if (isAgain) continue;
+    for (const { memoryId, rank } of byLabel.get(label) ?? []) place(label, memoryId, rank, "new");
     byLabel.delete(label);
   }
   if (byLabel.size === 0) return placed;

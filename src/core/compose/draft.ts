@@ -18,14 +18,15 @@ import {
   type PromptTokens,
   type WindowTerms,
 } from "../conversation/epoch.js";
-import { type RecalledHistory, recallHistory, splitAtAnchor } from "../conversation/history.js";
+import { type RecalledHistory, recallHistory, splitAtAnchor, withoutEnded } from "../conversation/history.js";
 import {
   injectionTokens,
   planInjection,
   sectionsHaveLabels,
   supersededIn,
-  withCorrections,
+  withUpdates,
 } from "../conversation/injecting.js";
+import { memoryToRepeat } from "../conversation/repeated-memory.js";
 import { asGiven, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
 import { type Replay, replayTurns } from "../conversation/replay.js";
 import { withoutSpanReferences, withSpanReferences } from "../conversation/spans.js";
@@ -305,17 +306,22 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
       room: room === null ? null : room - beforeSection - questionTokens,
     });
   const { ordering, heldBack } = selection;
-  const injection = planInjection({
-    requested: resolution.blocks.filter(({ label }) => !heldBack.has(label)),
-    // The best memory is repeated if another is first in front.
-    standing: head === null ? standing : { ...standing, newest: new Set(ordering.labels.slice(0, 1)) },
-    superseded,
-    placed: head === null ? ordering.labels : [],
-    carried: ordering.carried,
-    placement,
-    wanted: annotations,
-    hasLabels: isLabelled,
-  });
+  const requested = resolution.blocks.filter(({ label }) => !heldBack.has(label));
+  const injection = planInjection(
+    {
+      requested,
+      best: memoryToRepeat(register, { ...resolution, blocks: requested }),
+      // The best memory is repeated if another is first in front.
+      standing: head === null ? standing : { ...standing, newest: new Set(ordering.labels.slice(0, 1)) },
+      superseded,
+      placed: head === null ? ordering.labels : [],
+      carried: ordering.carried,
+      placement,
+      wanted: annotations,
+      hasLabels: isLabelled,
+    },
+    register,
+  );
   const text = renderSection(injection, register.textOf);
   const { retention } = choice;
   const kept = retention === "keep" ? text : renderSection(retained(injection, retention), register.textOf);
@@ -354,7 +360,7 @@ function hitTokens({ turns, cachedTokens, tokens, headTokens }: Replay, beforeSe
 function readHistory(request: DraftRequest, { messages, continues, inFront, room }: DraftForm) {
   const { state, input } = request;
   const { register } = state;
-  const recalled = recallHistory(input, messages, continues);
+  const recalled = withoutEnded(register, recallHistory(input, messages, continues));
   const retrieved = withoutReplaced(request.resolution, recalled);
   const head = inFront === null ? null : epochHead(state, input, recalled, retrieved, inFront);
   const history = head?.history ?? recalled;
@@ -362,7 +368,7 @@ function readHistory(request: DraftRequest, { messages, continues, inFront, room
     const replay = replayTurns(state, history, dropped, input.countTokens, input.cache);
     const standing = standingOf(replay.turns.map(({ injection }) => injection));
     const superseded = supersededIn(register, standing);
-    const given = withCorrections(register, asGiven(register, retrieved, standing), standing, superseded);
+    const given = withUpdates(register, asGiven(register, retrieved, standing), standing, superseded);
     const resolution = withoutRepeats(register, given, standing, superseded, messages, input.dedupe);
     return { replay, standing, superseded, resolution };
   };
@@ -383,7 +389,7 @@ function chosenRetention(
   { state, input }: DraftRequest,
   { conversation, turns, rest, placement }: RecalledHistory,
   replay: Replay,
-  { blocks: requested }: Resolution,
+  resolution: Resolution,
   hasHead: boolean,
 ): ChosenRetention {
   const { retention } = input;
@@ -396,7 +402,8 @@ function chosenRetention(
     replay,
     seen: conversation.seenOn(turns.map((recalled) => recalled.turn)),
     isRestated: turns.some(({ isRestated }) => isRestated),
-    requested,
+    requested: resolution.blocks,
+    best: memoryToRepeat(state.register, resolution),
     ...splitAtAnchor(rest, placement),
     placement,
     annotations,

@@ -56,7 +56,7 @@ export function epochHead(
   });
   const { labels } = selection.ordering;
   const form = isLabelled ? { isLabelled } : {};
-  const injection = { blocks: labels.map((label) => ({ label, replaces: [], ...form })), annotations: [] };
+  const injection = { blocks: labels.map((label) => ({ label, ...form })), annotations: [] };
   const first = partOf(rest, 0, count);
   const turn = unsentTurn(conversation.id, first, placement, injection);
   return {

@@ -4,9 +4,17 @@ import { type EngineModel, promptCost, smooth } from "../cost/engine-model.js";
 import type { RetrievedBlock } from "../ordering/ordering.js";
 import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
 import { type Injection, isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } from "../prompt/section.js";
+import type { Label } from "../text/ids.js";
 import { fixedTokens, type TokenCounter } from "../text/message.js";
 import { type ChosenRetention, DROPS_NOTHING, type SeenRetrievals, standingOf, type Turn } from "./conversation.js";
-import { type Annotations, injectionTokens, planInjection, sectionsHaveLabels, supersededIn } from "./injecting.js";
+import {
+  type Annotations,
+  injectionTokens,
+  listed,
+  planInjection,
+  sectionsHaveLabels,
+  supersededIn,
+} from "./injecting.js";
 import type { Replay } from "./replay.js";
 
 /**
@@ -34,6 +42,7 @@ export interface RetainableTurn {
   readonly isRestated: boolean;
   /** Distinct retrieved blocks, in relevance order. */
   readonly requested: readonly StoredBlock[];
+  readonly best: Label | null;
   readonly answer: DigestedMessages;
   readonly question: DigestedMessages;
   readonly placement: Turn["placement"];
@@ -254,19 +263,24 @@ interface SectionSize {
 
 /** Tokens of the turn's section in a prompt in which earlier turns injected these. */
 function sectionOf(turn: RetainableTurn, given: readonly Injection[], register: BlockRegister): SectionSize {
-  const { requested, placement, countTokens } = turn;
+  const { requested, best, placement, countTokens } = turn;
   const standing = standingOf(given);
-  const injection = planInjection({
-    superseded: supersededIn(register, standing),
-    requested,
-    standing,
-    // In relevance order: a possible order annotation is not counted.
-    placed: requested.map(({ label }) => label).filter((label) => !standing.given.has(label)),
-    carried: new Set(),
-    placement,
-    wanted: turn.annotations,
-    hasLabels: sectionsHaveLabels(given, turn.annotations),
-  });
+  const superseded = supersededIn(register, standing);
+  const injection = planInjection(
+    {
+      superseded,
+      requested,
+      best,
+      standing,
+      // In relevance order: a possible order annotation is not counted.
+      placed: listed(requested, standing, superseded).map(({ label }) => label),
+      carried: new Set(),
+      placement,
+      wanted: turn.annotations,
+      hasLabels: sectionsHaveLabels(given, turn.annotations),
+    },
+    register,
+  );
   const total = injectionTokens(injection, placement, register, countTokens);
   const bare = { blocks: injection.blocks, annotations: [] };
   const { length } = injection.blocks;

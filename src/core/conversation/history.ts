@@ -1,16 +1,18 @@
 /* History: a client's plain messages, recognised as a path of its conversation's turns. */
 
 import type { BlockRegister } from "../blocks/block-register.js";
+import { WITHDRAWN } from "../blocks/context-block.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
 import {
   isEmptyInjection,
   isOwnMessage,
+  labelsIn,
   ownMessageBehind,
   type SectionPlacement,
   stripSection,
 } from "../prompt/section.js";
 import { append } from "../text/collections.js";
-import { type ConversationId, type Digest, digestOf, type MemoryId } from "../text/ids.js";
+import { type ConversationId, type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
 import { type ChatMessage, instructionsAtHead, meaningDigest, messageDigest } from "../text/message.js";
 import { Conversation, DROPS_NOTHING, standingInjections, standingOf, type Turn } from "./conversation.js";
 
@@ -51,6 +53,8 @@ export interface RecalledHistory {
   readonly stripped: number;
   /** Whether the history was edited, regenerated or truncated: the conversation has other turns. */
   readonly diverged: boolean;
+  /** It ends before a turn that gave a memory which no longer holds. */
+  readonly endsEarly?: true;
   readonly messages: readonly ChatMessage[];
 }
 
@@ -118,6 +122,33 @@ export function recallHistory(
     diverged: continued.childrenOf(path.at(-1)?.id ?? null).length > 0,
     messages,
   };
+}
+
+/**
+ * Ends a history before the first turn whose section still gives a text that no longer holds and that nothing replaces, as forgetting does: no line
+ * could take it back (docs/quality.md, "What is repeated"). The messages stay.
+ */
+export function withoutEnded(register: BlockRegister, history: RecalledHistory): RecalledHistory {
+  const { turns, rest } = history;
+  const kept = standingInjections(
+    turns.map(({ turn }) => turn),
+    DROPS_NOTHING,
+  );
+  const isOver = (label: Label) => register.successor(label) === WITHDRAWN;
+  const at = kept.findIndex((injection) => [...labelsIn(injection)].some(isOver));
+  if (at < 0) return history;
+  const after = turns.slice(at);
+  // Without a later fresh start, sections before it are given again.
+  return withoutEnded(register, {
+    ...history,
+    turns: turns.slice(0, at),
+    rest: {
+      messages: [...after.flatMap(({ messages }) => messages), ...rest.messages],
+      digests: [...after.flatMap(({ digests }) => digests), ...rest.digests],
+      meant: [...after.flatMap(({ turn }) => turn.meant), ...rest.meant],
+    },
+    endsEarly: true,
+  });
 }
 
 /** The current memories that earlier turns gave, the newest last: what the conversation takes for true. Pure. */

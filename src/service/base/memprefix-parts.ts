@@ -76,6 +76,8 @@ export interface MemprefixParts {
   /** Bytes of all scopes in memory, estimated. Default 128 MiB. */
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds | undefined;
+  /** Origins of memories that are given at most once in a prompt. In lower case. */
+  readonly untrustedOrigins?: ReadonlySet<string> | undefined;
   /** Most running and queued jobs of one user. Default 64. */
   readonly maxWaitingPerUser?: number;
 }

@@ -131,7 +131,7 @@ export class AdaptiveDepth {
       const { probes = [], after = null, warnings = [] } = more;
       return { blocks: whole.blocks, after, choice: { outcome, probes }, warnings };
     };
-    const depths = probeDepths(whole.blocks, whole.due, settings);
+    const depths = probeDepths(whole.blocks, settings);
     if (depths.length === 0) return all("few");
     if (whole.noLogprobs !== null) return all("unavailable", { warnings: [unavailable(whole.noLogprobs)] });
     if (request.api.name !== "chat")

@@ -76,9 +76,8 @@ export interface ColdHead {
 
 export interface DraftedPrompt extends ColdHead {
   readonly ordering: Ordering;
-  /** How many blocks it could have, and how many it must have. */
+  /** How many blocks it could have. */
   readonly blocks: number;
-  readonly due: number;
   /** Why the engine returns no log probabilities; null if it may. */
   readonly noLogprobs: string | null;
 }
@@ -346,9 +345,9 @@ export class PromptPlanner {
     const composed = { messages: prompt.messages, head: history.head.messages.length, injection: section.injection };
     const { stableMessages } = replay;
     const emitted = this.#emitAhead(working, request, composed, { retention: choice.retention, stableMessages });
-    const { ordering, fresh, due } = selection;
+    const { ordering, fresh } = selection;
     const noLogprobs = this.#engineOf(request).noLogprobs ?? null;
-    return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs };
+    return { ...emitted, ordering, blocks: fresh.length, noLogprobs };
   }
 
   /** The prefix of a request's prompt before its memories are known; null if most of it should be cached. */

@@ -32,7 +32,7 @@ import {
   unstorableWithin,
 } from "../../core/index.js";
 import { ENGINE_NAMES } from "../../engines/adapters/engine-adapter.js";
-import { type AnswerIssue, readMem0Answer } from "../../memory/mem0-answer.js";
+import { type AnswerIssue, MAX_ORIGIN_CHARACTERS, readMem0Answer } from "../../memory/mem0-answer.js";
 import type { FieldIssue, InstructionPart } from "../base/call-types.js";
 import { InvalidRequestError } from "../base/errors.js";
 
@@ -214,7 +214,9 @@ export const milliseconds = z.number().min(0);
 
 export { ENDED } from "../../core/blocks/context-block.js";
 /** When a memory ceases to hold, by Mem0's fields; and the placeholder of a memory that was not read. */
-export { mem0End as memoryEnd, UnreadMemory } from "../../memory/mem0-answer.js";
+export const memoryOrigin = z.string().trim().toLowerCase().min(1).max(MAX_ORIGIN_CHARACTERS);
+
+export { mem0End as memoryEnd, mem0Origin as originIn, UnreadMemory } from "../../memory/mem0-answer.js";
 export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
 /** Text of an existing memory; truncated on use if it is too long. */
 export const foundMemoryText = z.string().superRefine(storable(foundTextProblem));

@@ -58,9 +58,9 @@ class SharedWork {
 
   constructor(readonly parts: MemprefixParts) {
     const { store, source, countTokens, now } = parts;
-    const { maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    const { maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS, untrustedOrigins } = parts;
     this.degraded = new DegradedParts(this.observers, now);
-    this.scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
+    this.scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds, untrustedOrigins);
     this.source = source && finishingDeletions(watchedSource(source, this.degraded), store);
   }
 }

@@ -198,6 +198,7 @@ export class WorkingScopes {
     private readonly countTokens: TokenCounter,
     private readonly maxBytes: number,
     private readonly scopeBounds: ScopeBounds,
+    private readonly untrustedOrigins?: ReadonlySet<string>,
   ) {}
 
   get size(): number {
@@ -252,7 +253,7 @@ export class WorkingScopes {
   }
 
   #place(scope: Scope, key: string, { newer, version, userNumber }: HeldScope): WorkingScope {
-    const state = new ScopeState(newer as StoredScope, this.countTokens, this.scopeBounds);
+    const state = new ScopeState(newer as StoredScope, this.countTokens, this.scopeBounds, this.untrustedOrigins);
     const working = new WorkingScope(scope, state, version, userNumber, this.store);
     this.#remove(key);
     this.#entries.set(key, { working, weight: 0 });
