@@ -156,6 +156,7 @@ function assembleOn(
       topK: settings.topK,
       search: settings.mem0Search,
       retention: settings.retention,
+      stableTools: settings.stableTools === "on",
       ...engineOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
       workers: workersOf(settings),

@@ -255,6 +255,11 @@ export const SETTINGS = {
     .enum(RETENTION_NAMES)
     .default(DEFAULT_RETENTION)
     .describe(`default retention, what a conversation keeps of injected memories: ${RETENTION_NAMES.join(", ")}`),
+  stableTools: onOrOff
+    .default("on")
+    .describe(
+      "on or off: send a conversation's tools in the order and the bytes that it sent first, new ones after them; off: as they come",
+    ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()
     .describe(

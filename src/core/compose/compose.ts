@@ -10,6 +10,7 @@ import type { SpokenTurn, Turn } from "../conversation/conversation.js";
 import type { RecalledHistory } from "../conversation/history.js";
 import { exactPath, promptSections } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";
+import { NO_ROOT } from "../prompt/prompt.js";
 import { type Injection, NOTHING_REPLACED, renderAnnotation } from "../prompt/section.js";
 import { groupBy } from "../text/collections.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
@@ -144,7 +145,9 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   };
   turns.add(turn);
   const memories = placeMemories(register, selection, draft.head?.injection ?? injection, cachedBlocks);
-  const { head: headBefore = null, ageMs = null } = input.earlier ?? {};
+  const { head: headBefore = null, root: rootBefore = null, ageMs = null } = input.earlier ?? {};
+  const { model, tools } = input.root ?? NO_ROOT;
+  const hasOtherTools = rootBefore !== null && rootBefore.tools !== tools;
   const isContinued = before !== null && parent === before.id;
   const { wholeBlocks, residency } = input.cache;
   const miss = plannedMiss({
@@ -154,6 +157,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     moved: conversation === null ? register.tokensOf(movedBlocks(memories, firstNew)) : 0,
     isFirst: clock === 1,
     isContinued,
+    hasOtherModel: rootBefore !== null && rootBefore.model !== model,
+    hasOtherTools,
     hasOtherInstructions:
       conversation === null
         ? headBefore !== null && headBefore !== replay.head
@@ -179,6 +184,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
         .filter((label) => !ordering.carried.has(label))
         .some((label, rank) => request.retrieved[rank]?.label !== label),
       stableMessages: replay.stableMessages,
+      ...(hasOtherTools && input.toolChanges != null ? { toolChanges: input.toolChanges } : {}),
       retention,
       freshStart: freshStart || isCut,
       ...(freshStartReason === null ? {} : { freshStartReason }),

@@ -359,7 +359,7 @@ function readHistory(request: DraftRequest, { messages, continues, inFront, room
   const head = inFront === null ? null : epochHead(state, input, recalled, retrieved, inFront);
   const history = head?.history ?? recalled;
   const replayWithout = (dropped: Dropping) => {
-    const replay = replayTurns(state, history, dropped, input.countTokens, input.cache);
+    const replay = replayTurns(state, history, dropped, input);
     const standing = standingOf(replay.turns.map(({ injection }) => injection));
     const superseded = supersededIn(register, standing);
     const given = withCorrections(register, asGiven(register, retrieved, standing), standing, superseded);

@@ -1,6 +1,7 @@
 /* conversation: append-only prompts. Enters: stored turns. Leaves: which blocks are current, and what later prompts keep (retention). */
 
 import { WITHDRAWN } from "../blocks/context-block.js";
+import type { PromptRoot } from "../prompt/prompt.js";
 import {
   type Annotation,
   type InjectedBlock,
@@ -10,6 +11,7 @@ import {
   NOTHING_INJECTED,
   type SectionPlacement,
 } from "../prompt/section.js";
+import type { KnownTool } from "../prompt/tools.js";
 import { keptIn } from "../text/collections.js";
 import type { ConversationId, Digest, Label, TurnId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
@@ -51,6 +53,12 @@ export class SeenRetrievals {
 
 const MOST_ADDED = 2_000;
 
+/** What a conversation's newest prompt was sent after. */
+export interface SentAfter {
+  readonly root: PromptRoot;
+  readonly tools: readonly KnownTool[];
+}
+
 /** The turns of one conversation, as a tree in order of creation. */
 export class Conversation {
   readonly #replayed = new Map<TurnId, ReplayedTurn>();
@@ -65,8 +73,14 @@ export class Conversation {
 
   readonly #loaded: number;
 
-  /** @param turns as loaded from a store; of a long conversation only the newest */
-  constructor(turns: readonly Turn[]) {
+  /**
+   * @param turns as loaded from a store; of a long conversation only the newest
+   * @param sentAfter null: unknown
+   */
+  constructor(
+    turns: readonly Turn[],
+    public sentAfter: SentAfter | null = null,
+  ) {
     this.#loaded = turns.length;
     for (const turn of turns) this.add(turn);
   }
@@ -76,7 +90,8 @@ export class Conversation {
   }
 
   get weight(): number {
-    return 1_000 * this.#turns.size + 2 * this.#sectionLength + 100 * this.#seen.retrievals.size;
+    const tools = this.sentAfter?.tools.reduce((sum, { json }) => sum + json.length, 0) ?? 0;
+    return 1_000 * this.#turns.size + 2 * (this.#sectionLength + tools) + 100 * this.#seen.retrievals.size;
   }
 
   replayOf(id: TurnId): ReplayedTurn | undefined {

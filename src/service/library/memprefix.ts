@@ -18,7 +18,7 @@ import {
   type UserId,
 } from "../../core/index.js";
 import type { MemorySource } from "../../memory/memory-source.js";
-import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
+import { type ComposeAnswer, type Feedback, type IndexDescription, publicAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
 import { engineModelFor, type MemprefixParts, type PlanBatch, type TenantParts } from "../base/memprefix-parts.js";
@@ -184,7 +184,7 @@ export class Memprefix {
   }
 
   async compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
-    return this.#composer.compose({ request, signal });
+    return publicAnswer(await this.#composer.compose({ request, signal }));
   }
 
   get load(): Load {
