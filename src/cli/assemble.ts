@@ -157,6 +157,7 @@ function assembleOn(
       search: settings.mem0Search,
       retention: settings.retention,
       stableTools: settings.stableTools === "on",
+      stableInstructions: settings.stableInstructions === "on",
       ...engineOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
       workers: workersOf(settings),

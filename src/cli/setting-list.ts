@@ -260,6 +260,11 @@ export const SETTINGS = {
     .describe(
       "on or off: send a conversation's tools in the order and the bytes that it sent first, new ones after them; off: as they come",
     ),
+  stableInstructions: onOrOff
+    .default("off")
+    .describe(
+      "on or off: keep a conversation's first system text, and give the lines that changed since in the newest message; see docs/conversations.md",
+    ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()
     .describe(

@@ -81,7 +81,7 @@ async function cutsIn(
   const requested: { turn: Turn; keys: readonly string[] }[] = [];
   for await (const { turn, keys } of turnsOf(read, scopeId)) {
     const isGiven = [...labelsIn(turn.injection)].some((label) => labels.has(label));
-    if (isGiven || heads.has(turn.head)) cut(cuts, turn.conversationId, turn.id);
+    if (isGiven || heads.has(turn.head) || isSaidIn(turn, words)) cut(cuts, turn.conversationId, turn.id);
     else if (turn.requested.some((label) => labels.has(label))) requested.push({ turn, keys });
   }
   const ended = "update conversations set forgotten_at = $3 where scope_id = $1 and id = $2";
@@ -95,6 +95,15 @@ async function cutsIn(
     ...snapshotStatements(version, state.stored()).statements,
   ];
   return { ...gone, cuts, statements };
+}
+
+/** Whether the instructions that a turn was given say one of the texts. */
+function isSaidIn({ injection }: Turn, words: readonly string[]): boolean {
+  return injection.annotations.some((annotation) => {
+    if (annotation.kind !== "instructions") return false;
+    const said = [...annotation.lines, ...annotation.removed].join("\n");
+    return words.some((text) => said.includes(text));
+  });
 }
 
 function conversationsIn(cuts: Cuts): ConversationId[] {

@@ -114,6 +114,8 @@ export interface LoadedConversation {
   readonly isCut: boolean;
   /** Null: unknown. */
   readonly sentAfter: SentAfter | null;
+  /** Instructions of its newest prompt; null: it has no prompt. */
+  readonly instructions: readonly ChatMessage[] | null;
 }
 
 /** The messages of a conversation's newest epoch, without what memprefix injected. */

@@ -148,12 +148,14 @@ export function turnsIn(database: Database): Pick<Store, "loadConversation" | "f
         read<{ forgottenAt: number | null; sentAfter: string | null }>(own, [scopeId, id]),
       ]);
       const { epoch = 0 } = newest[0] ?? {};
+      const instructions = newest[0] === undefined ? null : await reading.head(newest[0]);
       const isCut = (row?.forgottenAt ?? null) !== null;
       const sentAfter = row?.sentAfter == null ? null : decodeSentAfter(row.sentAfter);
       const oldest = newest.at(-1)?.id ?? 0;
-      if (newest.length < MOST_TURNS || oldest <= epoch) return { turns: newest.reverse(), isCut, sentAfter };
+      if (newest.length < MOST_TURNS || oldest <= epoch)
+        return { turns: newest.reverse(), isCut, sentAfter, instructions };
       const all = await reading.newest(id, Number.MAX_SAFE_INTEGER);
-      return { turns: all.filter((turn) => turn.id >= epoch).reverse(), isCut, sentAfter };
+      return { turns: all.filter((turn) => turn.id >= epoch).reverse(), isCut, sentAfter, instructions };
     },
 
     /** Follows the newest turn's parents, so it leaves out abandoned branches. */

@@ -8,6 +8,7 @@ import type { Resolution } from "../blocks/context-block.js";
 import { serve } from "../cache/residency.js";
 import type { SpokenTurn, Turn } from "../conversation/conversation.js";
 import type { RecalledHistory } from "../conversation/history.js";
+import { firstChangedLine } from "../conversation/instructions.js";
 import { exactPath, promptSections } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";
 import { NO_ROOT } from "../prompt/prompt.js";
@@ -150,6 +151,13 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const hasOtherTools = rootBefore !== null && rootBefore.tools !== tools;
   const isContinued = before !== null && parent === before.id;
   const { wholeBlocks, residency } = input.cache;
+  const hasOtherInstructions =
+    conversation === null
+      ? headBefore !== null && headBefore !== replay.head
+      : before !== null && before.head !== replay.head;
+  const sentBefore = turns.instructions;
+  const instructionChange =
+    hasOtherInstructions && sentBefore !== null ? firstChangedLine(sentBefore, history.head.messages) : null;
   const miss = plannedMiss({
     before: wholeBlocks(isContinued ? replay.tokens : section.before),
     known: wholeBlocks(Math.max(replay.knownTokens, headBefore === replay.head ? replay.headTokens : 0)),
@@ -159,10 +167,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     isContinued,
     hasOtherModel: rootBefore !== null && rootBefore.model !== model,
     hasOtherTools,
-    hasOtherInstructions:
-      conversation === null
-        ? headBefore !== null && headBefore !== replay.head
-        : before !== null && before.head !== replay.head,
+    hasOtherInstructions,
     hasOtherHistory: (epoch?.began ?? null) !== null || (before !== null && !isContinued),
     hasOtherMemories: freshStart || isCut || (before !== null && before.retention !== "keep"),
     ageMs,
@@ -184,6 +189,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
         .filter((label) => !ordering.carried.has(label))
         .some((label, rank) => request.retrieved[rank]?.label !== label),
       stableMessages: replay.stableMessages,
+      ...(instructionChange === null ? {} : { instructionChange }),
       ...(hasOtherTools && input.toolChanges != null ? { toolChanges: input.toolChanges } : {}),
       retention,
       freshStart: freshStart || isCut,

@@ -6,7 +6,7 @@ import {
   type Annotation,
   type InjectedBlock,
   type Injection,
-  isEmptyInjection,
+  isOfMemories,
   labelsIn,
   NOTHING_INJECTED,
   type SectionPlacement,
@@ -14,7 +14,7 @@ import {
 import type { KnownTool } from "../prompt/tools.js";
 import { keptIn } from "../text/collections.js";
 import type { ConversationId, Digest, Label, TurnId } from "../text/ids.js";
-import type { ChatMessage } from "../text/message.js";
+import { type ChatMessage, messageText } from "../text/message.js";
 
 /** How often turns retrieved the same blocks again: predicts how many blocks of a later retrieval will be new. */
 export class SeenRetrievals {
@@ -76,10 +76,12 @@ export class Conversation {
   /**
    * @param turns as loaded from a store; of a long conversation only the newest
    * @param sentAfter null: unknown
+   * @param instructions of its newest prompt; null: unknown
    */
   constructor(
     turns: readonly Turn[],
     public sentAfter: SentAfter | null = null,
+    public instructions: readonly ChatMessage[] | null = null,
   ) {
     this.#loaded = turns.length;
     for (const turn of turns) this.add(turn);
@@ -91,7 +93,9 @@ export class Conversation {
 
   get weight(): number {
     const tools = this.sentAfter?.tools.reduce((sum, { json }) => sum + json.length, 0) ?? 0;
-    return 1_000 * this.#turns.size + 2 * (this.#sectionLength + tools) + 100 * this.#seen.retrievals.size;
+    const text =
+      this.#sectionLength + tools + (this.instructions?.reduce((sum, one) => sum + messageText(one).length, 0) ?? 0);
+    return 1_000 * this.#turns.size + 2 * text + 100 * this.#seen.retrievals.size;
   }
 
   replayOf(id: TurnId): ReplayedTurn | undefined {
@@ -181,7 +185,7 @@ export function standingOf(injections: Iterable<Injection>): Standing {
   };
   for (const injection of injections) {
     const { blocks, annotations } = injection;
-    if (!isEmptyInjection(injection)) newest = injection;
+    if (isOfMemories(injection)) newest = injection;
     for (const block of blocks) {
       given.add(block.label);
       takePlace(block.label, block.replaces);

@@ -29,9 +29,13 @@ export type Annotation =
   /** Blocks whose memories no longer hold and have no replacement. */
   | { readonly kind: "withdrawn"; readonly labels: readonly Label[] }
   /** Quotes a text that no longer holds, if its replacement has no label; one label. */
-  | { readonly kind: "outdated"; readonly labels: readonly Label[] };
+  | { readonly kind: "outdated"; readonly labels: readonly Label[] }
+  /** What replaces parts of the instructions that the prompt begins with; both empty: they hold again. */
+  | { readonly kind: "instructions"; readonly lines: readonly string[]; readonly removed: readonly string[] };
 
-/** What one turn put into the prompt, as labels. Texts are stored once, so that forgetting a block removes its text everywhere. */
+type InstructionAnnotation = Annotation & { readonly kind: "instructions" };
+
+/** What one turn put into the prompt, as labels, but for instructions. Texts are stored once, so that forgetting a block removes its text everywhere. */
 export interface Injection {
   readonly blocks: readonly InjectedBlock[];
   readonly annotations: readonly Annotation[];
@@ -41,6 +45,11 @@ export const NOTHING_INJECTED: Injection = { blocks: [], annotations: [] };
 
 export function isEmptyInjection(injection: Injection): boolean {
   return injection.blocks.length === 0 && injection.annotations.length === 0;
+}
+
+/** Whether it says anything of memories. */
+export function isOfMemories({ blocks, annotations }: Injection): boolean {
+  return blocks.length > 0 || annotations.some(({ kind }) => kind !== "instructions");
 }
 
 export function hasLabels({ blocks }: Pick<Injection, "blocks">): boolean {
@@ -54,6 +63,7 @@ export function labelsIn(injection: Injection): ReadonlySet<Label> {
     for (const label of block.replaces) labels.add(label);
   }
   for (const annotation of injection.annotations) {
+    if (annotation.kind === "instructions") continue;
     if (annotation.kind === "restored") labels.add(annotation.label);
     for (const label of annotation.kind === "restored" ? annotation.replaces : annotation.labels) labels.add(label);
   }
@@ -125,9 +135,11 @@ const LONGEST_AGAIN = 400;
 const BEST = "Most relevant: ";
 const OUTDATED = "No longer true: ";
 const RESTORED = "Current again: ";
+const INSTRUCTIONS = "Updated instructions:";
 /** Without the final line break; a quoted text may have several lines. */
 export function renderAnnotation(annotation: Annotation, textOf: TextOf): string {
   const quoted = (labels: readonly Label[]) => labels.map(textOf).map(givenAgain).join(" ");
+  if (annotation.kind === "instructions") return renderInstructions(annotation);
   if (annotation.kind === "best") return `${BEST}${quoted(annotation.labels)}`;
   if (annotation.kind === "outdated") return `${OUTDATED}${quoted(annotation.labels)}`;
   if (annotation.kind === "restored") {
@@ -142,10 +154,20 @@ export function renderAnnotation(annotation: Annotation, textOf: TextOf): string
     : `Please refer to ${labels} in the previous conversation.`;
 }
 
+/** The client's own instructions, so only what could end the section is escaped. */
+function renderInstructions({ lines, removed }: InstructionAnnotation): string {
+  const written = [...lines, ...removed.map((line) => `No longer: ${line}`)].map((line) =>
+    /memories/i.test(line) ? escapeText(line) : line,
+  );
+  if (written.length === 0) return `${INSTRUCTIONS} as above.`;
+  return written.length === 1 ? `${INSTRUCTIONS} ${written[0]}` : [INSTRUCTIONS, ...written].join("\n  ");
+}
+
 const NAMED_LABEL = /\[(\d+)\]/g;
 
 /** What an annotation refers to: labels, or a text as in {@link givenAgain}. Labels in quoted texts are escaped, so none. */
 export function referencesIn(line: string): { readonly labels: readonly number[]; readonly quoted: string | null } {
+  if (line.startsWith(INSTRUCTIONS)) return { labels: [], quoted: line.slice(INSTRUCTIONS.length) };
   const labels = [...line.matchAll(NAMED_LABEL)].map(([, digits]) => Number(digits));
   const words = labels.length > 0 ? undefined : [BEST, OUTDATED, RESTORED].find((start) => line.startsWith(start));
   return { labels, quoted: words === undefined ? null : line.slice(words.length) };

@@ -161,6 +161,13 @@ export const composeResult = z
           .describe(
             "Names of the tools that differ from the conversation's newest prompt; all empty: only their order or form does. Absent: they are the same.",
           ),
+        instruction_change: z
+          .object({ line: z.int().describe("From 1, in the new text."), text: z.string() })
+          .meta({ id: "InstructionChange" })
+          .optional()
+          .describe(
+            "The first line of the instructions that differs from the conversation's newest prompt; its first 200 characters. Absent: none, or unknown.",
+          ),
         stable_messages: z.int().describe("Leading messages that are byte-identical to an earlier prompt's."),
         retention: field.fixedRetention.describe("What later prompts keep of this turn's memories."),
         fresh_start: z

@@ -322,7 +322,10 @@ export class PromptPlanner {
           const sentAfter = conversation === null ? null : sentAfterNow(conversation, { root, tools: tools.known });
           const record = { composition, section, delta: deltaOf(state), request: stored, prompt, sentAfter, at };
           await working.commit((held) => held.commitCompose(record));
-          if (conversation !== null && sentAfter !== null) conversation.sentAfter = sentAfter;
+          if (conversation !== null) {
+            conversation.sentAfter = sentAfter ?? conversation.sentAfter;
+            conversation.instructions = head;
+          }
           if (request.conversationId !== null) working.goesOn(request.conversationId);
           working.requests.composed(requestId, at);
           working.newest = { head: turn.head, root, at, lateInRow: late };
@@ -446,8 +449,14 @@ export class PromptPlanner {
 
   #readPast(working: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
     const { conversationId, messages } = request;
-    const [history, inResult] = [this.#historyOf(request), this.#isInResult(request)];
-    return readPast(this.parts.store, working, { conversationId, messages, history, inResult });
+    const { stableInstructions: keepsInstructions = false } = this.parts.defaults;
+    const form = { inResult: this.#isInResult(request), keepsInstructions };
+    return readPast(this.parts.store, working, {
+      conversationId,
+      messages,
+      history: this.#historyOf(request),
+      ...form,
+    });
   }
 
   /** The core's input, with warnings about the request's history. */
@@ -489,6 +498,7 @@ export class PromptPlanner {
       conversation: past.conversation,
       isCut: past.conversation?.isCut === true,
       messages,
+      keepsInstructions: defaults.stableInstructions,
       historyTerms,
       isOurs: past.isOurs,
       recalled: past.recalled,

@@ -123,11 +123,14 @@ function explanationOf(
   const because = continued?.evicted === true ? "evicted" : "unknown";
   const miss = report === null ? plan.miss : reportedMiss(plan, report, because);
   const own = { ...figuresOf(prompt), isEvicted: evicted };
-  const { toolChanges } = plan;
-  const tools = toolChanges === undefined ? [] : [toolsInWords(toolChanges)];
+  const { toolChanges, instructionChange } = plan;
+  const changes = [
+    ...(toolChanges === undefined ? [] : [toolsInWords(toolChanges)]),
+    ...(instructionChange === undefined ? [] : [`Its instructions differ from line ${instructionChange.line} on.`]),
+  ];
   const searches = searchFailures.map((why) => `Its memories could not be searched for: ${why}.`);
   const explained = { ...own, miss, continued: continued && figuresOf(continued) };
-  return { ...explained, words: [...wordsOf(explained), ...tools, ...searches] };
+  return { ...explained, words: [...wordsOf(explained), ...changes, ...searches] };
 }
 
 function reportOf({ report, besideTokens }: StoredPrompt) {

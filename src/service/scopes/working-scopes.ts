@@ -108,8 +108,9 @@ export class WorkingScope {
     const loaded = this.state.loadedConversation(id);
     if (loaded !== undefined) return { turns: loaded, isCut: this.#cut.has(id), isRead: false };
     if (!this.isStored) return { turns: new Conversation([]), isCut: false, isRead: true };
-    const { turns, isCut, sentAfter } = await this.store.loadConversation(this.scopeId, id);
-    return { turns: new Conversation(turns, sentAfter), isCut, isRead: true };
+    const { isCut, ...stored } = await this.store.loadConversation(this.scopeId, id);
+    const turns = new Conversation(stored.turns, stored.sentAfter, stored.instructions);
+    return { turns, isCut, isRead: true };
   }
 
   keep(id: ConversationId, { turns, isCut }: WorkingConversation): void {

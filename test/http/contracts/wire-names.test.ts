@@ -124,6 +124,7 @@ describe("an answer's JSON, read by the client", () => {
       orderChanged: true,
       stableMessages: 3,
       retention: "keep",
+      instructionChange: { line: 2, text: "It is ten." },
       toolChanges: { added: ["get_weather"], removed: [], changed: [] },
       freshStart: true,
       freshStartReason: "memory_forgotten",
