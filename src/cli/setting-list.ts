@@ -263,7 +263,7 @@ export const SETTINGS = {
   stableInstructions: onOrOff
     .default("off")
     .describe(
-      "on or off: keep a conversation's first system text, and give the lines that changed since in the newest message; see docs/conversations.md",
+      "on or off: keep a conversation's first system text, and give the lines that changed since in the newest message; see docs/proxy.md",
     ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()
