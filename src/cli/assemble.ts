@@ -157,6 +157,8 @@ function assembleOn(
       topK: settings.topK,
       search: settings.mem0Search,
       retention: settings.retention,
+      stableTools: settings.stableTools === "on",
+      stableInstructions: settings.stableInstructions === "on",
       ...engineOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
       workers: workersOf(settings),

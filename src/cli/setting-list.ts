@@ -268,6 +268,16 @@ export const SETTINGS = {
     .enum(RETENTION_NAMES)
     .default(DEFAULT_RETENTION)
     .describe(`default retention, what a conversation keeps of injected memories: ${RETENTION_NAMES.join(", ")}`),
+  stableTools: onOrOff
+    .default("on")
+    .describe(
+      "on or off: send a conversation's tools in the order and the bytes that it sent first, new ones after them; off: as they come",
+    ),
+  stableInstructions: onOrOff
+    .default("off")
+    .describe(
+      "on or off: keep a conversation's first system text, and give the lines that changed since in the newest message; see docs/proxy.md",
+    ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()
     .describe(

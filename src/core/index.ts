@@ -92,6 +92,7 @@ export {
 } from "./ordering/prefix-search.js";
 export * from "./prompt/prompt.js";
 export * from "./prompt/section.js";
+export { type KnownTool, type SentTools, type ToolChanges, toolsToSend } from "./prompt/tools.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";
 export {
   type ClusterMatch,

@@ -38,6 +38,24 @@ export function valueText(json: string, name: string): string | null {
   return part === undefined ? null : json.slice(part.from, part.to);
 }
 
+/** The texts of the items of a top-level field's list; empty where it is none. */
+export function itemTexts(json: string, name: string): readonly string[] {
+  return itemParts(json, name).map(({ from, to }) => json.slice(from, to));
+}
+
+/** Replaces the items of a top-level field's list, and keeps what is between them. */
+export function withItems(json: string, name: string, items: readonly string[]): string {
+  const parts = itemParts(json, name);
+  if (parts.length !== items.length) return json;
+  const between = [...parts, { from: json.length }].map(({ from }, at) => json.slice(parts[at - 1]?.to ?? 0, from));
+  return between.map((text, at) => text + (items[at] ?? "")).join("");
+}
+
+function itemParts(json: string, name: string): readonly JsonPart[] {
+  const part = [...partsOf(json, pastBlanks(json, 0))].findLast(({ key }) => key === name);
+  return part === undefined || json[part.from] !== "[" ? [] : [...partsOf(json, part.from)];
+}
+
 function collect(json: string, from: number, value: unknown, next: unknown, edits: Edit[]): void {
   if (isSame(value, next)) return;
   if (Array.isArray(value) && Array.isArray(next)) collectItems(json, from, value, next, edits);

@@ -9,8 +9,10 @@ import { serve } from "../cache/residency.js";
 import type { SpokenTurn, Turn } from "../conversation/conversation.js";
 import type { RecalledHistory } from "../conversation/history.js";
 import { injectionTokens } from "../conversation/injecting.js";
+import { firstChangedLine } from "../conversation/instructions.js";
 import { exactPath, promptSections } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";
+import { NO_ROOT } from "../prompt/prompt.js";
 import { type Injection, renderAnnotation, updatesIn } from "../prompt/section.js";
 import { groupBy } from "../text/collections.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
@@ -148,9 +150,18 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   };
   turns.add(turn);
   const memories = placeMemories(register, selection, draft.head?.injection ?? injection, cachedBlocks);
-  const { head: headBefore = null, ageMs = null } = input.earlier ?? {};
+  const { head: headBefore = null, root: rootBefore = null, ageMs = null } = input.earlier ?? {};
+  const { model, tools } = input.root ?? NO_ROOT;
+  const hasOtherTools = rootBefore !== null && rootBefore.tools !== tools;
   const isContinued = before !== null && parent === before.id;
   const { wholeBlocks, residency } = input.cache;
+  const hasOtherInstructions =
+    conversation === null
+      ? headBefore !== null && headBefore !== replay.head
+      : before !== null && before.head !== replay.head;
+  const sentBefore = turns.instructions;
+  const instructionChange =
+    hasOtherInstructions && sentBefore !== null ? firstChangedLine(sentBefore, history.head.messages) : null;
   const miss = plannedMiss({
     before: wholeBlocks(isContinued ? replay.tokens : section.before),
     known: wholeBlocks(Math.max(replay.knownTokens, headBefore === replay.head ? replay.headTokens : 0)),
@@ -158,10 +169,9 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     moved: conversation === null ? register.tokensOf(movedBlocks(memories, firstNew)) : 0,
     isFirst: clock === 1,
     isContinued,
-    hasOtherInstructions:
-      conversation === null
-        ? headBefore !== null && headBefore !== replay.head
-        : before !== null && before.head !== replay.head,
+    hasOtherModel: rootBefore !== null && rootBefore.model !== model,
+    hasOtherTools,
+    hasOtherInstructions,
     hasOtherHistory: (epoch?.began ?? null) !== null || (before !== null && !isContinued),
     hasOtherMemories: freshStart || isCut || (before !== null && before.retention !== "keep"),
     ageMs,
@@ -179,6 +189,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
       .filter((label) => !ordering.carried.has(label))
       .some((label, rank) => request.retrieved[rank]?.label !== label),
     stableMessages: replay.stableMessages,
+    ...(instructionChange === null ? {} : { instructionChange }),
+    ...(hasOtherTools && input.toolChanges != null ? { toolChanges: input.toolChanges } : {}),
     retention,
     freshStart: freshStart || isCut,
     ...(freshStartReason === null ? {} : { freshStartReason }),

@@ -26,6 +26,7 @@ import {
   supersededIn,
   withUpdates,
 } from "../conversation/injecting.js";
+import { type InstructionChange, isSameChange, NO_CHANGE } from "../conversation/instructions.js";
 import { memoryToRepeat } from "../conversation/repeated-memory.js";
 import { asGiven, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
 import { type Replay, replayTurns } from "../conversation/replay.js";
@@ -307,7 +308,7 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
     });
   const { ordering, heldBack } = selection;
   const requested = resolution.blocks.filter(({ label }) => !heldBack.has(label));
-  const injection = planInjection(
+  const planned = planInjection(
     {
       requested,
       best: memoryToRepeat(register, { ...resolution, blocks: requested }),
@@ -322,6 +323,7 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
     },
     register,
   );
+  const injection = withInstructions(planned, replay.turns, history.changes);
   const text = renderSection(injection, register.textOf);
   const { retention } = choice;
   const kept = retention === "keep" ? text : renderSection(retained(injection, retention), register.textOf);
@@ -350,6 +352,19 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
   };
 }
 
+/** Says what the instructions are now, unless the prompt says it already. */
+function withInstructions(
+  { blocks, annotations }: Injection,
+  turns: Replay["turns"],
+  changes: InstructionChange | null,
+): Injection {
+  const told = turns.flatMap(({ injection }) => injection.annotations).findLast(({ kind }) => kind === "instructions");
+  const last = told?.kind === "instructions" ? told : NO_CHANGE;
+  if (isSameChange(last, changes ?? NO_CHANGE)) return { blocks, annotations };
+  const { lines, removed } = changes ?? NO_CHANGE;
+  return { blocks, annotations: [...annotations, { kind: "instructions", lines, removed }] };
+}
+
 /** Leading tokens that the engine has: a new epoch's up to its head, otherwise up to the newest turn and the answer after it. */
 function hitTokens({ turns, cachedTokens, tokens, headTokens }: Replay, beforeSection: number): number {
   const isWhole = turns.length > 0 && cachedTokens === tokens;
@@ -364,8 +379,8 @@ function readHistory(request: DraftRequest, { messages, continues, inFront, room
   const retrieved = withoutReplaced(request.resolution, recalled);
   const head = inFront === null ? null : epochHead(state, input, recalled, retrieved, inFront);
   const history = head?.history ?? recalled;
-  const replayWithout = (dropped: Dropping) => {
-    const replay = replayTurns(state, history, dropped, input.countTokens, input.cache);
+  const replayWithout = (dropped: Dropping, of = history) => {
+    const replay = replayTurns(state, of, dropped, input);
     const standing = standingOf(replay.turns.map(({ injection }) => injection));
     const superseded = supersededIn(register, standing);
     const given = withUpdates(register, asGiven(register, retrieved, standing), standing, superseded);
@@ -375,7 +390,12 @@ function readHistory(request: DraftRequest, { messages, continues, inFront, room
   const all = replayWithout(DROPS_NOTHING);
   const chosen = chosenRetention(request, history, all.replay, all.resolution, head !== null);
   const choice = room === null ? chosen : afreshWithin(chosen, history);
-  return { head, history, choice, ...(choice.freshStart ? replayWithout(choice) : all) };
+  if (!choice.freshStart) return { head, history, choice, ...all };
+  if (history.changes === null) return { head, history, choice, ...replayWithout(choice) };
+  // Other instructions leave nothing cached, so no turn's section stays for its cache.
+  const afresh = { ...history, head: history.ownHead, changes: null };
+  const whole = { ...choice, keptTurns: 0 };
+  return { head, history: afresh, choice: whole, ...replayWithout(whole, afresh) };
 }
 
 /** What is too long gives its memories again, as many as fit. */
@@ -387,7 +407,7 @@ function afreshWithin(chosen: ChosenRetention, { turns }: RecalledHistory): Chos
 /** The retention of a turn. The head of a new epoch is no fresh start. */
 function chosenRetention(
   { state, input }: DraftRequest,
-  { conversation, turns, rest, placement }: RecalledHistory,
+  { conversation, turns, rest, placement, changes }: RecalledHistory,
   replay: Replay,
   resolution: Resolution,
   hasHead: boolean,
@@ -402,6 +422,7 @@ function chosenRetention(
     replay,
     seen: conversation.seenOn(turns.map((recalled) => recalled.turn)),
     isRestated: turns.some(({ isRestated }) => isRestated),
+    hasOtherInstructions: changes !== null,
     requested: resolution.blocks,
     best: memoryToRepeat(state.register, resolution),
     ...splitAtAnchor(rest, placement),

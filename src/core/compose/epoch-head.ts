@@ -41,7 +41,7 @@ export function epochHead(
   const resolution = withoutRepeats(register, retrieved, NOTHING_STANDING, new Map(), messages, dedupe);
   const count = rest.messages[0]?.role === "user" ? 1 : 0;
   const placement = count === 1 ? "in-question" : ownMessageBehind(rest.messages);
-  const prompt = new Prompt();
+  const prompt = new Prompt(input.root);
   prompt.push(head);
   const isLabelled = input.annotations === "paper";
   const anchor = prompt.anchorFor(placement, true, isLabelled);

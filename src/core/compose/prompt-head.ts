@@ -26,7 +26,7 @@ export function promptHead(state: ScopeState, input: ComposeInput): PromptHead |
   const history = withoutEnded(register, recallHistory(input));
   if (history.placement !== "in-question") return null;
   residency.expire(index, input.now);
-  const replay = replayTurns(state, history, DROPS_NOTHING, countTokens, cache);
+  const replay = replayTurns(state, history, DROPS_NOTHING, input);
   if (input.retention === "auto" && replay.turns.some(({ section }) => section !== "")) return null;
   const { answer } = splitAtAnchor(history.rest, "in-question");
   const { prompt } = replay;
@@ -71,7 +71,7 @@ export function batchKnowledge(
 function firstAnchor(input: ComposeInput): Digest | null {
   const { head, turns, rest, placement } = recallHistory(input);
   if (turns.length > 0 || rest.messages.length === 0) return null;
-  const prompt = new Prompt();
+  const prompt = new Prompt(input.root);
   prompt.push(head);
   prompt.push(splitAtAnchor(rest, placement).answer);
   return prompt.anchorFor(placement, true, input.annotations === "paper");

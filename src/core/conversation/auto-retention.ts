@@ -40,6 +40,8 @@ export interface RetainableTurn {
   readonly seen: SeenRetrievals;
   /** Whether the client wrote earlier turns otherwise than before, with the same meaning. */
   readonly isRestated: boolean;
+  /** Whether a fresh start would begin with other instructions. Default: no. */
+  readonly hasOtherInstructions?: boolean | undefined;
   /** Distinct retrieved blocks, in relevance order. */
   readonly requested: readonly StoredBlock[];
   readonly best: Label | null;
@@ -93,7 +95,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   const turns = seen.turns + 1;
   const chance = chanceOf(seen, requested);
   const tags = fixedTokens(SECTION_OPENING, countTokens) + fixedTokens(SECTION_CLOSING, countTokens);
-  const front = Math.min(standing.inFront, held);
+  const front = turn.hasOtherInstructions === true ? 0 : Math.min(standing.inFront, held);
 
   // A prompt that is longer than its share is computed whole at the next turn, so the turns ahead end there.
   const longer = question + answer + going.total;

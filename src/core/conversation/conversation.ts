@@ -1,17 +1,19 @@
 /* conversation: append-only prompts. Enters: stored turns. Leaves: which blocks are current, and what later prompts keep (retention). */
 
+import type { PromptRoot } from "../prompt/prompt.js";
 import {
   type InjectedBlock,
   type Injection,
-  isEmptyInjection,
+  isOfMemories,
   labelsIn,
   NOTHING_INJECTED,
   type SectionPlacement,
   updatesIn,
 } from "../prompt/section.js";
+import type { KnownTool } from "../prompt/tools.js";
 import { keptIn } from "../text/collections.js";
 import type { ConversationId, Digest, Label, TurnId } from "../text/ids.js";
-import type { ChatMessage } from "../text/message.js";
+import { type ChatMessage, messageText } from "../text/message.js";
 
 /** How often turns retrieved the same blocks again: predicts how many blocks of a later retrieval will be new. */
 export class SeenRetrievals {
@@ -50,6 +52,12 @@ export class SeenRetrievals {
 
 const MOST_ADDED = 2_000;
 
+/** What a conversation's newest prompt was sent after. */
+export interface SentAfter {
+  readonly root: PromptRoot;
+  readonly tools: readonly KnownTool[];
+}
+
 /** The turns of one conversation, as a tree in order of creation. */
 export class Conversation {
   readonly #replayed = new Map<TurnId, ReplayedTurn>();
@@ -64,8 +72,16 @@ export class Conversation {
 
   readonly #loaded: number;
 
-  /** @param turns as loaded from a store; of a long conversation only the newest */
-  constructor(turns: readonly Turn[]) {
+  /**
+   * @param turns as loaded from a store; of a long conversation only the newest
+   * @param sentAfter null: unknown
+   * @param instructions of its newest prompt; null: unknown
+   */
+  constructor(
+    turns: readonly Turn[],
+    public sentAfter: SentAfter | null = null,
+    public instructions: readonly ChatMessage[] | null = null,
+  ) {
     this.#loaded = turns.length;
     for (const turn of turns) this.add(turn);
   }
@@ -75,7 +91,10 @@ export class Conversation {
   }
 
   get weight(): number {
-    return 1_000 * this.#turns.size + 2 * this.#sectionLength + 100 * this.#seen.retrievals.size;
+    const tools = this.sentAfter?.tools.reduce((sum, { json }) => sum + json.length, 0) ?? 0;
+    const text =
+      this.#sectionLength + tools + (this.instructions?.reduce((sum, one) => sum + messageText(one).length, 0) ?? 0);
+    return 1_000 * this.#turns.size + 2 * text + 100 * this.#seen.retrievals.size;
   }
 
   replayOf(id: TurnId): ReplayedTurn | undefined {
@@ -160,7 +179,7 @@ export function standingOf(injections: Iterable<Injection>): Standing {
   const given = new Set<Label>();
   const replaced = new Map<Label, Label>();
   for (const injection of injections) {
-    if (!isEmptyInjection(injection)) newest = injection;
+    if (isOfMemories(injection)) newest = injection;
     for (const { label } of injection.blocks) given.add(label);
     for (const { label, replaces } of updatesIn(injection)) {
       given.add(label);

@@ -15,6 +15,7 @@ import { append } from "../text/collections.js";
 import { type ConversationId, type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
 import { type ChatMessage, instructionsAtHead, meaningDigest, messageDigest } from "../text/message.js";
 import { Conversation, DROPS_NOTHING, standingInjections, standingOf, type Turn } from "./conversation.js";
+import { changedInstructions, type InstructionChange } from "./instructions.js";
 
 export interface HistoryInput {
   readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
@@ -22,6 +23,8 @@ export interface HistoryInput {
   readonly messages: readonly ChatMessage[];
   /** Whether memories go into tool results. Default: as in earlier turns, else in a message of their own. */
   readonly inResult?: boolean | undefined;
+  /** Whether the conversation keeps the instructions of its newest prompt. Default: no. */
+  readonly keepsInstructions?: boolean | undefined;
   /** Whether memprefix sent a section with this digest to this scope. */
   readonly isOurs: (section: Digest) => boolean;
   /** The result of {@link recallHistory} for this input. Ignored once `messages` change. */
@@ -44,6 +47,10 @@ export interface MeantMessages extends DigestedMessages {
 
 export interface RecalledHistory {
   readonly head: DigestedMessages;
+  /** The request's own instructions; they are the head of a fresh start. */
+  readonly ownHead: DigestedMessages;
+  /** What they change of the head; null: they are the head. */
+  readonly changes: InstructionChange | null;
   readonly conversation: Conversation;
   /** First to last; their injections are replayed. */
   readonly turns: readonly RecalledTurn[];
@@ -111,9 +118,14 @@ export function recallHistory(
     const placement = placementNow(turn, plain, to, isAsSent, inResult);
     return { turn, messages: sent, digests: own, placement, isRestated: isRewritten || placement !== turn.placement };
   });
+  const first = turns.length > 0 && input.keepsInstructions === true ? conversation.instructions : null;
+  const changes = first && changedInstructions(first, instructions);
+  const ownHead = digested(instructions);
   const rest = { messages: plain.slice(from), digests: digests.slice(from), meant: meant.slice(from) };
   return {
-    head: { messages: instructions, digests: instructions.map(messageDigest) },
+    head: first !== null && changes !== null ? digested(first) : ownHead,
+    ownHead,
+    changes,
     conversation,
     turns,
     rest,
@@ -149,6 +161,10 @@ export function withoutEnded(register: BlockRegister, history: RecalledHistory):
     },
     endsEarly: true,
   });
+}
+
+function digested(messages: readonly ChatMessage[]): DigestedMessages {
+  return { messages, digests: messages.map(messageDigest) };
 }
 
 /** The current memories that earlier turns gave, the newest last: what the conversation takes for true. Pure. */

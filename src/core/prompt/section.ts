@@ -23,11 +23,15 @@ export type Annotation =
       readonly isLabelled?: true;
       /** The prompt gave it before. */
       readonly isAgain?: true;
-    };
+    }
+  /** What replaces parts of the instructions that the prompt begins with; both empty: they hold again. */
+  | { readonly kind: "instructions"; readonly lines: readonly string[]; readonly removed: readonly string[] };
 
 export type Update = Extract<Annotation, { readonly kind: "update" }>;
 
-/** What one turn put into the prompt, as labels. Texts are stored once, so that forgetting a block removes its text everywhere. */
+type InstructionAnnotation = Annotation & { readonly kind: "instructions" };
+
+/** What one turn put into the prompt, as labels, but for instructions. Texts are stored once, so that forgetting a block removes its text everywhere. */
 export interface Injection {
   readonly blocks: readonly InjectedBlock[];
   readonly annotations: readonly Annotation[];
@@ -39,6 +43,11 @@ export function isEmptyInjection(injection: Injection): boolean {
   return injection.blocks.length === 0 && injection.annotations.length === 0;
 }
 
+/** Whether it says anything of memories. */
+export function isOfMemories({ blocks, annotations }: Injection): boolean {
+  return blocks.length > 0 || annotations.some(({ kind }) => kind !== "instructions");
+}
+
 export function hasLabels({ blocks }: Pick<Injection, "blocks">): boolean {
   return blocks[0]?.isLabelled === true;
 }
@@ -46,8 +55,10 @@ export function hasLabels({ blocks }: Pick<Injection, "blocks">): boolean {
 export function labelsIn(injection: Injection): ReadonlySet<Label> {
   const labels = new Set<Label>();
   for (const { label } of injection.blocks) labels.add(label);
-  for (const annotation of injection.annotations)
+  for (const annotation of injection.annotations) {
+    if (annotation.kind === "instructions") continue;
     for (const label of annotation.kind === "update" ? [annotation.label] : annotation.labels) labels.add(label);
+  }
   return labels;
 }
 
@@ -111,8 +122,10 @@ const LONGEST_AGAIN = 400;
 
 const BEST = "Most relevant: ";
 const UPDATE = "Update: ";
+const INSTRUCTIONS = "Updated instructions:";
 /** Without the final line break; a text may have several lines. */
 export function renderAnnotation(annotation: Annotation, textOf: TextOf): string {
+  if (annotation.kind === "instructions") return renderInstructions(annotation);
   if (annotation.kind === "best") return `${BEST}${annotation.labels.map(textOf).map(givenAgain).join(" ")}`;
   if (annotation.kind === "update") {
     const { label, isLabelled, isAgain } = annotation;
@@ -125,10 +138,20 @@ export function renderAnnotation(annotation: Annotation, textOf: TextOf): string
     : `Please refer to ${labels} in the previous conversation.`;
 }
 
+/** The client's own instructions, so only what could end the section is escaped. */
+function renderInstructions({ lines, removed }: InstructionAnnotation): string {
+  const written = [...lines, ...removed.map((line) => `No longer: ${line}`)].map((line) =>
+    /memories/i.test(line) ? escapeText(line) : line,
+  );
+  if (written.length === 0) return `${INSTRUCTIONS} as above.`;
+  return written.length === 1 ? `${INSTRUCTIONS} ${written[0]}` : [INSTRUCTIONS, ...written].join("\n  ");
+}
+
 const NAMED_LABEL = /\[(\d+)\]/g;
 
 /** What an annotation refers to: labels, or a text as in {@link givenAgain}. Labels in quoted texts are escaped, so none. */
 export function referencesIn(line: string): { readonly labels: readonly number[]; readonly quoted: string | null } {
+  if (line.startsWith(INSTRUCTIONS)) return { labels: [], quoted: line.slice(INSTRUCTIONS.length) };
   if (line.startsWith(UPDATE)) return { labels: [], quoted: null };
   if (line.startsWith(BEST)) return { labels: [], quoted: line.slice(BEST.length) };
   return { labels: [...line.matchAll(NAMED_LABEL)].map(([, digits]) => Number(digits)), quoted: null };

@@ -47,7 +47,7 @@ const chatOptions = z.strictObject({
 
 /** The `memprefix` field of a chat: the fields of `/compose` that the chat's body lacks. */
 const chatSettings = composeBody
-  .omit({ messages: true, format: true, system: true, model: true, dry_run: true })
+  .omit({ messages: true, format: true, system: true, tools: true, model: true, dry_run: true })
   .extend(snakeCased(chatOptions).shape)
   .meta({ id: "ChatSettings", description: "For memprefix; not sent to the engine." });
 const settingsIn = readerOf(composeOptions.partial().extend(chatOptions.shape));
@@ -164,7 +164,7 @@ export const chatHeaders = z.object(
 );
 
 /** A request, read from its body and headers. */
-export type AskedChat = Omit<ChatRequest, "headers" | "query" | "written">;
+export type AskedChat = Omit<ChatRequest, "headers" | "query" | "tools" | "written">;
 
 /** Coding agents send JSON about themselves in the field that may name the user. */
 const OF_AGENT = /^\s*\{/;

@@ -8,7 +8,7 @@ import { DEFAULT_DEPTH, type Depth } from "../../core/index.js";
 import { marksElsewhereIn } from "../../engines/adapters/engine-adapter.js";
 import { routingOf, type SessionRouter } from "../../engines/adapters/session-routers.js";
 import { type HeaderPair, type UpstreamAnswer, type UpstreamCall, withAdded } from "../../engines/upstream/upstream.js";
-import type { ComposeAnswer } from "../base/call-types.js";
+import type { PlannedAnswer } from "../base/call-types.js";
 import type { Drive } from "../compose/prompt-composer.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import { Attempt, type AttemptParts, neverServed, type SentPrompt } from "./attempt.js";
@@ -156,7 +156,7 @@ class Completion {
     }
   }
 
-  async #compose(terms: PromptConstraints, isRepeated = false): Promise<ChatPrompt<ComposeAnswer>> {
+  async #compose(terms: PromptConstraints, isRepeated = false): Promise<ChatPrompt<PlannedAnswer>> {
     const { memprefix, request } = this;
     const { parts, depth: depths } = this.chat;
     const { compose, body } = request;
@@ -165,7 +165,8 @@ class Completion {
     const warmUp = isRepeated ? null : this.chat.warmUp;
     const isDeep = request.adaptiveDepth ?? parts.adaptiveDepth != null;
     const depth = isRepeated || !isDeep ? null : (parts.adaptiveDepth ?? DEFAULT_DEPTH);
-    const asked = { ...compose, ...terms, marksElsewhere: marksElsewhereIn(body) };
+    const toolTexts = request.tools?.texts ?? null;
+    const asked = { ...compose, ...terms, toolTexts, marksElsewhere: marksElsewhereIn(body) };
     const driving =
       (stop: AbortSignal): Drive =>
       async (composing) => {

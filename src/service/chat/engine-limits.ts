@@ -7,7 +7,7 @@ import {
   type TokenCounter,
 } from "../../core/index.js";
 import { keptIn } from "../../core/text/collections.js";
-import { record, text } from "../../core/text/json.js";
+import { listIn, record, text } from "../../core/text/json.js";
 import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import { bufferBody, isEventStream, rejoined } from "../../engines/upstream/answer-body.js";
@@ -97,7 +97,7 @@ export class EngineLimits {
 
   /** Tokens of a chat's tools as JSON: an estimate, as each engine formats them in its own way. */
   #tokensOfTools({ api, body }: ClientRequest, countTokens: TokenCounter): number {
-    const given = api.tools(body);
+    const given = api.toolFields.flatMap((field) => listIn(body[field]));
     if (given.length === 0) return 0;
     const text = JSON.stringify(given);
     const digest = digestOf(text);

@@ -19,7 +19,7 @@ import {
   withSpanReferences,
 } from "../../core/index.js";
 import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
-import type { ComposeAnswer } from "../base/call-types.js";
+import type { PlannedAnswer } from "../base/call-types.js";
 import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
 import type { TenantParts } from "../base/memprefix-parts.js";
@@ -70,7 +70,7 @@ export interface ComposeCall {
 const MOST_STARTS = 3;
 
 /** Takes a request from its user's queue to a stored prompt. Runs again if the user was deleted meanwhile. */
-export type Drive = (composing: ComposingRequest) => Promise<ComposeAnswer>;
+export type Drive = (composing: ComposingRequest) => Promise<PlannedAnswer>;
 
 /** Stores a prompt with the chosen number of memories; null: with all. */
 export const storeAtDepth =
@@ -120,7 +120,7 @@ export class PromptComposer {
    * {@link AbandonedRequestError} if the caller leaves before its turn: otherwise the conversation would keep a turn that nobody saw. If the
    * user was deleted since an earlier lookup, memories are looked up again.
    */
-  async compose(given: ComposeCall, drive: Drive = storeAtOnce): Promise<ComposeAnswer> {
+  async compose(given: ComposeCall, drive: Drive = storeAtOnce): Promise<PlannedAnswer> {
     const call = { ...given, request: this.#withoutSpans(given.request) };
     const { request, found } = call;
     const { jobs } = this.#on;
@@ -207,7 +207,7 @@ export class PromptComposer {
   }
 
   /** Starts again if the user was deleted meanwhile, since a lookup may hold their memories; at most {@link MOST_STARTS} times. */
-  async #inTurn(call: ComposeCall, drive: Drive): Promise<ComposeAnswer> {
+  async #inTurn(call: ComposeCall, drive: Drive): Promise<PlannedAnswer> {
     const composing = new ComposingRequest(this.#on, call);
     let lookup = call.found?.lookup;
     for (let start = 1; ; start++, lookup = undefined) {
@@ -241,7 +241,7 @@ export class ComposingRequest {
   }
 
   /** The stored answer of a repeated request id; null: compose. */
-  async begin(waiting: WaitingLookup | undefined): Promise<ComposeAnswer | null> {
+  async begin(waiting: WaitingLookup | undefined): Promise<PlannedAnswer | null> {
     const { scopes, planner, parts } = this.on;
     const { request } = this.call;
     this.#rejectAbandoned();
@@ -278,7 +278,7 @@ export class ComposingRequest {
   }
 
   /** Plans and stores the prompt while no other process changes the scope; a dry run stores nothing. */
-  async store(retrieved: Retrieved, depth: ChosenDepth | null = null): Promise<ComposeAnswer> {
+  async store(retrieved: Retrieved, depth: ChosenDepth | null = null): Promise<PlannedAnswer> {
     const { planner } = this.on;
     const { request } = this.call;
     let planned: PlannedCommit | null = null;

@@ -38,6 +38,7 @@ import { InvalidRequestError } from "../base/errors.js";
 
 const MAX_MEMORIES = 1_000;
 export const MAX_MESSAGES = 10_000;
+const MAX_TOOLS = 1_000;
 /** Most characters of a query or of one message's text. */
 const MAX_TEXT_CHARACTERS = 1_000_000;
 const MAX_ID_CHARACTERS = 256;
@@ -101,6 +102,12 @@ function isNestedDeeper(value: unknown, levels: number): boolean {
 /** Truncates an oversized list to its limit plus one: four megabytes hold a million items, and checking them is slow. */
 export const cutAt = (most: number) => (list: unknown) =>
   Array.isArray(list) && list.length > most ? list.slice(0, most + 1) : list;
+
+/** Checked as objects: a tool's other fields are the engine's. */
+export const tools = z.preprocess(
+  cutAt(MAX_TOOLS),
+  z.array(z.looseObject({}).superRefine(storable(unkeepable))).max(MAX_TOOLS, `must have at most ${MAX_TOOLS} tools`),
+);
 
 export const MESSAGE_ROLES = ["system", "developer", "user", "assistant", "tool", "function"] as const;
 export const LAST_ROLES: readonly string[] = ["user", "tool", "function"];

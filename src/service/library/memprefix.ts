@@ -19,7 +19,7 @@ import {
   type UserId,
 } from "../../core/index.js";
 import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
-import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
+import { type ComposeAnswer, type Feedback, type IndexDescription, publicAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
 import { engineModelFor, type MemprefixParts, type PlanBatch, type TenantParts } from "../base/memprefix-parts.js";
@@ -186,7 +186,7 @@ export class Memprefix {
   }
 
   async compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
-    return this.#composer.compose({ request, signal });
+    return publicAnswer(await this.#composer.compose({ request, signal }));
   }
 
   /** A user's memories at the source: the most relevant to a query, else all. Rejects with {@link MemorySourceError}. */
