@@ -92,7 +92,7 @@ async function complete(
     ...read,
     compose: isAmbiguous ? null : read.compose,
     written: (sent: JsonObject) => editedJson(json, given, sent),
-    headers: headersToEngine(c),
+    headers: headersToEngine(c, isOfReadBody),
     query: queryToEngine(c),
   };
   const client = linkedSignal(c.req.raw.signal);
@@ -112,15 +112,24 @@ async function countTokens(
   const given = jsonBody(c, wire.MEMORIES_AT);
   if (given === null) return answerProblem(c, notJson());
   const client = linkedSignal(c.req.raw.signal);
-  const { memprefix: _settings, ...sent } = record(given.value);
+  const { memprefix: _settings, ...own } = record(given.value);
+  const sent = c.get("memprefix").chats.composer.withOwnSalts(own);
   const body = isRecord(given.value) ? editedJson(given.json, given.value, sent) : given.json;
-  const asked = { body, query: queryToEngine(c), headers: headersToEngine(c) };
+  const asked = { body, query: queryToEngine(c), headers: headersToEngine(c, isOfReadBody) };
   return engineAnswer(c, await chat.countTokens(asked, client.signal), client, onFault);
 }
 
 /** The client's headers as the engine may see them. */
-export function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
-  return withoutCredentials(headersOfRequest(c), admittedBy(c));
+export function headersToEngine(
+  c: Context<HttpEnvironment>,
+  isSent: (header: HeaderPair) => boolean = () => true,
+): HeaderPair[] {
+  return withoutCredentials(headersOfRequest(c), admittedBy(c)).filter(isSent);
+}
+
+/** Whether a header is still right for a body that was read: it is decoded. */
+export function isOfReadBody([name]: HeaderPair): boolean {
+  return name !== "content-encoding";
 }
 
 function headersOfRequest(c: Context<HttpEnvironment>): HeaderPair[] {
