@@ -30,7 +30,7 @@ function cutAt(text: string, from: number, step: 1 | -1): number {
   let left = MOST_TOKENS;
   let at = from;
   while (left > 0) {
-    left -= halfTokens(text.charCodeAt(at));
+    left -= halfTokens(text, at);
     at += step;
   }
   return at;
@@ -38,15 +38,19 @@ function cutAt(text: string, from: number, step: 1 | -1): number {
 
 function costOf(text: string): number {
   let cost = 0;
-  for (let at = 0; at < text.length && cost <= 2 * MOST_TOKENS; at++) cost += halfTokens(text.charCodeAt(at));
+  for (let at = 0; at < text.length && cost <= 2 * MOST_TOKENS; at++) cost += halfTokens(text, at);
   return cost;
 }
 
-/** An upper estimate, in half tokens: word pieces have two letters or more, and other characters are pieces of their own. */
-function halfTokens(code: number): number {
+/** An upper estimate, in half tokens: word pieces have two letters, the last of a word perhaps one; other characters are pieces of their own. */
+function halfTokens(text: string, at: number): number {
+  const code = text.charCodeAt(at);
   if (code === 0x20) return 0;
-  const isLetter = (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a;
-  return isLetter ? 1 : 2;
+  return isLetter(code) && isLetter(text.charCodeAt(at - 1)) ? 1 : 2;
+}
+
+function isLetter(code: number): boolean {
+  return (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a;
 }
 
 /** Without half a surrogate pair at either end. */

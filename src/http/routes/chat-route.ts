@@ -112,8 +112,7 @@ async function countTokens(
   const given = jsonBody(c, wire.MEMORIES_AT);
   if (given === null) return answerProblem(c, notJson());
   const client = linkedSignal(c.req.raw.signal);
-  const { memprefix: _settings, ...own } = record(given.value);
-  const sent = c.get("memprefix").chats.composer.withOwnSalts(own);
+  const { memprefix: _settings, ...sent } = record(given.value);
   const body = isRecord(given.value) ? editedJson(given.json, given.value, sent) : given.json;
   const asked = { body, query: queryToEngine(c), headers: headersToEngine(c, isOfReadBody) };
   return engineAnswer(c, await chat.countTokens(asked, client.signal), client, onFault);

@@ -49,7 +49,7 @@ export interface ChatComposer {
   readonly countTokens: TokenCounter;
   readonly composer: Pick<
     PromptComposer,
-    "compose" | "engineTokens" | "plainFields" | "salted" | "sessionKey" | "tokenized" | "withOwnSalts"
+    "compose" | "engineTokens" | "plainFields" | "salted" | "sessionKey" | "tokenized"
   >;
   readonly reports: Pick<EngineReports, "began" | "ended" | "feedback" | "interrupted" | "neverServed" | "withdraw">;
   readonly additions: Pick<MemoryAdditions, "keepExchange">;

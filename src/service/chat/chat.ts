@@ -77,7 +77,7 @@ export class Chat {
   async complete(memprefix: ChatComposer, given: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
     const { limits, parts } = this;
     // First, so that warm-ups and depth probes have the tenant's salts too.
-    const asked = { ...given, body: memprefix.composer.withOwnSalts(given.body) };
+    const asked = { ...given, body: memprefix.composer.salted(given.body) };
     const { compose } = asked;
     const destined =
       compose === null

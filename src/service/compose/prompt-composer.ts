@@ -208,16 +208,12 @@ export class PromptComposer {
     return parts.engines[engine ?? parts.defaults.engineFamily].emit(prompt).fields;
   }
 
-  /** The body with the tenant's salts in place of those that it names. */
-  withOwnSalts(body: JsonObject): JsonObject {
-    return withOwnSalts(body, (name, salt) => saltOf(this.#on.tenant.cacheSecret, name, salt));
-  }
-
-  /** The same of a prompt that memprefix does not read, with the tenant's salt where it names none. */
+  /** A client's body with the tenant's salts: made of those that it names, else the tenant's own, whatever family the request chooses. */
   salted(body: JsonObject): JsonObject {
     const { parts, tenant } = this.#on;
     const { salt } = parts.engines[parts.defaults.engineFamily];
-    return { ...(salt === undefined ? {} : { [salt]: tenantKeyOf(tenant.cacheSecret) }), ...this.withOwnSalts(body) };
+    const own = withOwnSalts(body, (name, given) => saltOf(tenant.cacheSecret, name, given));
+    return salt === undefined ? own : { [salt]: tenantKeyOf(tenant.cacheSecret), ...own };
   }
 
   /** Starts again if the user was deleted meanwhile, since a lookup may hold their memories; at most {@link MOST_STARTS} times. */
