@@ -194,7 +194,9 @@ function openRequest(
   }
   if (body === null) delete sent["content-type"];
   else {
-    if (!isUploaded(body)) sent["content-type"] ??= "application/json";
+    // An engine that answers early, and closes, would break its own answer off.
+    if (isUploaded(body)) sent["connection"] = "keep-alive";
+    else sent["content-type"] ??= "application/json";
     const length = isUploaded(body) ? body.length : Buffer.byteLength(body);
     if (length !== null) sent["content-length"] = String(length);
   }
@@ -221,7 +223,7 @@ class UploadError extends Error {}
 
 /** Sends an upload as fast as the engine takes it. Stops, without an error, when the call is over. */
 async function upload(request: ClientRequest, { chunks }: UploadedBody, onProgress: () => void): Promise<void> {
-  const over = once(request, "close");
+  const over = new Promise((resolve) => request.once("close", resolve));
   try {
     for await (const chunk of chunks) {
       if (request.destroyed) return;
