@@ -102,6 +102,16 @@ function commandLine(call: Invocation): Command {
     )
     .option("--user <id>", "whose memories to search for", "memprefix-doctor")
     .option("--model <name>", "the engine's model to try (default: the only one that it lists)")
+    .option(
+      "--isolation",
+      "check only that no tenant's prompt hits another's cache: sends the engine pairs of prompts, and says which layer ignores salts",
+    )
+    .option("--engine-url <url>", "with --isolation: the engine's own base URL, where the upstream is a gateway")
+    .option(
+      "--keys <keys>",
+      "with --isolation: keys of different tenants, with commas, to try in the running service",
+      (text: string) => text.split(","),
+    )
     .addHelpText("after", () => settingsHelp())
     .action(async (options: DoctorOptions) => {
       const { runDoctor } = await import("./doctor.js");

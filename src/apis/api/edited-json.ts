@@ -70,7 +70,9 @@ function collect(json: string, from: number, value: unknown, next: unknown, edit
 function collectFields(json: string, from: number, value: JsonObject, next: JsonObject, edits: Edit[]): void {
   const parts = [...partsOf(json, from)];
   const last = new Map(parts.map((part) => [part.key, part]));
-  const isKept = (part: JsonPart) => next[part.key] !== undefined;
+  // Of a repeated field that changes, only the last one is kept: an engine may read the first.
+  const isKept = (part: JsonPart) =>
+    next[part.key] !== undefined && (last.get(part.key) === part || isSame(value[part.key], next[part.key]));
   const added = Object.entries(next)
     .filter(([name, field]) => field !== undefined && !last.has(name))
     .map(([name, field]) => `${JSON.stringify(name)}:${JSON.stringify(field)}`);

@@ -93,7 +93,7 @@ async function complete(
     compose: isAmbiguous ? null : read.compose,
     tools: isAmbiguous ? null : toolsIn(api, json),
     written: (sent: JsonObject) => editedJson(json, given, sent),
-    headers: headersToEngine(c),
+    headers: headersToEngine(c, isOfReadBody),
     query: queryToEngine(c),
   };
   const client = linkedSignal(c.req.raw.signal);
@@ -120,13 +120,21 @@ async function countTokens(
   const client = linkedSignal(c.req.raw.signal);
   const { memprefix: _settings, ...sent } = record(given.value);
   const body = isRecord(given.value) ? editedJson(given.json, given.value, sent) : given.json;
-  const asked = { body, query: queryToEngine(c), headers: headersToEngine(c) };
+  const asked = { body, query: queryToEngine(c), headers: headersToEngine(c, isOfReadBody) };
   return engineAnswer(c, await chat.countTokens(asked, client.signal), client, onFault);
 }
 
 /** The client's headers as the engine may see them. */
-export function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
-  return withoutCredentials(headersOfRequest(c), admittedBy(c));
+export function headersToEngine(
+  c: Context<HttpEnvironment>,
+  isSent: (header: HeaderPair) => boolean = () => true,
+): HeaderPair[] {
+  return withoutCredentials(headersOfRequest(c), admittedBy(c)).filter(isSent);
+}
+
+/** Whether a header is still right for a body that was read: it is decoded. */
+export function isOfReadBody([name]: HeaderPair): boolean {
+  return name !== "content-encoding";
 }
 
 function headersOfRequest(c: Context<HttpEnvironment>): HeaderPair[] {

@@ -48,7 +48,10 @@ export interface ChatParts extends ChatEngine {
 
 export interface ChatComposer {
   readonly countTokens: TokenCounter;
-  readonly composer: Pick<PromptComposer, "compose" | "engineTokens" | "plainFields" | "sessionKey" | "tokenized">;
+  readonly composer: Pick<
+    PromptComposer,
+    "compose" | "engineTokens" | "plainFields" | "salted" | "sessionKey" | "tokenized"
+  >;
   readonly reports: Pick<EngineReports, "began" | "ended" | "feedback" | "interrupted" | "neverServed" | "withdraw">;
   readonly additions: Pick<MemoryAdditions, "keepExchange">;
   readonly responses: Pick<StoredResponses, "find" | "keep">;

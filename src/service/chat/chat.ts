@@ -26,7 +26,12 @@ import { StreamUsage } from "./exchange.js";
 import { WarmUp } from "./warm-up.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
-export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream.js";
+export {
+  CREDENTIAL_HEADERS,
+  type HeaderPair,
+  headerPairs,
+  type UpstreamCall,
+} from "../../engines/upstream/upstream.js";
 export { type ChatEngine, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
@@ -69,8 +74,10 @@ export class Chat {
    *
    * @param signal aborts when the client disconnects
    */
-  async complete(memprefix: ChatComposer, asked: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
+  async complete(memprefix: ChatComposer, given: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
     const { limits, parts } = this;
+    // First, so that warm-ups and depth probes have the tenant's salts too.
+    const asked = { ...given, body: memprefix.composer.salted(given.body) };
     const { compose } = asked;
     const destined =
       compose === null

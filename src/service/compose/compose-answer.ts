@@ -160,12 +160,18 @@ export function sessionKeyOf(scope: Scope, conversationId: ConversationId | null
   return digestOf(JSON.stringify(["memprefix session", cacheSecret, userId, agentId, conversationId]));
 }
 
+/** A tenant's own salt, made of one that its client names. */
+export function saltOf(cacheSecret: string, name: string, salt: unknown): string {
+  return digestOf(JSON.stringify(["memprefix salt", cacheSecret, name, salt]));
+}
+
 /** By cache secret. */
 const TENANT_KEYS = new LruMap<string, string>(1_000);
 /** By the object of a scope in memory. */
 const SCOPE_KEYS = new WeakMap<Scope, { readonly cacheSecret: string; readonly key: string }>();
 
-function tenantKeyOf(cacheSecret: string): string {
+/** Opaque and stable; the salt of a tenant's prompts. */
+export function tenantKeyOf(cacheSecret: string): string {
   return keptIn(TENANT_KEYS, cacheSecret, () => digestOf(JSON.stringify(["memprefix tenant", cacheSecret])));
 }
 

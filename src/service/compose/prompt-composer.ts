@@ -18,7 +18,9 @@ import {
   type UserId,
   withSpanReferences,
 } from "../../core/index.js";
+import type { JsonObject } from "../../core/text/json.js";
 import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
+import { withOwnSalts } from "../../engines/adapters/salts.js";
 import type { PlannedAnswer } from "../base/call-types.js";
 import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
@@ -29,7 +31,7 @@ import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measur
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { isServed, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLosses } from "../usage/losses.js";
-import { plainPrompt, sessionKeyOf } from "./compose-answer.js";
+import { plainPrompt, saltOf, sessionKeyOf, tenantKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
 import { PromptLimits } from "./prompt-limits.js";
 import {
@@ -204,6 +206,14 @@ export class PromptComposer {
     const scope = userId === null ? null : jobs.scopeOf(userId, agentId);
     const prompt = plainPrompt(parts.newRequestId(), scope, tenant.cacheSecret);
     return parts.engines[engine ?? parts.defaults.engineFamily].emit(prompt).fields;
+  }
+
+  /** A client's body with the tenant's salts: made of those that it names, else the tenant's own, whatever family the request chooses. */
+  salted(body: JsonObject): JsonObject {
+    const { parts, tenant } = this.#on;
+    const { salt } = parts.engines[parts.defaults.engineFamily];
+    const own = withOwnSalts(body, (name, given) => saltOf(tenant.cacheSecret, name, given));
+    return salt === undefined ? own : { [salt]: tenantKeyOf(tenant.cacheSecret), ...own };
   }
 
   /** Starts again if the user was deleted meanwhile, since a lookup may hold their memories; at most {@link MOST_STARTS} times. */
