@@ -57,7 +57,7 @@ export function executedLive(
     const knowledge = [...groupBy(batch.keys(), (at) => batch[at]?.key)].map(([, ofKey]) =>
       scopeOf(from + (ofKey[0] ?? 0)).knownFor(ofKey.map((at) => batch[at] as BatchRequest)),
     );
-    for (const { request, order, shared } of planBatch(batch, planner, knowledge)) {
+    for (const { request, order, shared } of planBatch(batch, planner, knowledge).requests) {
       execute(from + request, order.slice(0, shared));
     }
   }

@@ -6,8 +6,9 @@ import { type PlanJob, packPlan, unpackBatch } from "./threaded-planning.js";
 /** The thread that plans large batches, so that no other request waits for them. */
 parentPort?.on("message", ({ id, batch, planner, knowledge }: PlanJob) => {
   try {
-    const plan = packPlan(planBatch(unpackBatch(batch), planner, knowledge));
-    parentPort?.postMessage({ id, plan }, [
+    const { requests, trees } = planBatch(unpackBatch(batch), planner, knowledge);
+    const plan = packPlan(requests);
+    parentPort?.postMessage({ id, plan, trees }, [
       plan.requests.buffer,
       plan.ends.buffer,
       plan.labels.buffer,

@@ -5,13 +5,13 @@
 
 import { pricedModel } from "../../core/cost/prices.js";
 import type {
+  BatchPlan,
   BatchPlanner,
   BatchRequest,
   CachingEngine,
   EngineModel,
   KeyKnowledge,
   ObservedCache,
-  PlannedRequest,
   PolicyName,
   RequestId,
   ResidencyModel,
@@ -46,12 +46,12 @@ export function engineModelFor(defaults: EngineDefaults, model: string | null): 
 
 type EngineDefaults = Pick<ComposeDefaults, "engine" | "engineFamily" | "engineHost">;
 
-/** Plans a batch: gives its requests in execution order. `planBatch`, on any thread. */
+/** Plans a batch. `planBatch`, on any thread. */
 export type PlanBatch = (
   requests: readonly BatchRequest[],
   planner: BatchPlanner,
   knowledge: readonly KeyKnowledge[],
-) => Promise<readonly PlannedRequest[]>;
+) => Promise<BatchPlan>;
 
 export interface TenantParts extends MemprefixParts {
   /** The engine's cache as the tenant's prompts find it. */
