@@ -4,9 +4,9 @@ import { messageOf } from "../core/text/thrown.js";
 import { type PlanJob, packPlan, unpackBatch } from "./threaded-planning.js";
 
 /** The thread that plans large batches, so that no other request waits for them. */
-parentPort?.on("message", ({ id, batch, planner, knowledge }: PlanJob) => {
+parentPort?.on("message", ({ id, batch, planner, knowledge, trees: known }: PlanJob) => {
   try {
-    const { requests, trees } = planBatch(unpackBatch(batch), planner, knowledge);
+    const { requests, trees } = planBatch(unpackBatch(batch), planner, knowledge, known);
     const plan = packPlan(requests);
     parentPort?.postMessage({ id, plan, trees }, [
       plan.requests.buffer,

@@ -33,21 +33,20 @@ export class ThreadedPlanning {
     requests: readonly BatchRequest[],
     planner: BatchPlanner,
     knowledge: readonly KeyKnowledge[],
+    trees: readonly ClusteredKey[],
   ): Promise<BatchPlan> => {
-    const planHere = () => planBatch(requests, planner, knowledge);
+    const planHere = () => planBatch(requests, planner, knowledge, trees);
     let blocks = 0;
     for (const request of requests) blocks += request.blocks.length;
-    for (const { cached, clusters = [] } of knowledge) {
-      for (const sequence of cached) blocks += sequence.length;
-      for (const node of clusters) blocks += node.blocks.length;
-    }
+    for (const { cached } of knowledge) for (const sequence of cached) blocks += sequence.length;
+    for (const { nodes } of trees) for (const node of nodes) blocks += node.blocks.length;
     // Run from source, there is no JavaScript file for a thread to load.
     if (blocks < BLOCKS_FOR_A_THREAD || import.meta.filename.endsWith(".ts")) return planHere();
     const batch = packBatch(requests);
     const arrays = [batch.ends.buffer, batch.labels.buffer, batch.tokens.buffer] as ArrayBuffer[];
     let outcome: Outcome;
     try {
-      outcome = await this.#calls.ask({ batch, planner, knowledge }, arrays);
+      outcome = await this.#calls.ask({ batch, planner, knowledge, trees }, arrays);
     } catch (error) {
       // A new build may be replacing the running one. The next large batch tries again.
       if (error instanceof Error && isMissingFile(error)) return planHere();
@@ -85,6 +84,7 @@ export interface PlanJob {
   readonly batch: PackedBatch;
   readonly planner: BatchPlanner;
   readonly knowledge: readonly KeyKnowledge[];
+  readonly trees: readonly ClusteredKey[];
 }
 
 export function packBatch(requests: readonly BatchRequest[]): PackedBatch {

@@ -1,9 +1,7 @@
 /** `memprefix/core`: composes prompts without I/O. Clock, ids and the token counter come from the caller; state is plain rows. */
 
 export {
-  type BatchPlan,
   type BatchRequest,
-  type ClusteredKey,
   type KeyKnowledge,
   type PlannedRequest,
   underUrgency,
@@ -105,7 +103,7 @@ export {
   ClusterTree,
   contextDistance,
 } from "./published/cluster-tree.js";
-export { type ClusteredRows, clusterContexts, schedule } from "./published/clustering.js";
+export { type ClusteredKey, type ClusteredRows, clusterContexts, schedule } from "./published/clustering.js";
 export * from "./published/published-knowledge.js";
 export {
   MAX_WORKERS,

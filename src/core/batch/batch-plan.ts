@@ -1,7 +1,6 @@
 /* batch: plans requests that are all known beforehand. Enters: blocks, urgency, cached sequences. Leaves: block orders, an execution order. */
 
 import type { RetrievedBlock } from "../ordering/ordering.js";
-import type { ClusterNode } from "../published/cluster-tree.js";
 import { groupBy, keptIn } from "../text/collections.js";
 import type { Label } from "../text/ids.js";
 
@@ -24,21 +23,6 @@ export interface KeyKnowledge {
   /** Block sequences that should be cached after the key's bytes, least recently used first. */
   readonly cached: readonly (readonly Label[])[];
   readonly recent: readonly (readonly Label[])[];
-  /** ContextPilot's tree of the key's requests so far, for its planner. */
-  readonly clusters?: readonly ClusterNode[];
-}
-
-/** ContextPilot's tree of a key's requests, with those of the batch. */
-export interface ClusteredKey {
-  readonly key: string;
-  readonly nodes: readonly ClusterNode[];
-}
-
-export interface BatchPlan {
-  /** In execution order. */
-  readonly requests: readonly PlannedRequest[];
-  /** Empty unless ContextPilot's planner made the plan. */
-  readonly trees: readonly ClusteredKey[];
 }
 
 export interface PlannedRequest {

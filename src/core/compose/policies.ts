@@ -1,8 +1,14 @@
-import { type BatchPlan, type BatchRequest, type KeyKnowledge, numbered, underUrgency } from "../batch/batch-plan.js";
+import {
+  type BatchRequest,
+  type KeyKnowledge,
+  numbered,
+  type PlannedRequest,
+  underUrgency,
+} from "../batch/batch-plan.js";
 import { sharedPrefixes } from "../batch/shared-prefixes.js";
 import { carryOver } from "../ordering/carry-over.js";
 import { prefixExact, retrieval, sorted } from "../ordering/ordering.js";
-import { clusteredBatch } from "../published/clustering.js";
+import { type ClusteredKey, clusteredBatch } from "../published/clustering.js";
 import {
   accessFrequency,
   contextPilot,
@@ -43,24 +49,34 @@ export const BATCH_PLANNERS = ["shared-prefixes", "context-pilot"] as const;
 export type BatchPlanner = (typeof BATCH_PLANNERS)[number];
 export const DEFAULT_BATCH_PLANNER: BatchPlanner = "shared-prefixes";
 
+export interface BatchPlan {
+  /** In execution order. */
+  readonly requests: readonly PlannedRequest[];
+  /** With the batch's contexts; empty unless the planner is `context-pilot`. */
+  readonly trees: readonly ClusteredKey[];
+}
+
 /**
  * Plans requests that are all known before the first is executed. Plans each once. Pure and deterministic.
  *
  * Only requests with equal `key` share a prefix or affect each other's order; they run back to back if urgency allows. The caller serves prompts by
  * rank, with the same bytes before the blocks. Start only a few at a time: concurrent requests may compute a shared prefix twice.
  *
- * @param planner `context-pilot` assumes an empty cache, and goes on from each key's `clusters`
+ * @param planner `context-pilot` assumes an empty cache
  * @param knowledge what should be cached after each key's bytes; a key without an entry has an empty cache
+ * @param trees those that `context-pilot` goes on from
  */
 export function planBatch(
   requests: readonly BatchRequest[],
   planner: BatchPlanner = DEFAULT_BATCH_PLANNER,
   knowledge: readonly KeyKnowledge[] = [],
+  trees: readonly ClusteredKey[] = [],
 ): BatchPlan {
-  const { orders, shared, searchPaths, sequence, trees } =
+  const plan =
     planner === "context-pilot"
-      ? clusteredBatch(requests, knowledge)
+      ? clusteredBatch(requests, trees)
       : { ...sharedPrefixes(numbered(requests, knowledge)), trees: [] };
+  const { orders, shared, searchPaths, sequence } = plan;
   const planned = underUrgency(sequence, requests).map((request, rank) => ({
     request,
     rank,
@@ -68,5 +84,5 @@ export function planBatch(
     shared: shared[request] ?? 0,
     searchPath: searchPaths[request] ?? [],
   }));
-  return { requests: planned, trees };
+  return { requests: planned, trees: plan.trees };
 }

@@ -131,7 +131,7 @@ export class ClusterTree {
     }
   }
 
-  /** Takes the nodes of a tree that a batch's planner made of this one or anew (Alg. 4), with what this one has learned meanwhile. */
+  /** Takes the nodes of a tree that a batch's planner made of this one or of none (Alg. 4), with what this one has learned meanwhile. */
   replace(planned: readonly ClusterNode[], now: number): void {
     const before = this.#leastRecentlyUsed().map(({ row }) => row);
     for (const id of this.#places.keys()) this.#changes.removed(id);

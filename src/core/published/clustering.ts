@@ -1,4 +1,4 @@
-import type { BatchOrder, BatchRequest, ClusteredKey, KeyKnowledge } from "../batch/batch-plan.js";
+import type { BatchOrder, BatchRequest } from "../batch/batch-plan.js";
 import { contextComponents, contextParts } from "../batch/prefix-tree.js";
 import { alignTo, blocksKey, intersectionOf, labelsOf } from "../ordering/ordering.js";
 import { groupBy, keptIn, largest } from "../text/collections.js";
@@ -277,22 +277,28 @@ function pairDistances(contexts: readonly (readonly Label[])[], steps: number): 
   return { distances, nearest };
 }
 
+/** ContextPilot's tree of a key's contexts. */
+export interface ClusteredKey {
+  readonly key: string;
+  readonly nodes: readonly ClusterNode[];
+}
+
 /**
  * ContextPilot's batch planning, key by key. Without a tree: Alg. 4 over all contexts. On a tree: each context is ordered (Alg. 2) and joins it, as
  * printed in figure 7. Both are executed by Alg. 5. As published, it assumes an empty cache.
  */
 export function clusteredBatch(
   requests: readonly BatchRequest[],
-  knowledge: readonly KeyKnowledge[],
+  known: readonly ClusteredKey[],
 ): BatchOrder & { readonly trees: readonly ClusteredKey[] } {
   const orders: (readonly Label[])[] = requests.map(() => []);
   const searchPaths: (readonly number[])[] = requests.map(() => []);
-  const known = new Map(knowledge.map(({ key, clusters = [] }) => [key, clusters]));
+  const nodesOf = new Map(known.map(({ key, nodes }) => [key, nodes]));
   const trees: ClusteredKey[] = [];
   const steps = new Map<string, number>();
   for (const [key, ofKey] of groupBy(requests.keys(), (at) => requests[at]?.key ?? "")) {
     const contexts = ofKey.map((at) => [...positionsOf(labelsOf(requests[at]?.blocks ?? [])).keys()]);
-    const before = known.get(key) ?? [];
+    const before = nodesOf.get(key) ?? [];
     const nodes = before.length > 0 ? before : clusterContexts(contexts, 1, 0).nodes;
     const tree = new ClusterTree(
       nodes,

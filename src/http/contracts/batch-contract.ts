@@ -104,12 +104,12 @@ export function readBatchInput(index: number, given: unknown): BatchInput {
   }
 }
 
-export type BatchOptions = Pick<ComposeBatchOptions, "workers" | "planner" | "warmStart">;
+type OfAllOptions = Pick<ComposeBatchOptions, "workers" | "planner" | "warmStart">;
 
 /** Reads the requests of a JSON batch lazily, each as {@link readBatchInput} does. Throws {@link InvalidRequestError} for an invalid document. */
 export function readBatch(body: unknown): {
   readonly inputs: Iterable<BatchInput>;
-  readonly options: BatchOptions;
+  readonly options: OfAllOptions;
 } {
   const {
     requests,

@@ -103,7 +103,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   const { signal } = client;
   const { clock } = parts;
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
-  let options: wire.BatchOptions = { workers, planner, warmStart };
+  let options: ReturnType<typeof wire.readBatch>["options"] = { workers, planner, warmStart };
   if (isLines) {
     inputs = batchLines(lineChunks(c, parts), { maxBytes: parts.limits.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {

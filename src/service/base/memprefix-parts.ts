@@ -9,6 +9,7 @@ import type {
   BatchPlanner,
   BatchRequest,
   CachingEngine,
+  ClusteredKey,
   EngineModel,
   KeyKnowledge,
   ObservedCache,
@@ -51,6 +52,7 @@ export type PlanBatch = (
   requests: readonly BatchRequest[],
   planner: BatchPlanner,
   knowledge: readonly KeyKnowledge[],
+  trees: readonly ClusteredKey[],
 ) => Promise<BatchPlan>;
 
 export interface TenantParts extends MemprefixParts {

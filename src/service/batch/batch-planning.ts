@@ -3,6 +3,7 @@ import {
   type BatchPlan,
   type BatchPlanner,
   type BatchRequest,
+  type ClusteredKey,
   canonicalText,
   type Digest,
   digestOf,
@@ -143,7 +144,7 @@ export async function planFound(
       recent: recent.map(labelsOf),
     });
   }
-  const plan = await planning(batch, planner, knowledge);
+  const plan = await planning(batch, planner, knowledge, []);
   return { requests: plannedOf(plan, requests, blocks), trees: [] };
 }
 
@@ -163,15 +164,15 @@ async function planOnTrees(
   { planning, composer }: { readonly planning: PlanBatch; readonly composer: Pick<PromptComposer, "clusters"> },
 ): Promise<FoundPlan> {
   const scopes = new Map(requests.map(({ request }) => [scopeName(request), request]));
-  const knowledge: KeyKnowledge[] = [];
+  const known: ClusteredKey[] = [];
   for (const [key, scope] of scopes) {
-    const nodes = (await composer.clusters(scope)) ?? [];
-    const clusters = nodes.map((node) => ({ ...node, blocks: node.blocks.map((text) => blocks.number(key, text)) }));
-    knowledge.push({ key, cached: [], recent: [], clusters });
+    const texts = (await composer.clusters(scope)) ?? [];
+    const nodes = texts.map((node) => ({ ...node, blocks: node.blocks.map((text) => blocks.number(key, text)) }));
+    known.push({ key, nodes });
     await setImmediate();
   }
   const ofScopes = batch.map((each, at) => ({ ...each, key: scopeName((requests[at] as FoundRequest).request) }));
-  const plan = await planning(ofScopes, "context-pilot", knowledge);
+  const plan = await planning(ofScopes, "context-pilot", [], known);
   const trees = plan.trees.map(({ key, nodes }) => ({
     scope: scopes.get(key) as BatchScope,
     nodes: nodes.map((node) => ({ ...node, blocks: node.blocks.map((label) => blocks.textOf(label)) })),

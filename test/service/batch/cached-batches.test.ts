@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type KeyKnowledge, planBatch, residencyModel } from "../../../src/core/index.js";
+import { type ClusteredKey, type KeyKnowledge, planBatch, residencyModel } from "../../../src/core/index.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import {
   type BatchComposer,
@@ -167,13 +167,13 @@ describe("a batch by the service", () => {
 
   it("of ContextPilot's planner leaves a tree that the next start reads, and the planning thread goes on from", async () => {
     const database = openInMemory();
-    let planned: readonly KeyKnowledge[] = [];
+    let planned: readonly ClusteredKey[] = [];
     const open = () =>
       openService({
         store: storeIn(database),
-        planning: async (requests, planner, knowledge) => {
-          planned = structuredClone(knowledge);
-          return structuredClone(planBatch(requests, planner, knowledge));
+        planning: async (requests, planner, knowledge, trees) => {
+          planned = structuredClone(trees);
+          return structuredClone(planBatch(requests, planner, knowledge, planned));
         },
       });
     const orderOf = ({ blocks }: ComposeAnswer) => blocks.map(({ memoryId }) => memoryId);
@@ -181,7 +181,7 @@ describe("a batch by the service", () => {
     const options = { window: 10, planner: "context-pilot" } as const;
     await answersOf(first.batches, [asked([2, 1, 3]), asked([2, 6, 1]), asked([4, 1, 0])], options);
     await answersOf(first.batches, [asked([5, 7])], options);
-    expect(planned[0]?.clusters?.length).toBe(6);
+    expect(planned[0]?.nodes.length).toBe(6);
     const later = asked([2, 1, 4], { policy: "context-pilot" });
     expect(orderOf(await composeWith(open(), later))).toEqual(["m1", "m2", "m4"]);
   });
