@@ -8,7 +8,7 @@
 
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
-import { POLICY_NAMES, SERVICE_PLANNERS } from "../core/compose/policies.js";
+import { BATCH_PLANNERS, POLICY_NAMES } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { parseSafeJson } from "../http/guards/safe-json.js";
 import { InvalidRequestError } from "../service/base/errors.js";
@@ -146,7 +146,8 @@ function commandLine(call: Invocation): Command {
     .argument("<file>", "where the requests are")
     .option("--out <file>", "where the answers go, one on each line (default: standard output)")
     .option("--workers <names>", "assign each request to one of these workers, separated by commas")
-    .addOption(new Option("--planner <name>", "who orders blocks and requests").choices(SERVICE_PLANNERS))
+    .addOption(new Option("--planner <name>", "who orders blocks and requests").choices(BATCH_PLANNERS))
+    .option("--warm-start", "the prompts are not sent: later requests are only ordered by them")
     .option("--window <number>", "requests planned together and held in memory", positive, 10_000)
     .addHelpText("after", () => settingsHelp(COMPOSING))
     .action(async (file: string, options: BatchOptions) => {

@@ -155,7 +155,7 @@ export class ComposedUsers {
     return this.#use(scope, async (held, state) => {
       const live = await this.store.findLiveRequests(scope.tenant, requests.map(requestId));
       const own = live.filter((found) => nameOf(found.scope) === nameOf(scope));
-      for (const { leaf, turn } of own) state.evict(leaf, turn);
+      for (const { leaf } of own) state.index.evict(leaf);
       const ids = own.map((found) => found.requestId);
       return { version: await held.commitEviction(deltaOf(state), ids), gives: undefined };
     });
@@ -173,7 +173,7 @@ export class ComposedUsers {
     return this.#use(scope, async (held, state) => {
       const served = await this.store.findServed(held.version?.scopeId ?? 0, requestId(request));
       if (served === null) return null;
-      state.evict(served.leaf, served.turn);
+      state.index.evict(served.leaf);
       return { version: await held.commitWithdrawal(deltaOf(state), served.turn), gives: undefined };
     });
   }

@@ -5,13 +5,14 @@
 
 import { pricedModel } from "../../core/cost/prices.js";
 import type {
+  BatchPlan,
   BatchPlanner,
   BatchRequest,
   CachingEngine,
+  ClusteredKey,
   EngineModel,
   KeyKnowledge,
   ObservedCache,
-  PlannedRequest,
   PolicyName,
   RequestId,
   ResidencyModel,
@@ -50,12 +51,13 @@ export function engineModelFor(defaults: EngineDefaults, model: string | null): 
 
 type EngineDefaults = Pick<ComposeDefaults, "engine" | "engineFamily" | "engineHost">;
 
-/** Plans a batch: gives its requests in execution order. `planBatch`, on any thread. */
+/** Plans a batch. `planBatch`, on any thread. */
 export type PlanBatch = (
   requests: readonly BatchRequest[],
   planner: BatchPlanner,
   knowledge: readonly KeyKnowledge[],
-) => Promise<readonly PlannedRequest[]>;
+  trees: readonly ClusteredKey[],
+) => Promise<BatchPlan>;
 
 export interface TenantParts extends MemprefixParts {
   /** The engine's cache as the tenant's prompts find it. */

@@ -36,6 +36,7 @@ import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
 import { PromptLimits } from "./prompt-limits.js";
 import {
   type ChosenDepth,
+  type ClusteredTexts,
   type ColdHead,
   type DraftAt,
   type DraftedPrompt,
@@ -54,6 +55,8 @@ import {
   type WaitingLookup,
   withCheck,
 } from "./retrieval.js";
+
+export type BatchScope = Pick<ComposeRequest, "userId" | "agentId">;
 
 /** The lookup of a batch's request, and its memories that the plan places first, by the digests of their texts. */
 interface FoundAhead {
@@ -159,15 +162,17 @@ export class PromptComposer {
     return this.#read(request, (working) => this.#on.planner.known(working, this.#withoutSpans(request), texts));
   }
 
-  /** The search paths of one scope's requests in its cluster tree; null if the store does not answer. */
-  clusterPaths(
-    request: ComposeRequest,
-    texts: readonly (readonly Digest[])[],
-  ): Promise<readonly (readonly number[])[] | null> {
-    return this.#read(request, async (working) => this.#on.planner.clusterPaths(working, texts));
+  /** The scope's cluster tree; null if the store does not answer. */
+  clusters(scope: BatchScope): Promise<readonly ClusteredTexts[] | null> {
+    return this.#read(scope, async (working) => this.#on.planner.clusters(working));
   }
 
-  async #read<T>(scope: ComposeRequest, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
+  /** Stores the cluster tree that a batch's planner made; the scope keeps its own if the store does not answer. */
+  async replaceClusters(scope: BatchScope, nodes: readonly ClusteredTexts[]): Promise<void> {
+    await this.#read(scope, (working) => this.#on.planner.replaceClusters(working, nodes));
+  }
+
+  async #read<T>(scope: BatchScope, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
     try {
       return await this.#on.jobs.inScope(scope, read);
     } catch (error) {

@@ -4,6 +4,7 @@ import {
   batchKnowledge,
   type CacheLookup,
   type ChatMessage,
+  type ClusterNode,
   type ComposeInput,
   type Composition,
   type Conversation,
@@ -36,6 +37,7 @@ import {
   toolsToSend,
   type Warning,
 } from "../../core/index.js";
+import { keptIn } from "../../core/text/collections.js";
 import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engine-adapter.js";
 import { keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
@@ -109,6 +111,11 @@ export interface KnownTexts {
   readonly cached: readonly KnownSequence[];
   /** What recent requests retrieved, oldest first. */
   readonly recent: readonly (readonly Digest[])[];
+}
+
+/** A node of a scope's cluster tree, its blocks by the digests of their texts. */
+export interface ClusteredTexts extends Omit<ClusterNode, "blocks"> {
+  readonly blocks: readonly Digest[];
 }
 
 /** A sequence of blocks that should be cached, as far as one of the given requests can use it. */
@@ -426,16 +433,25 @@ export class PromptPlanner {
     };
   }
 
-  /** The search paths of requests with these texts in a copy of the scope's cluster tree (`PublishedKnowledge.pathsOf`). */
-  clusterPaths({ state }: WorkingScope, texts: readonly (readonly Digest[])[]): readonly (readonly number[])[] {
-    const { register, published } = state;
+  /** The scope's cluster tree. */
+  clusters({ state: { register, published } }: WorkingScope): readonly ClusteredTexts[] {
+    const textsOf = (labels: readonly Label[]) => labels.flatMap((label) => register.get(label)?.textDigest ?? []);
+    return published.clusters.stored().map((node) => ({ ...node, blocks: textsOf(node.blocks) }));
+  }
+
+  /** Stores the tree that a batch's planner made of {@link clusters}. Texts that no prompt was given, and forgotten ones, are left out. */
+  async replaceClusters(working: WorkingScope, nodes: readonly ClusteredTexts[]): Promise<void> {
+    if (!working.isStored) return;
+    const { register, published, requests } = working.state;
     const unknown = new Map<Digest, Label>();
-    const labelOf = (text: Digest): Label => {
-      const label = register.withText(text) ?? unknown.get(text) ?? ((register.nextLabel + unknown.size) as Label);
-      if (label >= register.nextLabel) unknown.set(text, label);
-      return label;
-    };
-    return published.pathsOf(texts.map((ofRequest) => ofRequest.map(labelOf)));
+    const labelOf = (text: Digest): Label =>
+      register.withText(text) ?? keptIn(unknown, text, () => (register.nextLabel + unknown.size) as Label);
+    published.clusters.replace(
+      nodes.map((node) => ({ ...node, blocks: node.blocks.map(labelOf) })),
+      requests,
+    );
+    published.clusters.forget(new Set(unknown.values()));
+    await working.commit((held) => held.commitChanges(deltaOf(working.state)));
   }
 
   /** What is stored of a request's past. Conversations that were read stay in memory. */

@@ -134,7 +134,7 @@ export class Memprefix {
     const forgetGone: UserRecords["forgetGone"] = (...of) => records.forgetGone(...of);
     const on = { parts, tenant, scopes, jobs, law, ratios, routing, observer, losses, forgetGone };
     const composer = new PromptComposer(on);
-    this.batches = { composer, routing, workers, countTokens, planning };
+    this.batches = { composer, reports, routing, workers, countTokens, planning };
     this.chats = { countTokens, composer, reports, additions, responses: new StoredResponses(store, jobs) };
     this.#jobs = jobs;
     this.#records = records;

@@ -17,9 +17,7 @@ describe("what has no bound", () => {
       position: at + 1,
       nextPosition: at === 0 ? MANY + 1 : 1,
       distance: 0,
-      uses: at === 0 ? 0 : 1,
       lastUsed: at,
-      tickets: at === 0 ? [] : [at],
     })) as ClusterNode[];
     const workers = Array.from({ length: MANY }, (_, at): unknown => ({
       id: at + 1,
