@@ -12,10 +12,12 @@ import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { wholeOf } from "../engines/upstream/answer-body.js";
 import { errorsIn } from "../engines/upstream/engine-errors.js";
+import { RecognisedFamily } from "../engines/upstream/engine-family.js";
 import { type ModelLimit, ModelLimits } from "../engines/upstream/model-limits.js";
 import { OWN_NAME, type Upstream, UpstreamError } from "../engines/upstream/upstream.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import { StoreUnavailableError } from "../service/base/errors.js";
+import { engineFamilyFor } from "../service/base/memprefix-parts.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { DatabaseOpenError } from "../store/open-error.js";
 import { DATABASE_FILE } from "../store/sqlite/open.js";
@@ -23,7 +25,7 @@ import { openChatEngine, openSource, openStoreBeside } from "./assemble.js";
 import { databasesIn } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
 import type { Settings } from "./setting-list.js";
-import { addressOf, leftOutSource, readSettings, sourceOf } from "./settings.js";
+import { addressOf, engineOf, hasUnknownFamily, leftOutSource, readSettings, sourceOf } from "./settings.js";
 import { loadEveryUser, quickCheck } from "./stored-users.js";
 
 export interface DoctorOptions {
@@ -134,15 +136,19 @@ const NO_STOP = new AbortController().signal;
 
 async function engine(settings: Settings, model: string | null): Promise<readonly Finding[]> {
   const part = "engine";
-  const opened = openChatEngine(settings);
+  const recognised = hasUnknownFamily(settings) ? new RecognisedFamily() : null;
+  const opened = openChatEngine(settings, {}, recognised);
   if (opened === null) {
     const advice = "for the proxy and its reports, name the engine: MEMPREFIX_UPSTREAM_URL=http://127.0.0.1:8000/v1";
     return [{ part, state: "unknown", says: "none is configured: only /compose is served", advice }];
   }
   const { upstream } = opened;
   try {
-    const facts = await probeEngine(upstream, settings.engineFamily, model);
-    return [answering(facts, upstream.name, settings), cached(facts), await routes(upstream)];
+    await recognised?.ask(upstream, () => {});
+    recognised?.stop();
+    const familyOf = (name: string) => engineFamilyFor(engineOf(settings, recognised), name);
+    const facts = await probeEngine(upstream, familyOf, model);
+    return [answering(facts, upstream.name, familyOf(facts.model)), cached(facts), await routes(upstream)];
   } catch (error) {
     if (error instanceof EngineRefusal)
       return [{ part, state: "broken", says: `${upstream.name}: ${error.message}`, advice: error.advice }];
@@ -180,15 +186,9 @@ async function routes(upstream: Upstream): Promise<Finding> {
   return { part, state: "ok", says };
 }
 
-/** Engines that name themselves in their list of models. */
-const FAMILIES: Readonly<Record<string, string>> = { vllm: "vllm", sglang: "sglang", llamacpp: "llamacpp" };
-
-function answering({ model, owner, probes }: EngineFacts, name: string, settings: Settings): Finding {
-  const says = `${name} answers as ${plain(model)} in ${Math.round(probes[0].ms)} ms`;
-  const family = FAMILIES[owner];
-  if (family === undefined || settings.engineFamily !== "generic") return { part: "engine", state: "ok", says };
-  const advice = `it is ${family}: MEMPREFIX_ENGINE_FAMILY=${family} keeps tenants apart in its cache and names requests to it`;
-  return { part: "engine", state: "change", says, advice };
+function answering({ model, probes }: EngineFacts, name: string, family: EngineName): Finding {
+  const says = `${name} answers as ${plain(model)} in ${Math.round(probes[0].ms)} ms; family ${family}`;
+  return { part: "engine", state: "ok", says };
 }
 
 function cached({ probes }: EngineFacts): Finding {
@@ -273,8 +273,6 @@ interface Probe {
 
 interface EngineFacts {
   readonly model: string;
-  /** The owner in its list of models, as `vllm`; empty: none. */
-  readonly owner: string;
   /** A new prompt; the same again; the same memories with another question. */
   readonly probes: readonly [fresh: Probe, again: Probe, changed: Probe];
 }
@@ -285,7 +283,11 @@ interface EngineFacts {
  *
  * @param wanted the model; null: the only one listed
  */
-async function probeEngine(upstream: Upstream, family: EngineName, wanted: string | null): Promise<EngineFacts> {
+async function probeEngine(
+  upstream: Upstream,
+  familyOf: (model: string) => EngineName,
+  wanted: string | null,
+): Promise<EngineFacts> {
   const list = await received(upstream, { method: "GET", path: "models", query: "", headers: [OWN_NAME], body: null });
   if (list.status === 401 || list.status === 403) throw refusal(list);
   const json = parsedJson(list.text);
@@ -296,6 +298,7 @@ async function probeEngine(upstream: Upstream, family: EngineName, wanted: strin
     const listed = names.length === 0 ? "it lists no models" : `it lists ${names.length} models`;
     throw new EngineRefusal(`which model to try is not known: ${listed}`, "name one: --model NAME");
   }
+  const family = familyOf(model);
   const { minimumTokens } = priceOf({ host: new URL(upstream.name).hostname, family }, model) ?? {};
   const prompt = promptFor(family, model, ModelLimits.read(json)?.of(model) ?? null, minimumTokens ?? 0);
   const probe = async (question: string): Promise<Probe> => {
@@ -303,8 +306,7 @@ async function probeEngine(upstream: Upstream, family: EngineName, wanted: strin
     if (sent.status !== 200) throw refusal(sent);
     return { usage: ENGINES[family].readUsage(parsedJson(sent.text)), ms: sent.ms };
   };
-  const owner = text(models.find(({ id }) => id === model)?.["owned_by"]);
-  return { model, owner, probes: [await probe("Say yes."), await probe("Say yes."), await probe("Say no.")] };
+  return { model, probes: [await probe("Say yes."), await probe("Say yes."), await probe("Say no.")] };
 }
 
 function refusal({ status, text: body }: Received): EngineRefusal {

@@ -47,7 +47,9 @@ export class Attempt {
     try {
       const { api, body: own, userId, agentId, engine = null } = request;
       const whose = userId === NOBODY ? null : userId;
-      const fields = composed?.engine.fields ?? memprefix.composer.plainFields(whose, agentId, engine);
+      const fields =
+        composed?.engine.fields ??
+        memprefix.composer.plainFields(whose, agentId, { engine, model: modelName(own["model"]) });
       const body = { ...fields, ...bodyOf(request, composed?.messages ?? null) };
       if (api.name !== "chat") return { answer: await this.#call(body), isUsageAdded: false };
       this.#exact = this.#exactly(body);
@@ -104,7 +106,7 @@ export class Attempt {
     const { parts, request, signal } = this.on;
     const { api, body: own, query, written } = request;
     const span = new InferenceSpan({
-      engine: request.engine ?? parts.family ?? "generic",
+      engine: request.engine ?? parts.family?.() ?? "generic",
       server: parts.upstream.name,
       model: own["model"],
       conversationId: request.conversationId ?? request.compose?.conversationId ?? null,

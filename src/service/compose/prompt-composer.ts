@@ -22,7 +22,7 @@ import type { EngineEmission, EngineName } from "../../engines/adapters/engine-a
 import type { ComposeAnswer } from "../base/call-types.js";
 import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
-import type { TenantParts } from "../base/memprefix-parts.js";
+import { engineFamilyFor, type TenantParts } from "../base/memprefix-parts.js";
 import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measures.js";
@@ -199,11 +199,15 @@ export class PromptComposer {
   }
 
   /** Engine fields for messages that are not composed. @param userId null: the request names nobody */
-  plainFields(userId: UserId | null, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"] {
+  plainFields(
+    userId: UserId | null,
+    agentId: AgentId | null,
+    { engine, model }: { readonly engine: EngineName | null; readonly model: string },
+  ): EngineEmission["fields"] {
     const { parts, jobs, tenant } = this.#on;
     const scope = userId === null ? null : jobs.scopeOf(userId, agentId);
     const prompt = plainPrompt(parts.newRequestId(), scope, tenant.cacheSecret);
-    return parts.engines[engine ?? parts.defaults.engineFamily].emit(prompt).fields;
+    return parts.engines[engine ?? engineFamilyFor(parts.defaults, model)].emit(prompt).fields;
   }
 
   /** Starts again if the user was deleted meanwhile, since a lookup may hold their memories; at most {@link MOST_STARTS} times. */

@@ -31,12 +31,12 @@ import {
   type TurnId,
   type Warning,
 } from "../../core/index.js";
-import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engine-adapter.js";
+import type { EngineAdapter, EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
 import { keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import type { ObservedCompose } from "../base/memprefix-observer.js";
-import { type ComposeDefaults, engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
+import { type ComposeDefaults, engineFamilyFor, engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-measures.js";
 import { deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
@@ -280,7 +280,7 @@ export class PromptPlanner {
       requestId,
       conversationId: request.conversationId,
       at,
-      engine: request.engine ?? this.parts.defaults.engineFamily,
+      engine: this.#familyOf(request),
       model: modelOf(request) || null,
       plan,
       besideTokens,
@@ -497,8 +497,12 @@ export class PromptPlanner {
     return { request, engine: this.#engineOf(request), cacheSecret: this.tenant.cacheSecret };
   }
 
-  #engineOf({ engine }: ComposeRequest): EngineAdapter {
-    return this.parts.engines[engine ?? this.parts.defaults.engineFamily];
+  #engineOf(request: ComposeRequest): EngineAdapter {
+    return this.parts.engines[this.#familyOf(request)];
+  }
+
+  #familyOf(request: ComposeRequest): EngineName {
+    return request.engine ?? engineFamilyFor(this.parts.defaults, modelOf(request) || null);
   }
 
   /** The cache that the prompt will meet; undefined: unknown. */
@@ -515,9 +519,8 @@ export class PromptPlanner {
   /** The prompt's prices; null: no known provider bills it. */
   #priceOf(request: ComposeRequest): ProviderPrice | null {
     const { defaults } = this.parts;
-    const { engineFamily, engineHost = null } = defaults;
-    const host = goesElsewhere(request, defaults) ? null : engineHost;
-    return priceOf({ host, family: request.engine ?? engineFamily }, modelOf(request) || null);
+    const host = goesElsewhere(request, defaults) ? null : (defaults.engineHost ?? null);
+    return priceOf({ host, family: this.#familyOf(request) }, modelOf(request) || null);
   }
 
   #historyOf({ history }: ComposeRequest): HistoryName {
@@ -557,8 +560,9 @@ function hasOnlyText({ content }: ChatMessage): boolean {
 }
 
 /** Whether the caller sends the prompt to another engine family than the configured one. */
-function goesElsewhere({ destination, engine }: ComposeRequest, { engineFamily }: ComposeDefaults): boolean {
-  return destination == null && engine !== null && engine !== engineFamily;
+function goesElsewhere(request: ComposeRequest, defaults: ComposeDefaults): boolean {
+  const { destination, engine } = request;
+  return destination == null && engine !== null && engine !== engineFamilyFor(defaults, modelOf(request) || null);
 }
 
 /** The instructions as the engine sees them: after the tools, and per model. */
