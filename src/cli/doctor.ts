@@ -109,7 +109,8 @@ async function memories(settings: Settings, user: string): Promise<Finding> {
   try {
     const scope = { tenant: DEFAULT_TENANT.name, userId: user as UserId, agentId: null };
     const search = () => source.search({ scope, query: "What is known of me?", topK: settings.topK }, NO_STOP);
-    // The first one loads and connects.
+    // Loading a model may take longer than a search is given.
+    await source.load?.();
     await search();
     const began = performance.now();
     const found = await search();
@@ -121,15 +122,18 @@ async function memories(settings: Settings, user: string): Promise<Finding> {
   } catch (error) {
     if (!(error instanceof MemorySourceError)) throw error;
     const says = plain(error.message);
-    const { kind } = error.failure;
-    const advice =
-      kind === "refused"
-        ? "make Mem0 answer: MEMPREFIX_MEM0_API_KEY, MEMPREFIX_SOURCE and MEMPREFIX_MEM0_URL say whom memprefix calls, and how"
-        : "start Mem0, or correct MEMPREFIX_MEM0_URL";
-    return { part, state: "broken", says, advice };
+    return { part, state: "broken", says, advice: mem0Advice(error.failure.kind, source.owned) };
   } finally {
     await source.close();
   }
+}
+
+function mem0Advice(failure: MemorySourceError["failure"]["kind"], isEmbedded: boolean): string {
+  if (failure === "timeout") return "try again when the machine is less busy, or raise MEMPREFIX_SEARCH_TIMEOUT_MS";
+  if (isEmbedded) return "look at the embedded Mem0's files in MEMPREFIX_DATA_DIR, or reinstall what it needs";
+  return failure === "refused"
+    ? "make Mem0 answer: MEMPREFIX_MEM0_API_KEY, MEMPREFIX_SOURCE and MEMPREFIX_MEM0_URL say whom memprefix calls, and how"
+    : "start Mem0, or correct MEMPREFIX_MEM0_URL";
 }
 
 const NO_STOP = new AbortController().signal;

@@ -29,6 +29,7 @@ export const ROUTES = {
   /** The same route in lines: each line of the request is one of `/compose`. */
   composeLines: route("composeBatch", "POST /compose/batch", undefined, [...OF_PROMPTS, ...under("answer")]),
   add: route("addMemories", "POST /memories", "results", ["memories", "metadata"]),
+  memories: route("listMemories", "GET /memories", "results"),
   evict: route("evict", "POST /evict", "evicted"),
   feedback: route("feedback", "POST /feedback", "request_id"),
   receiveMem0Event: route("receiveMem0Event", "POST /webhooks/mem0"),

@@ -53,7 +53,7 @@ const ANY_FORMAT = { anyOf: [refTo("Message"), refTo("ResponsesItem")] };
 /** Fields of the answer that are made of the body's and keep its bytes. */
 export const COMPOSED_FIELDS = ["messages", "system"] as const;
 
-const MEMORIES = { type: "array", items: refTo("Memory") };
+const MEMORIES = { type: "array", items: { anyOf: [refTo("Memory"), { type: "string" }] } };
 const { messages, memories } = composeOptions.shape;
 
 export const composeBody = snakeCased(composeOptions)

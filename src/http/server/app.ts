@@ -20,7 +20,7 @@ import { evictBody, evictResult, feedbackBody, feedbackResult } from "../contrac
 import { metricsText } from "../contracts/health-contract.js";
 import { addOpenApiDocument } from "../contracts/openapi-document.js";
 import { operation } from "../contracts/operations.js";
-import { addBody, addResult } from "../contracts/user-contract.js";
+import { addBody, addResult, memoriesQuery, memoriesResult } from "../contracts/user-contract.js";
 import { access } from "../guards/access.js";
 import { receiveBody } from "../guards/body.js";
 import { type Guard, guarded, PASSED, rejectAmbiguous, SECURITY_HEADERS } from "../guards/guard.js";
@@ -52,10 +52,10 @@ import {
 } from "../requests/request.js";
 import { addBatchRoute } from "../routes/batch-route.js";
 import { addChatRoutes } from "../routes/chat-route.js";
-import { addDashboardPage } from "../routes/dashboard-page.js";
 import { addHealthRoutes } from "../routes/health-routes.js";
-import { addPost } from "../routes/json-route.js";
+import { addGet, addPost } from "../routes/json-route.js";
 import { addMcpRoute, type LoadMcp } from "../routes/mcp-route.js";
+import { addPages } from "../routes/pages.js";
 import { answerUnrouted, passToEngine } from "../routes/unrouted.js";
 import { addUsageRoutes } from "../routes/usage-routes.js";
 import { addUserRoutes } from "../routes/user-routes.js";
@@ -179,6 +179,9 @@ export function createApp(given: HttpParts): HttpSurface {
   });
   app.notFound((c) => answerUnrouted(app, c, () => passToEngine(c, chat, parts.onFault)));
   if (webhookToken !== undefined) addWebhookRoute(app);
+  addGet(app, "listMemories", "/memories", memoriesQuery, memoriesResult, async (given, c) => ({
+    results: mem0Items(await c.get("memprefix").memories(given, c.req.raw.signal)),
+  }));
   addPost(
     app,
     "addMemories",
@@ -197,7 +200,7 @@ export function createApp(given: HttpParts): HttpSurface {
     return c.get("memprefix").feedback(userId, agentId, requestId, observationOf(given), model);
   });
   addUserRoutes(app);
-  addDashboardPage(app);
+  addPages(app);
   addUsageRoutes(app, { hasText: parts.hasText });
   addHealthRoutes(app, parts);
   addMcpRoute(app, { ...parts, load: parts.mcp ?? (async () => ({ missing: "is not served here" })) });

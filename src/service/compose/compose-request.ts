@@ -86,7 +86,7 @@ export interface Destination {
 /** Mem0's own default. */
 export const DEFAULT_TOP_K = 20;
 
-export function topKOf({ topK }: ComposeRequest, defaults: Pick<ComposeDefaults, "topK">): number {
+export function topKOf({ topK }: Pick<ComposeRequest, "topK">, defaults: Pick<ComposeDefaults, "topK">): number {
   return topK ?? defaults.topK ?? DEFAULT_TOP_K;
 }
 

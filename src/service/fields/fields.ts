@@ -11,6 +11,7 @@ import {
   type ConversationId,
   DEDUPE_NAMES,
   DEPTH_OUTCOMES,
+  digestOf,
   EPOCH_REASONS,
   FIXED_RETENTIONS,
   FRESH_START_REASONS,
@@ -147,13 +148,17 @@ export interface UnusableMemories {
   readonly issues: readonly AnswerIssue[];
 }
 
+/** Mem0's shapes, or texts, whose ids are their digests. */
 export const memories = z.unknown().transform((value, context): GivenMemories => {
   const list = Array.isArray(value) ? value : (value as { results?: unknown } | null)?.results;
   if (Array.isArray(list) && list.length > MAX_MEMORIES) {
     context.addIssue({ code: "custom", message: `must have at most ${MAX_MEMORIES} memories, not ${list.length}` });
     return z.NEVER;
   }
-  const read = readMem0Answer(value, { root: "memories" });
+  const given = !Array.isArray(list)
+    ? value
+    : list.map((item: unknown) => (typeof item === "string" ? { id: `text-${digestOf(item)}`, memory: item } : item));
+  const read = readMem0Answer(given, { root: "memories" });
   if (read.ok) return { usable: read.memories, unusable: { count: read.skipped, issues: read.issues } };
   for (const { path, message } of read.issues)
     context.addIssue({ code: "custom", message, ...(path === undefined ? {} : { params: { field: path } }) });

@@ -30,6 +30,7 @@ const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly a
   composeBatch: { sent: batch.batchBody, answered: batch.batchResult },
   composeLines: { sent: batch.batchRequest, answered: batch.batchLine },
   add: { sent: memory.addBody.schema, answered: memory.addResult },
+  memories: { sent: memory.memoriesQuery, answered: memory.memoriesResult },
   evict: { sent: engine.evictBody.schema, answered: engine.evictResult },
   feedback: { sent: engine.feedbackBody.schema, answered: engine.feedbackResult },
   receiveMem0Event: {},
