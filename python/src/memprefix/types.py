@@ -44,7 +44,7 @@ class ComposeRequest(TypedDict):
     """Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) behind them. Default: `auto`."""
     history_ratio: NotRequired[float | None]
     """With `extended` and `auto`: average tokens of an epoch's prompts, as a multiple of what the windows alone would come to. Default: 2."""
-    memories: NotRequired[Sequence[Mapping[str, Any]] | Mapping[str, Any] | None]
+    memories: NotRequired[Sequence[Mapping[str, Any] | str] | Mapping[str, Any] | None]
     """Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. Absent: memprefix searches the configured source."""
     system: NotRequired[str | Sequence[Mapping[str, Any]] | None]
     """System instructions, placed before the messages: a text, or text parts."""
@@ -114,7 +114,7 @@ class BatchRequest(TypedDict):
     """Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) behind them. Default: `auto`."""
     history_ratio: NotRequired[float | None]
     """With `extended` and `auto`: average tokens of an epoch's prompts, as a multiple of what the windows alone would come to. Default: 2."""
-    memories: NotRequired[Sequence[Mapping[str, Any]] | Mapping[str, Any] | None]
+    memories: NotRequired[Sequence[Mapping[str, Any] | str] | Mapping[str, Any] | None]
     """Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. Absent: memprefix searches the configured source."""
     system: NotRequired[str | Sequence[Mapping[str, Any]] | None]
     """System instructions, placed before the messages: a text, or text parts."""
