@@ -28,7 +28,7 @@ import { HISTORY_RATIO, list, oneOf, positive, ratio, WINDOW_HISTORIES, wholeNum
 import { VERSION } from "./package.js";
 import type { ReplayCommand } from "./replay.js";
 import type { RunningService } from "./serve.js";
-import { leftOutSource, readSettings, settingsHelp, settingsUnder, UsageError, unknownVariables } from "./settings.js";
+import { readSettings, settingsHelp, settingsUnder, UsageError, unknownVariables } from "./settings.js";
 
 /** Exit code for an unknown option or a wrong setting; other errors end with 1. */
 const USAGE_ERROR = 2;
@@ -89,8 +89,7 @@ function commandLine(call: Invocation): Command {
       // Before the service reports that it listens: a reader of that may send a signal at once.
       const stopped = stopAtSignal(call, service);
       call.print(`memprefix ${VERSION} listens on ${service.address}`);
-      const install = leftOutSource(settings);
-      if (install !== null) call.print(`It searches no memories of its own: for the embedded Mem0, ${install}`);
+      for (const line of service.message) call.print(line);
       await stopped;
       call.exit(0);
     });

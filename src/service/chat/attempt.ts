@@ -48,7 +48,9 @@ export class Attempt {
     try {
       const { api, userId, agentId, engine = null } = request;
       const whose = userId === NOBODY ? null : userId;
-      const fields = composed?.engine.fields ?? memprefix.composer.plainFields(whose, agentId, engine);
+      const fields =
+        composed?.engine.fields ??
+        memprefix.composer.plainFields(whose, agentId, { engine, model: modelName(request.body["model"]) });
       const sent = withTools(request, composed?.toolTexts ?? null);
       const body = { ...fields, ...bodyOf(sent, composed?.messages ?? null) };
       if (api.name !== "chat") return { answer: await this.#call(sent, body), isUsageAdded: false };
@@ -106,7 +108,7 @@ export class Attempt {
     const { parts, signal } = this.on;
     const { api, body: own, query, written } = request;
     const span = new InferenceSpan({
-      engine: request.engine ?? parts.family ?? "generic",
+      engine: request.engine ?? parts.family?.() ?? "generic",
       server: parts.upstream.name,
       model: own["model"],
       conversationId: request.conversationId ?? request.compose?.conversationId ?? null,

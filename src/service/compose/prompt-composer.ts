@@ -24,7 +24,7 @@ import { withOwnSalts } from "../../engines/adapters/salts.js";
 import type { PlannedAnswer } from "../base/call-types.js";
 import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
-import type { TenantParts } from "../base/memprefix-parts.js";
+import { engineFamilyFor, type TenantParts } from "../base/memprefix-parts.js";
 import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measures.js";
@@ -206,17 +206,21 @@ export class PromptComposer {
   }
 
   /** Engine fields for messages that are not composed. @param userId null: the request names nobody */
-  plainFields(userId: UserId | null, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"] {
+  plainFields(
+    userId: UserId | null,
+    agentId: AgentId | null,
+    { engine, model }: { readonly engine: EngineName | null; readonly model: string },
+  ): EngineEmission["fields"] {
     const { parts, jobs, tenant } = this.#on;
     const scope = userId === null ? null : jobs.scopeOf(userId, agentId);
     const prompt = plainPrompt(parts.newRequestId(), scope, tenant.cacheSecret);
-    return parts.engines[engine ?? parts.defaults.engineFamily].emit(prompt).fields;
+    return parts.engines[engine ?? engineFamilyFor(parts.defaults, model)].emit(prompt).fields;
   }
 
   /** A client's body with the tenant's salts: made of those that it names, else the tenant's own, whatever family the request chooses. */
   salted(body: JsonObject): JsonObject {
     const { parts, tenant } = this.#on;
-    const { salt } = parts.engines[parts.defaults.engineFamily];
+    const { salt } = parts.engines[engineFamilyFor(parts.defaults, null)];
     const own = withOwnSalts(body, (name, given) => saltOf(tenant.cacheSecret, name, given));
     return salt === undefined ? own : { [salt]: tenantKeyOf(tenant.cacheSecret), ...own };
   }

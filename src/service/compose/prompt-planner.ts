@@ -38,12 +38,12 @@ import {
   type Warning,
 } from "../../core/index.js";
 import { keptIn } from "../../core/text/collections.js";
-import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engine-adapter.js";
+import type { EngineAdapter, EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
 import { keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { PlannedAnswer } from "../base/call-types.js";
 import type { ObservedCompose } from "../base/memprefix-observer.js";
-import { type ComposeDefaults, engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
+import { type ComposeDefaults, engineFamilyFor, engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-measures.js";
 import {
@@ -308,7 +308,7 @@ export class PromptPlanner {
       requestId,
       conversationId: request.conversationId,
       at,
-      engine: request.engine ?? this.parts.defaults.engineFamily,
+      engine: this.#familyOf(request),
       model: modelOf(request) || null,
       plan,
       besideTokens,
@@ -582,8 +582,12 @@ export class PromptPlanner {
     return destination?.besideTokens ?? (toolTexts == null ? 0 : this.parts.countTokens(`[${toolTexts.join()}]`));
   }
 
-  #engineOf({ engine }: ComposeRequest): EngineAdapter {
-    return this.parts.engines[engine ?? this.parts.defaults.engineFamily];
+  #engineOf(request: ComposeRequest): EngineAdapter {
+    return this.parts.engines[this.#familyOf(request)];
+  }
+
+  #familyOf(request: ComposeRequest): EngineName {
+    return request.engine ?? engineFamilyFor(this.parts.defaults, modelOf(request) || null);
   }
 
   /** The cache that the prompt will meet; undefined: unknown. */
@@ -600,9 +604,8 @@ export class PromptPlanner {
   /** The prompt's prices; null: no known provider bills it. */
   #priceOf(request: ComposeRequest): ProviderPrice | null {
     const { defaults } = this.parts;
-    const { engineFamily, engineHost = null } = defaults;
-    const host = goesElsewhere(request, defaults) ? null : engineHost;
-    return priceOf({ host, family: request.engine ?? engineFamily }, modelOf(request) || null);
+    const host = goesElsewhere(request, defaults) ? null : (defaults.engineHost ?? null);
+    return priceOf({ host, family: this.#familyOf(request) }, modelOf(request) || null);
   }
 
   #historyOf({ history }: ComposeRequest): HistoryName {
@@ -642,8 +645,9 @@ function hasOnlyText({ content }: ChatMessage): boolean {
 }
 
 /** Whether the caller sends the prompt to another engine family than the configured one. */
-function goesElsewhere({ destination, engine }: ComposeRequest, { engineFamily }: ComposeDefaults): boolean {
-  return destination == null && engine !== null && engine !== engineFamily;
+function goesElsewhere(request: ComposeRequest, defaults: ComposeDefaults): boolean {
+  const { destination, engine } = request;
+  return destination == null && engine !== null && engine !== engineFamilyFor(defaults, modelOf(request) || null);
 }
 
 function rootOf(request: ComposeRequest, { digest }: SentTools): PromptRoot {

@@ -22,7 +22,13 @@ import { type MemorySource, MemorySourceError } from "../../memory/memory-source
 import { type ComposeAnswer, type Feedback, type IndexDescription, publicAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
-import { engineModelFor, type MemprefixParts, type PlanBatch, type TenantParts } from "../base/memprefix-parts.js";
+import {
+  engineFamilyFor,
+  engineModelFor,
+  type MemprefixParts,
+  type PlanBatch,
+  type TenantParts,
+} from "../base/memprefix-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
@@ -121,7 +127,8 @@ export class Memprefix {
     const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
     const { store, countTokens, now, maxWaitingPerUser = MAX_WAITING_PER_USER, planning = planHere } = parts;
-    const { engineFamily, workers = [] } = parts.defaults;
+    const { workers = [] } = parts.defaults;
+    const engineFamily = engineFamilyFor(parts.defaults, null);
     const jobs = new TenantQueues(tenant.name, queues, scopes, closing.signal, maxWaitingPerUser);
     const records = new UserRecords(parts, jobs, scopes);
     // Times reported by one tenant must not affect another's plans.
