@@ -11,17 +11,7 @@ describe("memprefix --help", () => {
     const help = await memprefix.run(["--help"]);
     expect(help.code).toBe(0);
     for (const command of [
-      "serve",
-      "doctor",
-      "compose",
-      "batch",
-      "explain",
-      "mcp",
-      "export",
-      "demo",
-      "replay",
-      "eval",
-      "keys",
+      ...["serve", "doctor", "compose", "batch", "explain", "mcp", "export", "demo", "replay", "eval", "keys"],
     ])
       expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
     expect(await memprefix.run(["--version"])).toMatchObject({

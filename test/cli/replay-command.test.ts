@@ -120,11 +120,7 @@ describe("memprefix replay", () => {
       "replay",
       "--trace",
       written(),
-      "--k",
-      "2",
-      "--json",
-      "--policy",
-      "retrieval",
+      ...["--k", "2", "--json", "--policy", "retrieval"],
     ]);
     const { policy, k, requests, totals } = JSON.parse(stdout) as Record<string, never>;
     expect({ policy, k }).toEqual({ policy: "retrieval", k: 2 });
@@ -145,11 +141,7 @@ describe("memprefix replay", () => {
       "replay",
       "--trace",
       written(),
-      "--k",
-      "3",
-      "--policy",
-      "retrieval",
-      "--json",
+      ...["--k", "3", "--policy", "retrieval", "--json"],
     ]);
     const { peer: theirs, ...ours } = JSON.parse(stdout);
     expect(ours).toEqual(JSON.parse(ofPolicy.stdout));

@@ -17,14 +17,7 @@ import { composeWith, NOON, openService } from "../compose/service-fixture.js";
 
 /** Texts that contain no other, of different lengths. */
 const FACTS = [
-  "oak",
-  "heron above water",
-  "slate",
-  "marsh grass in autumn",
-  "flint",
-  "kelp on the shore",
-  "amber",
-  "moss",
+  ...["oak", "heron above water", "slate", "marsh grass in autumn", "flint", "kelp on the shore", "amber", "moss"],
 ];
 
 const memoriesOf = (facts: readonly number[]) => facts.map((n) => ({ id: `m${n}`, memory: FACTS[n] ?? "" }));
