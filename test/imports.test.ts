@@ -140,7 +140,6 @@ function orderObjection(path: string, file: string): string | null {
   return folders.indexOf(to) <= folders.indexOf(from) ? null : `${from} comes before ${to}`;
 }
 
-/** Why a module may not import this, or null. */
 function objection(path: string, { file, specifier, typesOnly }: Import, graph: ModuleGraph): string | null {
   const room = roomOf(path);
   const rule = RULES[room];
@@ -187,7 +186,6 @@ function brokenRules(graph: ModuleGraph): string[] {
   );
 }
 
-/** Every circle of imports, once. */
 function circles(graph: ModuleGraph): string[] {
   const found = new Set<string>();
   const done = new Set<string>();
@@ -202,7 +200,6 @@ function circles(graph: ModuleGraph): string[] {
   return [...found];
 }
 
-/** What a pure module's code mentions that it may not. */
 function impurity(source: string): string | null {
   // Templates hold code too, so only plain quoted text is left out.
   return PURE.forbidden.exec(codeOf(source.replaceAll("`", " ")).code)?.[0] ?? null;

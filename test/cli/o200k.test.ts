@@ -5,10 +5,8 @@ import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import { digestOf } from "../../src/core/text/ids.js";
 import { cpuTimer } from "../cpu-time.js";
 
-/** Characters. */
 const SHORT = 4_000;
 
-/** Milliseconds of CPU time. */
 function cpuMs(work: () => unknown): number {
   const elapsed = cpuTimer();
   work();

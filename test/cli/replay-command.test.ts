@@ -27,7 +27,6 @@ describe("memprefix replay", () => {
     return file;
   }
 
-  /** A table's rows, by what stands in their first cells. */
   const rowsOf = (table: string) =>
     new Map(
       table

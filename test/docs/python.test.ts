@@ -28,7 +28,6 @@ const files = new Map(
     return name === undefined ? [] : [[name, text]];
   }),
 );
-/** What the program prints, as the page has it. */
 const printed = onPage.find(({ language }) => language === "text")?.text;
 
 describe.skipIf(!HAS_PYTHON)(`every sample in Python${SKIPPED}`, () => {

@@ -136,7 +136,6 @@ describe("every command of the documentation", () => {
     expect(wrong("npx memprefix serv; frobnicate | npm start")).toEqual(["serv", "frobnicate"]);
   });
 
-  /** What a command names that is not there. */
   function wrongIn(
     { variables: set, words: [program, ...args] }: ShellCommand,
     functions: readonly string[],

@@ -56,7 +56,6 @@ async function converse(chat: Pick<Mem0Chat<Mem0>, "prompt">): Promise<readonly 
 const composedIds: string[] = [];
 const onComposed = ({ requestId }: { readonly requestId: string }) => composedIds.push(requestId);
 
-/** Prompts that do not begin with the one before. */
 function brokenPrompts(): readonly string[] {
   const prompts = engine.served.map(({ asked }) => asked.prompt);
   return prompts.flatMap((prompt, at) => {

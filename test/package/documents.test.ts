@@ -23,7 +23,6 @@ const READABLE = PATHS.filter((path) => /\.(?:ts|md)$/.test(path));
 const DOCUMENTS = READABLE.filter((path) => path.endsWith(".md"));
 const TEXTS = PATHS.filter((path) => /\.(?:ts|md|json|html)$|^\.ci\//.test(path) && path !== "package-lock.json");
 
-/** Paths from the project's folder, with `/`. */
 function filesUnder(folder: string): string[] {
   return readdirSync(join(PROJECT, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = posix.join(folder, entry.name);
@@ -65,12 +64,10 @@ function citationsIn(prose: string): { readonly document: string; readonly title
   return [...cited].map(([, document = "", title = ""]) => ({ document, title }));
 }
 
-/** Benches that prose says to run. */
 function benchesIn(prose: string): string[] {
   return [...prose.matchAll(/npm run bench -- ([\w-]+)/g)].map(([, bench = ""]) => bench);
 }
 
-/** Scripts of `package.json` that prose says to run. */
 function scriptsIn(prose: string): string[] {
   return [...prose.matchAll(/npm run (?:--silent )?([\w:-]+)/g)].map(([, script = ""]) => script);
 }
@@ -89,7 +86,6 @@ function linksIn(document: string, at: string): { readonly path: string; readonl
     });
 }
 
-/** A document's headings as they are read. */
 function titlesIn(document: string): string[] {
   const lines = [...withoutCode(document).matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => title);
   return lines.map((title) => title.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll(/[`*]/g, ""));

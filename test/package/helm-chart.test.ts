@@ -52,7 +52,6 @@ function isMap(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The chart's objects, by their kind. */
 function objects(
   given: Readonly<Record<string, unknown>> = {},
   release?: string,

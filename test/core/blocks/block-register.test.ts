@@ -10,7 +10,6 @@ function emptyRegister(): BlockRegister {
   return new BlockRegister({ blocks: [], versions: [], forgotten: [] }, 1, countTokens);
 }
 
-/** Resolves one request; gives the labels of its blocks. */
 function labelsOf(register: BlockRegister, ...request: readonly [name: string, text: string][]): number[] {
   return register.resolve(request.map(([name, text]) => memory(name, text))).blocks.map((block) => block.label);
 }

@@ -7,7 +7,6 @@ const oslo = memory("home", "Lives in Oslo.");
 const lima = memory("home", "Lives in Lima.");
 const tea = memory("drink", "Likes tea.");
 
-/** Asks once for each list of memories; gives the compositions. */
 const asked = (...requests: (typeof rome)[][]) => askedIn({}, requests);
 /** The same of a conversation whose memories have labels. */
 const askedWithLabels = (...requests: (typeof rome)[][]) => askedIn(LABELLED, requests);

@@ -45,7 +45,6 @@ class Served {
   }
 }
 
-/** How often a prompt says a text. */
 function timesIn({ messages }: Composition, text: string): number {
   return JSON.stringify(messages).split(text).length - 1;
 }

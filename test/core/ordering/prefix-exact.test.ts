@@ -85,7 +85,6 @@ describe.skipIf(known === null)(`prefix-exact, conformance cases${known === null
   });
 });
 
-/** Blocks of five tokens each. */
 const blocks = (...numbers: readonly number[]) => labels(...numbers).map((block) => ({ label: block, tokens: 5 }));
 const requests = (...sets: readonly (readonly number[])[]) => remembering(sets.map((set) => labels(...set)));
 const setsOf = (recent: RecentRetrievals) => [...recent.sets()];

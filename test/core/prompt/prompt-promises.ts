@@ -173,7 +173,6 @@ function expectQuotesResolve(sections: readonly ParsedSection[]): void {
   }
 }
 
-/** How a line begins that quotes a text, and the text. */
 function quoteOf(line: string): { readonly kind: string; readonly quoted: string } | null {
   const [, kind, quoted] = /^(Most relevant|Current again|No longer true): (.*)$/s.exec(line) ?? [];
   return kind === undefined || quoted === undefined ? null : { kind, quoted: unescapeText(quoted) };

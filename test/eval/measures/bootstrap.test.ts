@@ -43,7 +43,6 @@ describe("an interval over conversations", () => {
     }).flat();
   }
 
-  /** Share of 200 seeds whose interval holds 0. */
   function coverage(conversations: number, isClustered: boolean): number {
     const seeds = Array.from({ length: 200 }, (_, seed) => seed);
     const covered = seeds.filter((seed) => {

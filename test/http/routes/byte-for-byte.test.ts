@@ -17,7 +17,6 @@ import { openAiEngine, sendJson } from "./openai-engine.js";
 const MEMORY = "Likes tea.";
 const SECTION = `<memories>\n- ${MEMORY}\n</memories>`;
 const LONG = "12345678901234567890";
-/** Texts as clients may spell them in JSON. */
 const TEXT = fc.constantFrom("Which?", "caf\\u00e9 \\/ \\ud83c\\udf75", "日本語", 'a \\"b\\"', "</memories>\\n", "1.0");
 /** Values in spellings that no JSON library would choose. */
 const VALUE = fc.constantFrom(
