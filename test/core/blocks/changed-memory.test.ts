@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Chat, type ComposeOptions, LABELLED, memory, UserScope, user } from "../compose/scope-fixture.js";
-import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
+import { Chat, type ComposeOptions, LABELLED, memory, UserScope } from "../compose/scope-fixture.js";
+import { expectPromises } from "../prompt/prompt-promises.js";
 
 const rome = memory("home", "Lives in Rome.");
 const oslo = memory("home", "Lives in Oslo.");
@@ -22,44 +22,12 @@ function askedIn(options: ComposeOptions, requests: readonly (typeof rome)[][]) 
 }
 
 describe("a memory whose text changed", () => {
-  it('"a memory whose text changed under the same id is sent with its new text; the stale text is not served again"', () => {
-    const scope = new UserScope();
-    scope.compose([user("?")], [rome, tea]);
-    const { messages } = scope.compose([user("?")], [oslo, tea]);
-    expect(textsIn(messages).toSorted()).toEqual([tea.text, oslo.text].toSorted());
-  });
-
   it("is given anew, and the text before it is quoted as no longer true", () => {
     const [, second] = asked([rome, tea], [tea, oslo]);
     expect(second?.messages.at(-1)?.content).toBe(
       "<memories>\n- Lives in Oslo.\n</memories>\nNo longer true: Lives in Rome.\nMost relevant: Likes tea.\n\nQuestion 1",
     );
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 1, replaces: [1] });
-  });
-
-  it("with labels gets one of its own, and says which one in this conversation it replaces", () => {
-    const [, second] = askedWithLabels([rome, tea], [oslo, tea]);
-    expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\n3 (replaces [1]) Lives in Oslo.\n</memories>\nPlease refer to [2] in the previous conversation.\n\nQuestion 1",
-    );
-    expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
-  });
-
-  it("is current again, without being sent again, when it goes back to a text given earlier", () => {
-    const [, , third, fourth] = asked([rome], [oslo], [rome], [rome]);
-    expect(third?.annotations).toEqual(["Current again: Lives in Rome.", "No longer true: Lives in Oslo."]);
-    expect(third?.memories).toEqual([
-      { label: 1, memoryId: "home", placement: "earlier_turn", rank: 0, replaces: [2] },
-    ]);
-    // The line before it has just said it.
-    expect(fourth?.annotations).toEqual([]);
-    const [, , labelled, after] = askedWithLabels([rome], [oslo], [rome], [rome]);
-    expect(labelled?.annotations).toEqual([
-      "Current again: [1] (replaces [2]).",
-      "Please refer to [1] in the previous conversation.",
-    ]);
-    expect(labelled?.memories).toEqual(third?.memories);
-    expect(after?.annotations).toEqual(["Please refer to [1] in the previous conversation."]);
   });
 
   it("can go back and forth", () => {

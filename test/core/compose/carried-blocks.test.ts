@@ -69,11 +69,6 @@ describe("blocks that are carried", () => {
     expect(timesIn(epoch(TEAS, { mayCarry: false }), TEAS.text)).toBe(0);
   });
 
-  it("are within the request's own budget", () => {
-    const carryOver = { policy: ORDERING_POLICIES["carry-over"], memoryBudgetTokens: countTokens(MAPS.text) + 10 };
-    expect(timesIn(epoch(TEAS, carryOver), TEAS.text)).toBe(0);
-  });
-
   const said = [user("Hello."), assistant("Hi."), user("My PIN is 4711."), assistant("Noted."), user("Next.")];
   const ask = (messages: typeof said, memories: ComposeInput["memories"]) => {
     const later = [...messages, assistant("Yes."), ASKED];

@@ -34,13 +34,6 @@ describe("the best of blocks without labels", () => {
   const best = (ranked: readonly Label[], placed: readonly Label[], newest: readonly Label[] = []) =>
     bestAgain(ranked, placed, { newest: new Set(newest) });
 
-  it("is given again where another stands first of a turn's, and where it stands earlier", () => {
-    expect(best(labels(1, 2), labels(2, 1))).toEqual([{ kind: "best", labels: [1] }]);
-    expect(best(labels(1, 2), labels(2))).toEqual([{ kind: "best", labels: [1] }]);
-    expect(best(labels(1, 2), labels(2), labels(1))).toEqual([{ kind: "best", labels: [1] }]);
-    expect(best(labels(1, 2), [])).toEqual([{ kind: "best", labels: [1] }]);
-  });
-
   it("is not where it stands first, where the section before has it and nothing is new, and without any", () => {
     expect(best(labels(1, 2), labels(1, 2))).toEqual([]);
     expect(best(labels(1, 2), [], labels(3, 1))).toEqual([]);

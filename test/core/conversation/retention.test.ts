@@ -201,36 +201,6 @@ describe("retention", () => {
     expect(sectionsOf(fifth.messages).at(-2)?.annotations).toEqual(["Current again: [1] (replaces [2])."]);
   });
 
-  it.each(["volatile", "ephemeral"] as const)(
-    "%s: the lines stay that say what no longer holds, and what does again",
-    (retention) => {
-      const chat = new Chat(new UserScope());
-      const ask = (n: number, requested: readonly ReturnType<typeof memory>[], options: ComposeOptions = {}) => {
-        const composition = chat.ask(`Question ${n}`, requested, { retention, ...options });
-        expectPromises(composition, requested);
-        chat.answer(`Answer ${n}`);
-        return composition;
-      };
-      const [rome, oslo] = [memory("home", "Lives in Rome."), memory("home", "Lives in Oslo.")];
-      ask(0, [rome, ...memories("a")], { retention: "keep" });
-      ask(1, [...memories("b"), oslo]);
-      ask(2, [...memories("a"), rome]);
-      ask(3, memories("b"), { ended: [{ id: rome.id }] });
-      const last = ask(4, memories("b"));
-      expect(sectionsOf(last.messages).slice(1, 4)).toEqual([
-        {
-          blocks: [
-            ...(retention === "volatile" ? [{ label: null, replaces: [], text: "The user's b is known." }] : []),
-            { label: null, replaces: [], text: "Lives in Oslo." },
-          ],
-          annotations: ["No longer true: Lives in Rome."],
-        },
-        { blocks: [], annotations: ["Current again: Lives in Rome.", "No longer true: Lives in Oslo."] },
-        { blocks: [], annotations: ["No longer true: Lives in Rome."] },
-      ]);
-    },
-  );
-
   it.each(FORMS)("a fresh start leaves no line of the turns before it, %s", (_form, options) => {
     const dear = {
       cost: { kind: "money", uncached: 1, written: 1, cached: 0.9 },
