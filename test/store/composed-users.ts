@@ -74,12 +74,10 @@ export class ComposedUsers {
 
   constructor(readonly store: Store) {}
 
-  /** Takes scopes out of memory, as in a process that starts. */
   drop(): void {
     this.#working.clear();
   }
 
-  /** A scope in memory; undefined where it was never used. */
   state(scope: Scope): ScopeState | undefined {
     return this.#working.get(nameOf(scope))?.state;
   }
@@ -161,7 +159,6 @@ export class ComposedUsers {
     });
   }
 
-  /** Stores another text of a memory, as a search may bring it. */
   update(scope: Scope, memory: string, text: string): Promise<void> {
     return this.#use(scope, async (held, state) => {
       state.register.resolve([{ id: memoryId(memory), text }]);
@@ -234,7 +231,6 @@ function nameOf({ tenant, userId, agentId }: Scope): string {
   return JSON.stringify([tenant, userId, agentId]);
 }
 
-/** What changed in a scope. */
 function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };
 }

@@ -209,7 +209,6 @@ export class UserScope {
     this.store();
   }
 
-  /** The engine reported what it had cached of a request. */
   report(
     { leaf, turn, plan }: Composition,
     cachedTokens: number,
@@ -226,7 +225,6 @@ export class UserScope {
     this.#state = new ScopeState(from, countTokens, this.bounds, this.untrustedOrigins);
   }
 
-  /** Stores what was changed in {@link state}. */
   store(): void {
     const changes = this.#state.drain();
     this.stored.push(changes);
