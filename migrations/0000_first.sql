@@ -10,6 +10,7 @@ CREATE TABLE `conversations` (
 	`id` text NOT NULL,
 	`used_at` integer NOT NULL,
 	`forgotten_at` integer,
+	`sent_after` text,
 	PRIMARY KEY(`scope_id`, `id`)
 );
 --> statement-breakpoint

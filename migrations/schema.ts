@@ -50,6 +50,8 @@ export const conversations = sqliteTable(
     usedAt: integer("used_at").notNull(),
     /** When a memory was forgotten that its end was given; null once it goes on. */
     forgottenAt: integer("forgotten_at"),
+    /** Model and tools of its newest prompt, as JSON; null: unknown. */
+    sentAfter: text("sent_after"),
   },
   (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
 );

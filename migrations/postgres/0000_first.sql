@@ -10,6 +10,7 @@ CREATE TABLE "memprefix"."conversations" (
 	"id" text NOT NULL,
 	"used_at" bigint NOT NULL,
 	"forgotten_at" bigint,
+	"sent_after" text,
 	CONSTRAINT "conversations_scope_id_id_pk" PRIMARY KEY("scope_id","id")
 );
 --> statement-breakpoint

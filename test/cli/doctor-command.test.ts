@@ -148,8 +148,9 @@ describe("memprefix doctor", () => {
     });
     const { code, stdout, states } = await doctor({ MEMPREFIX_UPSTREAM_URL: url });
     expect(code).toBe(1);
-    expect(states).toMatchObject({ engine: "change", cache: "broken" });
-    expect(stdout).toMatch(/\n1\. turn the engine's prefix cache on: .+\n2\. it is vllm: MEMPREFIX_ENGINE_FAMILY=vllm/);
+    expect(states).toMatchObject({ engine: "ok", cache: "broken" });
+    expect(stdout).toMatch(/^engine +ok .+; family vllm$/m);
+    expect(stdout).toMatch(/\n1\. turn the engine's prefix cache on: /);
   });
 
   it("says of a service whose prompts name no conversation what to do first", async () => {

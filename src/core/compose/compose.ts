@@ -9,9 +9,11 @@ import { serve } from "../cache/residency.js";
 import type { SpokenTurn, Turn } from "../conversation/conversation.js";
 import type { RecalledHistory } from "../conversation/history.js";
 import { injectionTokens } from "../conversation/injecting.js";
+import { firstChangedLine } from "../conversation/instructions.js";
 import { exactPath, promptSections } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";
-import { type Injection, NOTHING_REPLACED, renderAnnotation } from "../prompt/section.js";
+import { NO_ROOT } from "../prompt/prompt.js";
+import { type Injection, renderAnnotation, updatesIn } from "../prompt/section.js";
 import { groupBy } from "../text/collections.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
@@ -82,7 +84,7 @@ export interface Composition {
  */
 export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
-  const { countTokens, policy, conversation, depth, isCut = false } = input;
+  const { countTokens, policy, conversation, depth } = input;
   const firstNew = register.nextLabel;
   const before = conversation?.turns.newest ?? null;
   const draft = draftPrompt(state, input);
@@ -91,6 +93,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
   const { placement, injection, anchor } = section;
   const { retention, freshStart, keptTurns } = choice;
+  const isCut = input.isCut === true || history.endsEarly === true;
   const freshStartReason = isCut ? "memory_forgotten" : choice.freshStartReason;
   const { sections, known } = promptSections(
     replay,
@@ -147,9 +150,18 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   };
   turns.add(turn);
   const memories = placeMemories(register, selection, draft.head?.injection ?? injection, cachedBlocks);
-  const { head: headBefore = null, ageMs = null } = input.earlier ?? {};
+  const { head: headBefore = null, root: rootBefore = null, ageMs = null } = input.earlier ?? {};
+  const { model, tools } = input.root ?? NO_ROOT;
+  const hasOtherTools = rootBefore !== null && rootBefore.tools !== tools;
   const isContinued = before !== null && parent === before.id;
   const { wholeBlocks, residency } = input.cache;
+  const hasOtherInstructions =
+    conversation === null
+      ? headBefore !== null && headBefore !== replay.head
+      : before !== null && before.head !== replay.head;
+  const sentBefore = turns.instructions;
+  const instructionChange =
+    hasOtherInstructions && sentBefore !== null ? firstChangedLine(sentBefore, history.head.messages) : null;
   const miss = plannedMiss({
     before: wholeBlocks(isContinued ? replay.tokens : section.before),
     known: wholeBlocks(Math.max(replay.knownTokens, headBefore === replay.head ? replay.headTokens : 0)),
@@ -157,10 +169,9 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     moved: conversation === null ? register.tokensOf(movedBlocks(memories, firstNew)) : 0,
     isFirst: clock === 1,
     isContinued,
-    hasOtherInstructions:
-      conversation === null
-        ? headBefore !== null && headBefore !== replay.head
-        : before !== null && before.head !== replay.head,
+    hasOtherModel: rootBefore !== null && rootBefore.model !== model,
+    hasOtherTools,
+    hasOtherInstructions,
     hasOtherHistory: (epoch?.began ?? null) !== null || (before !== null && !isContinued),
     hasOtherMemories: freshStart || isCut || (before !== null && before.retention !== "keep"),
     ageMs,
@@ -178,6 +189,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
       .filter((label) => !ordering.carried.has(label))
       .some((label, rank) => request.retrieved[rank]?.label !== label),
     stableMessages: replay.stableMessages,
+    ...(instructionChange === null ? {} : { instructionChange }),
+    ...(hasOtherTools && input.toolChanges != null ? { toolChanges: input.toolChanges } : {}),
     retention,
     freshStart: freshStart || isCut,
     ...(freshStartReason === null ? {} : { freshStartReason }),
@@ -224,13 +237,10 @@ function placeMemories(
   injection: Injection,
   cachedBlocks: number,
 ): PlacedMemory[] {
-  const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
-  const replaces = new Map<Label, readonly Label[]>();
-  for (const { label, replaces: old } of [...injection.blocks, ...restored])
-    if (old.length > 0) replaces.set(label, old);
+  const updates = new Map(updatesIn(injection).map((update) => [update.label, update]));
   const placed: PlacedMemory[] = [];
   const place = (label: Label, memoryId: MemoryId, rank: number | null, placement: Placement) => {
-    placed.push({ label, memoryId, placement, rank, replaces: replaces.get(label) ?? NOTHING_REPLACED });
+    placed.push({ label, memoryId, placement, rank, replaces: updates.get(label)?.replaces ?? [] });
   };
   const byLabel = groupBy(resolution.memories, ({ label }) => label);
   for (const [at, label] of ordering.labels.entries()) {
@@ -239,6 +249,11 @@ function placeMemories(
       const placement = at < cachedBlocks ? "cached_prefix" : "new";
       for (const { memoryId, rank } of byLabel.get(label) ?? []) place(label, memoryId, rank, placement);
     }
+    byLabel.delete(label);
+  }
+  for (const { label, isAgain } of updates.values()) {
+    if (isAgain) continue;
+    for (const { memoryId, rank } of byLabel.get(label) ?? []) place(label, memoryId, rank, "new");
     byLabel.delete(label);
   }
   if (byLabel.size === 0) return placed;

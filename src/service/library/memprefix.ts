@@ -19,10 +19,16 @@ import {
   type UserId,
 } from "../../core/index.js";
 import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
-import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
+import { type ComposeAnswer, type Feedback, type IndexDescription, publicAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
-import { engineModelFor, type MemprefixParts, type PlanBatch, type TenantParts } from "../base/memprefix-parts.js";
+import {
+  engineFamilyFor,
+  engineModelFor,
+  type MemprefixParts,
+  type PlanBatch,
+  type TenantParts,
+} from "../base/memprefix-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
@@ -58,9 +64,9 @@ class SharedWork {
 
   constructor(readonly parts: MemprefixParts) {
     const { store, source, countTokens, now } = parts;
-    const { maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    const { maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS, untrustedOrigins } = parts;
     this.degraded = new DegradedParts(this.observers, now);
-    this.scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
+    this.scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds, untrustedOrigins);
     this.source = source && finishingDeletions(watchedSource(source, this.degraded), store);
   }
 }
@@ -121,7 +127,8 @@ export class Memprefix {
     const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
     const { store, countTokens, now, maxWaitingPerUser = MAX_WAITING_PER_USER, planning = planHere } = parts;
-    const { engineFamily, workers = [] } = parts.defaults;
+    const { workers = [] } = parts.defaults;
+    const engineFamily = engineFamilyFor(parts.defaults, null);
     const jobs = new TenantQueues(tenant.name, queues, scopes, closing.signal, maxWaitingPerUser);
     const records = new UserRecords(parts, jobs, scopes);
     // Times reported by one tenant must not affect another's plans.
@@ -134,7 +141,7 @@ export class Memprefix {
     const forgetGone: UserRecords["forgetGone"] = (...of) => records.forgetGone(...of);
     const on = { parts, tenant, scopes, jobs, law, ratios, routing, observer, losses, forgetGone };
     const composer = new PromptComposer(on);
-    this.batches = { composer, routing, workers, countTokens, planning };
+    this.batches = { composer, reports, routing, workers, countTokens, planning };
     this.chats = { countTokens, composer, reports, additions, responses: new StoredResponses(store, jobs) };
     this.#jobs = jobs;
     this.#records = records;
@@ -186,7 +193,7 @@ export class Memprefix {
   }
 
   async compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
-    return this.#composer.compose({ request, signal });
+    return publicAnswer(await this.#composer.compose({ request, signal }));
   }
 
   /** A user's memories at the source: the most relevant to a query, else all. Rejects with {@link MemorySourceError}. */
