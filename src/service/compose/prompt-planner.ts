@@ -322,10 +322,7 @@ export class PromptPlanner {
           const sentAfter = conversation === null ? null : sentAfterNow(conversation, { root, tools: tools.known });
           const record = { composition, section, delta: deltaOf(state), request: stored, prompt, sentAfter, at };
           await working.commit((held) => held.commitCompose(record));
-          if (conversation !== null) {
-            conversation.sentAfter = sentAfter ?? conversation.sentAfter;
-            conversation.instructions = head;
-          }
+          if (conversation !== null && sentAfter !== null) conversation.sentAfter = sentAfter;
           if (request.conversationId !== null) working.goesOn(request.conversationId);
           working.requests.composed(requestId, at);
           working.newest = { head: turn.head, root, at, lateInRow: late };
@@ -449,8 +446,7 @@ export class PromptPlanner {
 
   #readPast(working: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
     const { conversationId, messages } = request;
-    const { stableInstructions: keepsInstructions = false } = this.parts.defaults;
-    const form = { inResult: this.#isInResult(request), keepsInstructions };
+    const form = { inResult: this.#isInResult(request), keepsInstructions: this.#keepsInstructions(request) };
     return readPast(this.parts.store, working, {
       conversationId,
       messages,
@@ -498,7 +494,7 @@ export class PromptPlanner {
       conversation: past.conversation,
       isCut: past.conversation?.isCut === true,
       messages,
-      keepsInstructions: defaults.stableInstructions,
+      keepsInstructions: this.#keepsInstructions(request),
       historyTerms,
       isOurs: past.isOurs,
       recalled: past.recalled,
@@ -587,6 +583,11 @@ export class PromptPlanner {
     const { engineFamily, engineHost = null } = defaults;
     const host = goesElsewhere(request, defaults) ? null : engineHost;
     return priceOf({ host, family: request.engine ?? engineFamily }, modelOf(request) || null);
+  }
+
+  /** Not where the engine continues its own history: it gets the request's instructions in any case. */
+  #keepsInstructions({ sentNow }: ComposeRequest): boolean {
+    return this.parts.defaults.stableInstructions === true && sentNow === undefined;
   }
 
   #historyOf({ history }: ComposeRequest): HistoryName {
