@@ -16,6 +16,7 @@ import {
   endlessLookup,
   type HistoryName,
   IN_FLIGHT_MS,
+  type KnownTool,
   type Label,
   type MemoryId,
   NOTHING_INJECTED,
@@ -140,6 +141,8 @@ interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "
   readonly tools?: SentTools;
 }
 
+const NO_TOOLS: readonly never[] = [];
+
 const NO_MEMORIES: PromptMemories = { memories: [], front: [], depth: null };
 
 /** A prompt that is in the scope's state, but not yet in the store. */
@@ -167,6 +170,12 @@ interface ChosenMarks {
 
 /** Plans one tenant's prompts. What planning needs of the store is read first; planning itself is synchronous. */
 export class PromptPlanner {
+  /** By the request's tools: a prompt is planned in several steps. */
+  readonly #tools = new WeakMap<
+    readonly string[],
+    { readonly known: readonly KnownTool[]; readonly sent: SentTools }
+  >();
+
   constructor(
     private readonly parts: TenantParts,
     private readonly tenant: Tenant,
@@ -554,8 +563,13 @@ export class PromptPlanner {
   }
 
   #toolsOf({ toolTexts }: ComposeRequest, conversation: Pick<WorkingConversation, "turns"> | null): SentTools {
-    const known = conversation?.turns.sentAfter?.tools ?? [];
-    return toolsToSend(toolTexts ?? [], known, this.parts.defaults.stableTools ?? true);
+    const known = conversation?.turns.sentAfter?.tools ?? NO_TOOLS;
+    const given = toolTexts ?? NO_TOOLS;
+    const before = this.#tools.get(given);
+    if (before?.known === known) return before.sent;
+    const sent = toolsToSend(given, known, this.parts.defaults.stableTools ?? true);
+    this.#tools.set(given, { known, sent });
+    return sent;
   }
 
   #besideTokens({ destination, toolTexts }: ComposeRequest): number {
