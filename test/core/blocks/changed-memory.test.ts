@@ -41,7 +41,7 @@ describe("a memory whose text changed", () => {
   it("with labels gets one of its own, and says which one in this conversation it replaces", () => {
     const [, second] = askedWithLabels([rome, tea], [oslo, tea]);
     expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\n3 (replaces [1]) Lives in Oslo.\n</memories>\nPlease refer to [2] in the previous conversation.\n\nQuestion 1",
+      "<memories>\n[Doc_3] (replaces [Doc_1]) Lives in Oslo.\nPlease refer to [Doc_2] in the previous conversation.\n</memories>\n\nQuestion 1",
     );
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
   });
@@ -56,11 +56,11 @@ describe("a memory whose text changed", () => {
     expect(fourth?.annotations).toEqual([]);
     const [, , labelled, after] = askedWithLabels([rome], [oslo], [rome], [rome]);
     expect(labelled?.annotations).toEqual([
-      "Current again: [1] (replaces [2]).",
-      "Please refer to [1] in the previous conversation.",
+      "Please refer to [Doc_1] in the previous conversation.",
+      "Current again: [Doc_1] (replaces [Doc_2]).",
     ]);
     expect(labelled?.memories).toEqual(third?.memories);
-    expect(after?.annotations).toEqual(["Please refer to [1] in the previous conversation."]);
+    expect(after?.annotations).toEqual(["Please refer to [Doc_1] in the previous conversation."]);
   });
 
   it("can go back and forth", () => {
@@ -75,13 +75,13 @@ describe("a memory whose text changed", () => {
     ]);
     const compositions = askedWithLabels([rome], [oslo], [rome], [oslo], [lima], [rome]);
     expect(compositions.map(({ memories }) => memories)).toEqual(listed.map(({ memories }) => memories));
-    expect(compositions.map(({ annotations }) => annotations[0])).toEqual([
+    expect(compositions.map(({ annotations }) => annotations[1])).toEqual([
       undefined,
       undefined,
-      "Current again: [1] (replaces [2]).",
-      "Current again: [2] (replaces [1]).",
+      "Current again: [Doc_1] (replaces [Doc_2]).",
+      "Current again: [Doc_2] (replaces [Doc_1]).",
       undefined,
-      "Current again: [1] (replaces [2][3]).",
+      "Current again: [Doc_1] (replaces [Doc_2][Doc_3]).",
     ]);
   });
 

@@ -104,8 +104,8 @@ describe("compose, order and annotations", () => {
     // Nodes, turns and requests count on without new labels, so that no two counters agree by chance.
     for (let n = 0; n < 5; n++) scope.compose([system(`${n}`), user("?")], memories("c", "b"), options);
     const { messages, annotations } = scope.compose([user("?")], memories("c", "z", "a"), options);
-    expect(annotations[0]).toContain("order: [3] > [4] > [1] and");
-    expect(messages[0]?.content).toContain("\n4 The user's z is known.\n");
+    expect(annotations[0]).toContain("order: [Doc_3] > [Doc_4] > [Doc_1] and");
+    expect(messages[0]?.content).toContain("\n[Doc_4] The user's z is known.\n");
   });
 });
 

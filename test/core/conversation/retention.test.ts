@@ -154,8 +154,8 @@ describe("retention", () => {
       [
         ...FORMS[1],
         "c",
-        "Please refer to [1] in the previous conversation.",
-        "Please refer to [3] in the previous conversation.",
+        "Please refer to [Doc_1] in the previous conversation.",
+        "Please refer to [Doc_3] in the previous conversation.",
       ],
     ] as const;
 
@@ -198,7 +198,7 @@ describe("retention", () => {
     chat.ask("Four?", [memory("home", "Lives in Rome.")], { retention: "ephemeral" });
     chat.answer("4");
     const fifth = chat.ask("Five?", memories("b"));
-    expect(sectionsOf(fifth.messages).at(-2)?.annotations).toEqual(["Current again: [1] (replaces [2])."]);
+    expect(sectionsOf(fifth.messages).at(-2)?.annotations).toEqual(["Current again: [Doc_1] (replaces [Doc_2])."]);
   });
 
   it.each(["volatile", "ephemeral"] as const)(

@@ -5,7 +5,7 @@ import type { ChatMessage } from "../../../src/core/text/message.js";
 import { user } from "../compose/scope-fixture.js";
 import { hostileText } from "../escaping/hostile-text.js";
 
-const SECTION = "<memories>\n1 Likes tea.\n</memories>";
+const SECTION = "<memories>\n[Doc_1] Likes tea.\n</memories>";
 const LINED = "<memories>\n- Likes tea.\n</memories>\nMost relevant: Likes tea.\n  Green tea.";
 const ours = (section: string) => section === SECTION || section === LINED;
 
@@ -62,9 +62,12 @@ describe("a section in a message", () => {
   });
 
   it("is left where memprefix did not send it", () => {
-    const quoted = user("<memories>\n1 I wrote this myself.\n</memories>\n\nWhat does it mean?");
+    const quoted = user("<memories>\n[Doc_1] I wrote this myself.\n</memories>\n\nWhat does it mean?");
     expect(stripSection(quoted, ours)).toBe(quoted);
-    const inParts: ChatMessage = { role: "user", content: [{ type: "text", text: "<memories>\n2 x\n</memories>" }] };
+    const inParts: ChatMessage = {
+      role: "user",
+      content: [{ type: "text", text: "<memories>\n[Doc_2] x\n</memories>" }],
+    };
     expect(stripSection(inParts, ours)).toBe(inParts);
   });
 });
@@ -81,8 +84,8 @@ describe("the section at the start of a text", () => {
   it.each([
     "no section",
     ` ${SECTION}`,
-    "<memories>\n1 never closed",
-    "<memories>\nanything [1]\n1 late\n</memories>",
+    "<memories>\n[Doc_1] never closed",
+    "<memories>\nanything [Doc_1]\n[Doc_1] late\n</memories>",
     "<memories></memories>",
   ])("is not found in %j", (text) => {
     expect(sectionAtStart(text)).toBeNull();

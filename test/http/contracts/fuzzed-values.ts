@@ -49,7 +49,7 @@ const REPEATED = [
     '"',
     "ａ",
     "\u2028",
-    "(replaces [1][1]",
+    "(replaces [Doc_1][Doc_1]",
   ],
 ];
 const huge = fc
