@@ -46,7 +46,7 @@ export function textsIn(messages: readonly ChatMessage[]): string[] {
 
 /** Labels named in a piece of rendered text: those at the start of a line, and those in brackets anywhere. */
 export function labelsNamed(text: string): number[] {
-  return [...text.matchAll(/^\s*(\d+) |\[(\d+)\]/gm)].map(([, bare, bracketed]) => Number(bare ?? bracketed));
+  return [...text.matchAll(/\[Doc_(\d+)\]/g)].map(([, digits]) => Number(digits));
 }
 
 /**
