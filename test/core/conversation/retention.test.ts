@@ -193,7 +193,7 @@ describe("retention", () => {
     expect(sectionsOf(third.messages)[1]).toEqual({
       blocks: [],
       updates: [{ label: 2, text: "Lives in Oslo." }],
-      annotations: ["Update: [2] Lives in Oslo."],
+      annotations: ["Update: [Doc_2] Lives in Oslo."],
     });
     chat.answer("3");
     chat.ask("Four?", [memory("home", "Lives in Rome.")], { retention: "ephemeral" });
