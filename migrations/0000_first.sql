@@ -10,9 +10,11 @@ CREATE TABLE `conversations` (
 	`id` text NOT NULL,
 	`used_at` integer NOT NULL,
 	`forgotten_at` integer,
+	`opening` text,
 	PRIMARY KEY(`scope_id`, `id`)
 );
 --> statement-breakpoint
+CREATE INDEX `conversations_by_opening` ON `conversations` (`scope_id`,`opening`);--> statement-breakpoint
 CREATE TABLE `keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`tenant` text NOT NULL,

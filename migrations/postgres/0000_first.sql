@@ -10,6 +10,7 @@ CREATE TABLE "memprefix"."conversations" (
 	"id" text NOT NULL,
 	"used_at" bigint NOT NULL,
 	"forgotten_at" bigint,
+	"opening" text,
 	CONSTRAINT "conversations_scope_id_id_pk" PRIMARY KEY("scope_id","id")
 );
 --> statement-breakpoint
@@ -111,6 +112,7 @@ CREATE TABLE "memprefix"."turns" (
 	CONSTRAINT "turns_scope_id_id_pk" PRIMARY KEY("scope_id","id")
 );
 --> statement-breakpoint
+CREATE INDEX "conversations_by_opening" ON "memprefix"."conversations" USING btree ("scope_id","opening");--> statement-breakpoint
 CREATE UNIQUE INDEX "prompts_by_turn" ON "memprefix"."prompts" USING btree ("scope_id","turn_id");--> statement-breakpoint
 CREATE INDEX "prompts_by_time" ON "memprefix"."prompts" USING btree ("tenant","at");--> statement-breakpoint
 CREATE INDEX "prompts_by_sample" ON "memprefix"."prompts" USING btree ("law","sample") WHERE "memprefix"."prompts"."law" is not null;--> statement-breakpoint

@@ -56,8 +56,13 @@ export const conversations = memprefix.table(
     usedAt: integer("used_at").notNull(),
     /** When a memory was forgotten that its end was given; null once it goes on. */
     forgottenAt: integer("forgotten_at"),
+    /** Digest of what its first message means, by which a history without a name is recognised; null: unknown. */
+    opening: text("opening"),
   },
-  (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
+  (table) => [
+    primaryKey({ columns: [table.scopeId, table.id] }),
+    index("conversations_by_opening").on(table.scopeId, table.opening),
+  ],
 );
 
 /** One turn: what one prompt added to the one before it. */

@@ -209,6 +209,7 @@ export function openChatEngine(
     readsLimit: maxPromptTokens === undefined,
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
+    defaultUser: settings.defaultUser,
     router: sessionRouterOf(settings),
   };
 }

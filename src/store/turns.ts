@@ -37,14 +37,14 @@ const KEEP_MESSAGE = `insert into messages (scope_id, conversation_id, key, turn
   on conflict (scope_id, conversation_id, key) do nothing`;
 const KEEP_TURN = `insert into turns (scope_id, id, conversation_id, at, head, section, sections, turn)
   values ($1, $2, $3, $4, $5, $6, $7, $8)`;
-const KEEP_CONVERSATION = `insert into conversations (scope_id, id, used_at) values ($1, $2, $3)
+const KEEP_CONVERSATION = `insert into conversations (scope_id, id, used_at, opening) values ($1, $2, $3, $4)
   on conflict (scope_id, id) do update set used_at = excluded.used_at, forgotten_at = null`;
 
 export function turnStatements(scopeId: number, { composition, section, at }: ComposeRecord): Statement[] {
   const { turn, given, restated, head, sections } = composition;
   const statements: Statement[] = [];
   const keep = (text: string, ...values: SqlValue[]) => statements.push(sql(text, scopeId, ...values));
-  if (turn.conversationId !== null) keep(KEEP_CONVERSATION, turn.conversationId, at);
+  if (turn.conversationId !== null) keep(KEEP_CONVERSATION, turn.conversationId, at, turn.meant[0] ?? null);
   if (head.length > 0) keep(KEEP_MESSAGE, NO_CONVERSATION, HEAD + turn.head, turn.id, JSON.stringify(head));
   for (const said of [...restated, { turn, given }]) {
     const isOwn = said.turn === turn;
@@ -126,7 +126,9 @@ export class TurnReading {
   }
 }
 
-export function turnsIn(database: Database): Pick<Store, "loadConversation" | "findHistory" | "knownSections"> {
+export function turnsIn(
+  database: Database,
+): Pick<Store, "conversationsWith" | "loadConversation" | "findHistory" | "knownSections"> {
   const { read } = database;
   return {
     async loadConversation(scopeId, id) {
@@ -142,6 +144,12 @@ export function turnsIn(database: Database): Pick<Store, "loadConversation" | "f
       if (newest.length < MOST_TURNS || oldest <= epoch) return { turns: newest.reverse(), isCut };
       const all = await reading.newest(id, Number.MAX_SAFE_INTEGER);
       return { turns: all.filter((turn) => turn.id >= epoch).reverse(), isCut };
+    },
+
+    async conversationsWith(scopeId, opening, most) {
+      const text = `select id from conversations where scope_id = $1 and opening = $2 order by used_at desc, id limit ${most}`;
+      const rows = await read<{ id: ConversationId }>(text, [scopeId, opening]);
+      return rows.map(({ id }) => id);
     },
 
     /** Follows the newest turn's parents, so it leaves out abandoned branches. */

@@ -209,7 +209,11 @@ export function readChat(
   const topK = agreedOn(HEADERS.topK, settings.topK);
   const isBypassed = agreedOn(HEADERS.bypass, bypass, path.isPlain || null) ?? false;
   const notWanted = isBypassed ? "bypass" : identity.isSideCall ? "side_call" : null;
-  const userId = readUser(body, api, namedUser, { mayBeNobody: notWanted !== null, isOfPath: path.user !== null });
+  const isUnnamed = notWanted === null && namedUser === null && api.user(body) == null;
+  const userId = readUser(body, api, isUnnamed ? identity.defaultUser : namedUser, {
+    mayBeNobody: notWanted !== null,
+    isOfPath: path.user !== null,
+  });
   // The engine judges messages that cannot be composed (none, or a prefilled answer last): they go upstream.
   const messages = notWanted === null ? field.messages.safeParse(api.history(body)) : null;
   const asked = { ...settings, userId, agentId, conversationId, history, policy, topK };
@@ -219,7 +223,9 @@ export function readChat(
     agentId,
     conversationId,
     engine: settings.engine ?? null,
-    compose: messages?.success ? composeRequest({ ...asked, messages: messages.data }) : null,
+    compose: messages?.success
+      ? { ...composeRequest({ ...asked, messages: messages.data }), isRecognised: true }
+      : null,
     notWanted,
     body,
     writeBack: notWanted === null ? (writeBack ?? null) : false,

@@ -6,6 +6,7 @@ import {
   type ChatMessage,
   type ComposeInput,
   type Composition,
+  type ConversationId,
   compose,
   DEFAULT_HISTORY,
   DEFAULT_HISTORY_RATIO,
@@ -176,8 +177,12 @@ export class PromptPlanner {
     const settled = settleLookup(lookup, state.register, topKOf(request, this.parts.defaults), at);
     const { input, warnings } = this.#input(working, request, past, at, { ...settled, front, depth });
     const newest = input.conversation?.turns.newest?.id ?? null;
-    const composition = this.limits.within(request, () => compose(state, input));
     const requestId = request.requestId ?? newRequestId();
+    const composition = continuable(
+      this.limits.within(request, () => compose(state, input)),
+      request,
+      requestId,
+    );
     const marks = this.#marksOf(working, request, composition, { at, isProbed: depth !== null });
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
@@ -240,7 +245,7 @@ export class PromptPlanner {
     const handle = sentAs(scope, requestId);
     cache.admit({
       handle,
-      stream: streamOf(scope, request.conversationId),
+      stream: streamOf(scope, turn.conversationId),
       user: userOf(scope),
       at,
       total: plan.totalTokens,
@@ -278,7 +283,7 @@ export class PromptPlanner {
     const observed: ObservedCompose = {
       scope,
       requestId,
-      conversationId: request.conversationId,
+      conversationId: turn.conversationId,
       at,
       engine: this.#familyOf(request),
       model: modelOf(request) || null,
@@ -298,10 +303,11 @@ export class PromptPlanner {
           const section = renderSection(turn.injection, state.register.textOf) || null;
           const record = { composition, section, delta: deltaOf(state), request: stored, prompt, at };
           await working.commit((held) => held.commitCompose(record));
-          if (request.conversationId !== null) working.goesOn(request.conversationId);
+          if (turn.conversationId !== null) working.goesOn(turn.conversationId);
           working.requests.composed(requestId, at);
           working.newest = { head: turn.head, at, lateInRow: late };
-          working.earlier.set(request.conversationId, working.newest);
+          for (const id of new Set([request.conversationId, turn.conversationId]))
+            working.earlier.set(id, working.newest);
           if (worker !== undefined) this.routing.assigned(worker, plan, at);
         },
         drop,
@@ -549,6 +555,12 @@ export class PromptPlanner {
     const { inResult = false, model } = request;
     return inResult || this.#engineOf(request).inResult === true || isMistralModel(model) || keepsThoughtsByName(model);
   }
+}
+
+/** A single prompt under a name of its own, by which a history that begins so is found. */
+function continuable(composition: Composition, request: ComposeRequest, requestId: RequestId): Composition {
+  if (request.isRecognised !== true || request.conversationId !== null) return composition;
+  return { ...composition, turn: { ...composition.turn, conversationId: `unnamed:${requestId}` as ConversationId } };
 }
 
 function areCached(memories: Composition["memories"]): boolean {
