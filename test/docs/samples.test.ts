@@ -110,6 +110,7 @@ describe("every command of the documentation", () => {
     "mv",
     "node",
     "openssl",
+    "pip",
     "kill",
     "rm",
   ];

@@ -33,7 +33,7 @@ export class RecognisedFamily {
   }
 
   /**
-   * Asks the engine, within two seconds; if it cannot be reached, again in the background until it can.
+   * Requests the engine's list of models, then its metrics, within two seconds; if it cannot be reached, again in the background until it can.
    *
    * @param onRecognised called for a family that is recognised in the background
    */

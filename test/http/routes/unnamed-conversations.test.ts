@@ -11,10 +11,43 @@ type Message = OpenAI.ChatCompletionMessageParam;
 
 const FACTS = Array.from({ length: 12 }, (_, n) => `Ada's fact number ${n} is about the houses on street ${n * 7}.`);
 
+describe("a client that names nobody, where MEMPREFIX_DEFAULT_USER does", () => {
+  const engine = openAiEngine();
+  const source = answeringSource(FACTS.slice(0, 1));
+  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_DEFAULT_USER: "ada", MEMPREFIX_SEARCH_TIMEOUT_MS: "60000" } });
+  const users = () => (storedRows(app.database).get("scopes") ?? []).map((row) => row["user_id"]);
+
+  it("gets that user's memories, in a conversation", async () => {
+    const client = clientOf(app, {});
+    const { choices } = await client.chat.completions.create(ask("Where?"));
+    const messages = [...ask("Where?").messages, choices[0]?.message as Message, ...ask("Which street?").messages];
+    await client.chat.completions.create({ model: "stub-1", messages });
+    expect(users()).toEqual(["ada"]);
+    const [first, second] = engine.requests.map(({ body }) => body.messages);
+    expect(second?.slice(0, 1)).toEqual(first);
+    expect(JSON.stringify(second)).toContain(FACTS[0]);
+  });
+
+  it("is that user by each API, but where a user is named, or no memories are wanted", async () => {
+    await clientOf(app, {})
+      .responses.create({ model: "stub-1", input: "Where?" })
+      .catch(() => {});
+    await clientOf(app, { "x-memprefix-user": "bo" }).chat.completions.create(ask("Where?"));
+    await clientOf(app, {}).chat.completions.create({ ...ask("Where?"), user: "cleo" });
+    await clientOf(app, { "x-memprefix-bypass": "true" }).chat.completions.create(ask("Where?"));
+    expect(users()).toEqual(["ada", "bo", "cleo"]);
+    expect(engine.requests.at(-1)?.body.messages).toEqual(ask("Where?").messages);
+  });
+});
+
 describe("a client that names its user and no conversation", () => {
   const engine = openAiEngine();
   const source = answeringSource([]);
-  const app = servedApp({ source: () => source, upstream: engine });
+  const app = servedApp({
+    source: () => source,
+    upstream: engine,
+    environment: { MEMPREFIX_SEARCH_TIMEOUT_MS: "60000" },
+  });
   const prompts = () => engine.requests.map(({ body }) => body.messages);
   /** The conversation of each turn, in their order. */
   const conversations = () => (storedRows(app.database).get("turns") ?? []).map((row) => row["conversation_id"]);
