@@ -160,11 +160,14 @@ function assembleOn(
     store: storeIn(database),
     source,
     scopeBounds,
+    untrustedOrigins: settings.untrustedOrigins,
     defaults: {
       policy: settings.policy,
       topK: settings.topK,
       search: settings.mem0Search,
       retention: settings.retention,
+      stableTools: settings.stableTools === "on",
+      stableInstructions: settings.stableInstructions === "on",
       ...engineOf(settings),
       // It may become known while the service runs.
       get engineFamily() {
@@ -281,7 +284,12 @@ function openBareSource(settings: Settings): MemorySource | null {
 }
 
 /** A service without users or a memory source, on a database in memory. `cachingEngine`: shared by all users; default: unlimited. */
-export function openMeasuredMemprefix(cost: EngineModel, now: () => number, cachingEngine?: CachingEngine): Memprefix {
+export function openMeasuredMemprefix(
+  cost: EngineModel,
+  now: () => number,
+  cachingEngine?: CachingEngine,
+  untrustedOrigins?: ReadonlySet<string>,
+): Memprefix {
   return new Memprefix({
     store: storeIn(openInMemory()),
     source: null,
@@ -290,6 +298,7 @@ export function openMeasuredMemprefix(cost: EngineModel, now: () => number, cach
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
     cachingEngine,
+    untrustedOrigins,
     now,
   });
 }

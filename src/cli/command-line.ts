@@ -8,7 +8,7 @@
 
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
-import { POLICY_NAMES, SERVICE_PLANNERS } from "../core/compose/policies.js";
+import { BATCH_PLANNERS, POLICY_NAMES } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { parseSafeJson } from "../http/guards/safe-json.js";
 import { InvalidRequestError } from "../service/base/errors.js";
@@ -101,6 +101,16 @@ function commandLine(call: Invocation): Command {
     )
     .option("--user <id>", "whose memories to search for", "memprefix-doctor")
     .option("--model <name>", "the engine's model to try (default: the only one that it lists)")
+    .option(
+      "--isolation",
+      "check only that no tenant's prompt hits another's cache: sends the engine pairs of prompts, and says which layer ignores salts",
+    )
+    .option("--engine-url <url>", "with --isolation: the engine's own base URL, where the upstream is a gateway")
+    .option(
+      "--keys <keys>",
+      "with --isolation: keys of different tenants, with commas, to try in the running service",
+      (text: string) => text.split(","),
+    )
     .addHelpText("after", () => settingsHelp())
     .action(async (options: DoctorOptions) => {
       const { runDoctor } = await import("./doctor.js");
@@ -135,7 +145,8 @@ function commandLine(call: Invocation): Command {
     .argument("<file>", "where the requests are")
     .option("--out <file>", "where the answers go, one on each line (default: standard output)")
     .option("--workers <names>", "assign each request to one of these workers, separated by commas")
-    .addOption(new Option("--planner <name>", "who orders blocks and requests").choices(SERVICE_PLANNERS))
+    .addOption(new Option("--planner <name>", "who orders blocks and requests").choices(BATCH_PLANNERS))
+    .option("--warm-start", "the prompts are not sent: later requests are only ordered by them")
     .option("--window <number>", "requests planned together and held in memory", positive, 10_000)
     .addHelpText("after", () => settingsHelp(COMPOSING))
     .action(async (file: string, options: BatchOptions) => {

@@ -18,7 +18,7 @@ function route(
   return { operation, method, path, answers, unmodified };
 }
 
-const OF_PROMPTS = ["messages", "memories", "search.filters", "system", "engine.fields", "engine.headers"];
+const OF_PROMPTS = ["messages", "memories", "search.filters", "system", "tools", "engine.fields", "engine.headers"];
 const under = (path: string) => OF_PROMPTS.map((part) => `${path}.${part}`);
 const OF_BATCHES = [...under("requests"), ...under("answers.answer")];
 const OF_EXPORTS = ["scopes.scope", "scopes.tables", "source.memories.metadata"];

@@ -22,7 +22,6 @@ import { commands } from "./memprefix-command.js";
 
 type Environment = Readonly<Record<string, string>>;
 
-/** What is wrong with the variables. */
 function issuesIn(environment: Environment): InvalidRequestError["issues"] {
   try {
     readSettings(environment);

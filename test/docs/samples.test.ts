@@ -99,20 +99,7 @@ describe("every command of the documentation", () => {
   const variables = new Set<string>([...SETTING_NAMES.map(variableOf), ...CLIENT_VARIABLES]);
   /** What the samples use of the machine. */
   const PROGRAMS = [
-    "cat",
-    "cd",
-    "curl",
-    "docker",
-    "echo",
-    "grep",
-    "head",
-    "mkdir",
-    "mv",
-    "node",
-    "openssl",
-    "pip",
-    "kill",
-    "rm",
+    ...["cat", "cd", "curl", "docker", "echo", "grep", "head", "mkdir", "mv", "node", "openssl", "pip", "kill", "rm"],
   ];
   /** The options of every command of memprefix, from the page that has their help. */
   const options = new Map(
@@ -157,7 +144,6 @@ describe("every command of the documentation", () => {
     expect(wrong("npx memprefix serv; frobnicate | npm start")).toEqual(["serv", "frobnicate"]);
   });
 
-  /** What a command names that is not there. */
   function wrongIn(
     { variables: set, words: [program, ...args] }: ShellCommand,
     functions: readonly string[],

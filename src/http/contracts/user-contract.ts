@@ -139,7 +139,9 @@ const rows = z.array(row);
 /** Tables whose rows belong to a user and an agent. */
 const tables = z
   .object({
-    blocks: rows.describe("Texts of memories, by label. `superseded_by` 0: no longer true, and replaced by none."),
+    blocks: rows.describe(
+      "Texts of memories, by label. `superseded_by` 0: it no longer holds, and nothing replaces it.",
+    ),
     memories: rows.describe(
       "Which memory has or had which block's text. Label 0: it no longer holds. `found`: by a search. `of_run`: it belongs to a run. `until`: when it ceases to, in milliseconds since 1970.",
     ),

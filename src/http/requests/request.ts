@@ -99,6 +99,16 @@ export const ALWAYS_ANSWERED: ReadonlySet<string> = new Set(["/health", "/health
 /** Prefix of the OpenAI-compatible paths. */
 export const OPENAI_PATHS = "/v1/";
 
+/** Paths below `/v1` whose bodies are JSON that is read: a prompt, or another input of a model, which may name a cache. */
+const READ_PATHS =
+  /^(?:chat\/completions|messages(?:\/count_tokens)?|responses(?:\/input_tokens|\/compact)?|completions|embeddings|moderations|rerank|score|classify|pooling|tokenize|detokenize)$/;
+
+/** Whether a request's body is streamed to the engine unread: files, audio, whatever else is the engine's alone. */
+export function isUpload({ req: { method, path } }: Pick<Context, "req">): boolean {
+  if (method === "GET" || method === "HEAD" || !isOpenAiPath(path)) return false;
+  return !READ_PATHS.test(path.slice(OPENAI_PATHS.length));
+}
+
 export function isOpenAiPath(path: string): boolean {
   return path.startsWith(OPENAI_PATHS);
 }

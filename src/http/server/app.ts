@@ -23,7 +23,7 @@ import { operation } from "../contracts/operations.js";
 import { addBody, addResult, memoriesQuery, memoriesResult } from "../contracts/user-contract.js";
 import { access } from "../guards/access.js";
 import { receiveBody } from "../guards/body.js";
-import { type Guard, guarded, PASSED, rejectAmbiguous, SECURITY_HEADERS } from "../guards/guard.js";
+import { type Guard, guarded, PASSED, rejectAmbiguous, rejectUpgrade, SECURITY_HEADERS } from "../guards/guard.js";
 import {
   HTTP_LIMITS,
   type HttpLimits,
@@ -85,6 +85,8 @@ export interface HttpParts {
   readonly onFault: (error: unknown) => void;
   /** Called once for each path below `/v1` that the engine does not have. */
   readonly onAbsentRoute?: (path: string) => void;
+  /** Called once, for the first chat that names no user. */
+  readonly onNobody?: () => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
@@ -145,6 +147,7 @@ export function createApp(given: HttpParts): HttpSurface {
     rejectWhileStopping(isStopping, onRejected),
     access({ memprefix, keys, webhookToken, onRejected }),
     ...(parts.rate === null ? [] : [limitRate(parts.rate, parts.clock, onRejected)]),
+    rejectUpgrade(),
     rejectAmbiguous(),
     named,
   ];
@@ -171,13 +174,22 @@ export function createApp(given: HttpParts): HttpSurface {
     ...parts.chat,
     upstream: observedUpstream(parts.chat, observer),
   };
+  let onNobody = () => {
+    onNobody = () => {};
+    parts.onNobody?.();
+  };
   addChatRoutes(app, {
     ...parts,
     chat,
-    onNotComposed: metrics.notComposed.bind(metrics),
+    onNotComposed: (reason) => {
+      metrics.notComposed(reason);
+      if (reason === "no_user") onNobody();
+    },
     onAbsentRoute: parts.onAbsentRoute ?? (() => {}),
   });
-  app.notFound((c) => answerUnrouted(app, c, () => passToEngine(c, chat, parts.onFault)));
+  app.notFound((c) =>
+    answerUnrouted(app, c, () => passToEngine(c, chat, { onFault: parts.onFault, silentMs: limits.silentMs })),
+  );
   if (webhookToken !== undefined) addWebhookRoute(app);
   addGet(app, "listMemories", "/memories", memoriesQuery, memoriesResult, async (given, c) => ({
     results: mem0Items(await c.get("memprefix").memories(given, c.req.raw.signal)),

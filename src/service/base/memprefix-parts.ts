@@ -5,13 +5,14 @@
 
 import { pricedModel, providerOf } from "../../core/cost/prices.js";
 import type {
+  BatchPlan,
   BatchPlanner,
   BatchRequest,
   CachingEngine,
+  ClusteredKey,
   EngineModel,
   KeyKnowledge,
   ObservedCache,
-  PlannedRequest,
   PolicyName,
   RequestId,
   ResidencyModel,
@@ -35,6 +36,10 @@ export interface ComposeDefaults {
   readonly engineHost?: string | null;
   /** By the engine's count as far as it is reported. Default: unlimited. */
   readonly maxPromptTokens?: number | null;
+  /** Whether a conversation's tools are sent in the order and the bytes that it sent first. Default: yes. */
+  readonly stableTools?: boolean | undefined;
+  /** Whether a conversation keeps its first instructions, and its newest message says what changed. Default: no. */
+  readonly stableInstructions?: boolean | undefined;
   /** Engines to route prompts to. Default: no routing. */
   readonly workers?: readonly string[] | undefined;
 }
@@ -55,12 +60,13 @@ export function engineModelFor(defaults: EngineDefaults, model: string | null): 
 
 export type EngineDefaults = Pick<ComposeDefaults, "engine" | "engineFamily" | "engineHost">;
 
-/** Plans a batch: gives its requests in execution order. `planBatch`, on any thread. */
+/** Plans a batch. `planBatch`, on any thread. */
 export type PlanBatch = (
   requests: readonly BatchRequest[],
   planner: BatchPlanner,
   knowledge: readonly KeyKnowledge[],
-) => Promise<readonly PlannedRequest[]>;
+  trees: readonly ClusteredKey[],
+) => Promise<BatchPlan>;
 
 export interface TenantParts extends MemprefixParts {
   /** The engine's cache as the tenant's prompts find it. */
@@ -85,6 +91,8 @@ export interface MemprefixParts {
   /** Bytes of all scopes in memory, estimated. Default 128 MiB. */
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds | undefined;
+  /** Origins of memories that are given at most once in a prompt. In lower case. */
+  readonly untrustedOrigins?: ReadonlySet<string> | undefined;
   /** Most running and queued jobs of one user. Default 64. */
   readonly maxWaitingPerUser?: number;
 }

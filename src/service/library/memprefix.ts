@@ -19,7 +19,7 @@ import {
   type UserId,
 } from "../../core/index.js";
 import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
-import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
+import { type ComposeAnswer, type Feedback, type IndexDescription, publicAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
 import {
@@ -64,9 +64,9 @@ class SharedWork {
 
   constructor(readonly parts: MemprefixParts) {
     const { store, source, countTokens, now } = parts;
-    const { maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    const { maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS, untrustedOrigins } = parts;
     this.degraded = new DegradedParts(this.observers, now);
-    this.scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
+    this.scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds, untrustedOrigins);
     this.source = source && finishingDeletions(watchedSource(source, this.degraded), store);
   }
 }
@@ -141,7 +141,7 @@ export class Memprefix {
     const forgetGone: UserRecords["forgetGone"] = (...of) => records.forgetGone(...of);
     const on = { parts, tenant, scopes, jobs, law, ratios, routing, observer, losses, forgetGone };
     const composer = new PromptComposer(on);
-    this.batches = { composer, routing, workers, countTokens, planning };
+    this.batches = { composer, reports, routing, workers, countTokens, planning };
     this.chats = { countTokens, composer, reports, additions, responses: new StoredResponses(store, jobs) };
     this.#jobs = jobs;
     this.#records = records;
@@ -193,7 +193,7 @@ export class Memprefix {
   }
 
   async compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
-    return this.#composer.compose({ request, signal });
+    return publicAnswer(await this.#composer.compose({ request, signal }));
   }
 
   /** A user's memories at the source: the most relevant to a query, else all. Rejects with {@link MemorySourceError}. */

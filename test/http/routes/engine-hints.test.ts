@@ -1,31 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { ENGINE_NAMES } from "../../../src/engines/adapters/engine-adapter.js";
 import { servedApp } from "../server/served-app.js";
 
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
 const request = { user_id: "ada", conversation_id: "c", query: "Tea?", memories: [tea] };
-const plain = [{ role: "user", content: "<memories>\n- Ada drinks green tea\n</memories>\n\nTea?" }];
-
-describe("POST /compose with an engine", () => {
-  const app = servedApp();
-
-  it("takes every engine's name, and marks messages for those that want it", async () => {
-    const marking = [];
-    for (const engine of ENGINE_NAMES) {
-      const { messages } = await app.compose({ ...request, user_id: engine, engine });
-      if (JSON.stringify(messages) !== JSON.stringify(plain)) marking.push(engine);
-    }
-    expect(marking).toEqual(["openai-breakpoints", "anthropic"]);
-  });
-
-  it("says what to send along", async () => {
-    const { engine } = await app.compose({ ...request, request_id: "r-1", engine: "vllm" });
-    expect(engine).toEqual({
-      fields: { request_id: "r-1", cache_salt: expect.stringMatching(/^[\w-]{43}$/) },
-      headers: { "x-request-id": "r-1" },
-    });
-  });
-});
 
 describe("POST /compose where an engine is configured", () => {
   const app = servedApp({ environment: { MEMPREFIX_ENGINE_FAMILY: "sglang" } });

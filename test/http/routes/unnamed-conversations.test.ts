@@ -14,7 +14,11 @@ const FACTS = Array.from({ length: 12 }, (_, n) => `Ada's fact number ${n} is ab
 describe("a client that names nobody, where MEMPREFIX_DEFAULT_USER does", () => {
   const engine = openAiEngine();
   const source = answeringSource(FACTS.slice(0, 1));
-  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_DEFAULT_USER: "ada", MEMPREFIX_SEARCH_TIMEOUT_MS: "60000" } });
+  const app = servedApp({
+    source: () => source,
+    upstream: engine,
+    environment: { MEMPREFIX_DEFAULT_USER: "ada", MEMPREFIX_SEARCH_TIMEOUT_MS: "60000" },
+  });
   const users = () => (storedRows(app.database).get("scopes") ?? []).map((row) => row["user_id"]);
 
   it("gets that user's memories, in a conversation", async () => {
