@@ -85,10 +85,12 @@ async function cutsIn(
     else if (turn.requested.some((label) => labels.has(label))) requested.push({ turn, keys });
   }
   const ended = "update conversations set forgotten_at = $3 where scope_id = $1 and id = $2";
+  const sayingWrites = "delete from writes where scope_id = $1 and replace(addition, $2, '') <> addition";
   const statements = [
     ...requested
       .filter(({ turn }) => isLeft(cuts, turn))
       .map(({ turn, keys }) => withoutRequested(scopeId, turn, keys, labels)),
+    ...formsOf(words).map((form) => sql(sayingWrites, scopeId, form)),
     ...removeTurns(scopeId, cuts),
     ...conversationsIn(cuts).map((id) => sql(ended, scopeId, id, at)),
     ...snapshotStatements(version, state.stored()).statements,
@@ -107,12 +109,16 @@ interface SayingRow {
   readonly turn: TurnId;
 }
 
+function formsOf(words: readonly string[]): string[] {
+  return [...new Set(words.flatMap(formsInJson))];
+}
+
 /** Messages and instructions that contain one of the texts. */
 async function messagesThatSay(read: ReadRows, scopeId: number, words: readonly string[]): Promise<SayingRow[]> {
   const text = `select key, conversation_id as conversation, turn_id as turn from messages
     where scope_id = $1 and replace(message, $2, '') <> message`;
   const found: SayingRow[][] = [];
-  for (const form of new Set(words.flatMap(formsInJson))) found.push(await read<SayingRow>(text, [scopeId, form]));
+  for (const form of formsOf(words)) found.push(await read<SayingRow>(text, [scopeId, form]));
   return found.flat();
 }
 

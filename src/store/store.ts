@@ -28,6 +28,7 @@ import type {
   Warning,
 } from "../core/index.js";
 import type { PromptTable } from "./prompt-figures.js";
+import type { WaitingWrites } from "./writes.js";
 
 /** The unit of a lock, a queue and a deletion. */
 export type User = Pick<Scope, "tenant" | "userId">;
@@ -300,6 +301,7 @@ export interface Store {
   deletedFromSource(user: User, memoryId: MemoryId | null): Promise<void>;
 
   readonly prompts: PromptTable;
+  readonly writes: WaitingWrites;
 
   /** Every scope stored for a user: one per agent, and the one without. */
   scopesOf(user: User): Promise<Scope[]>;

@@ -7,7 +7,7 @@ import type { ExportedRow, ExportedUser, PendingSourceDeletions, Store, User, Us
 /** Users on a page of a walk: some milliseconds. */
 const PAGE = 100;
 /** Tables whose rows are deleted with a scope. */
-const OF_SCOPES = ["changes", "conversations", "turns", "messages", "requests", "prompts"] as const;
+const OF_SCOPES = ["changes", "conversations", "turns", "messages", "requests", "prompts", "writes"] as const;
 
 /** The rows of a user's scopes, the user's own row included. */
 export async function scopeRows(read: ReadRows, { tenant, userId }: User) {
@@ -34,7 +34,8 @@ export function removeScopes(scopeIds: readonly number[]): Statement[] {
 export function unusedUser({ tenant, userId }: User): Statement {
   const others = "exists (select 1 from scopes o where o.tenant = $1 and o.user_id = $2 and o.agent_id <> '')";
   const text = `delete from scopes where tenant = $1 and user_id = $2 and agent_id = '' and snapshot is null
-    and version = snapshot_version and forgotten is null and pending is null and not ${others}`;
+    and version = snapshot_version and forgotten is null and pending is null and not ${others}
+    and not exists (select 1 from writes w where w.scope_id = scopes.id)`;
   return sql(text, tenant, userId);
 }
 
@@ -61,7 +62,9 @@ async function deleteUser(database: Database, user: User, isInSource: boolean, a
 /** Texts of a scope, for which files are searched after a deletion. */
 async function textsOf(read: ReadRows, id: number, scope: Scope): Promise<string[]> {
   const { newer } = await readScope(read, scope, null);
-  const said = await read<{ message: string }>("select message from messages where scope_id = $1 limit 100", [id]);
+  const all = `select message from messages where scope_id = $1
+    union all select addition as message from writes where scope_id = $1 limit 100`;
+  const said = await read<{ message: string }>(all, [id]);
   return [...(newer?.register.blocks.map(({ text }) => text) ?? []), ...said.map(({ message }) => message)];
 }
 
@@ -96,12 +99,14 @@ const EXPORTED = {
   requests: "turn_id, id, at, answer, report, evicted",
   prompts: `turn_id, conversation_id, request_id, at, model, engine, layout, policy, retention, prompt_tokens, expected_tokens,
     uncached_tokens, carried_tokens, miss_cause, miss_tokens, reported_prompt_tokens, reported_cached_tokens, first_token_ms`,
+  writes: "id, queue, turn_id, at, exchanges, addition",
 } as const;
 
 /** How JSON columns are read. */
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   message: (text) => decodedJson("a message", text),
   report: (text) => decodedJson("a report", text),
+  addition: (text) => decodedJson("an exchange", text),
   answer: decodeAnswer,
 };
 
@@ -172,6 +177,7 @@ function hasScope(condition: string): string {
 }
 
 const OLD_CONVERSATION = "exists (select 1 from conversations c where c.scope_id = s.id and c.used_at < $3)";
+const OLD_WRITE = "exists (select 1 from writes w where w.scope_id = s.id and w.at < $3)";
 const OLD_SINGLE = "exists (select 1 from turns t where t.scope_id = s.id and t.conversation_id is null and t.at < $3)";
 /** Whether the JSON of a snapshot or of changes contains the parameter. */
 const HAS_MEMORY = `replace(s.snapshot, $4, '') <> s.snapshot or exists (select 1 from changes c
@@ -196,7 +202,8 @@ export function usersIn(
     deletedFromSource: (user, memoryId) => deletedFromSource(database, user, memoryId),
     users: (after) => walk(read, after, hasScope(HAS_STATE)),
     usersWithMemory: (tenant, id, after) => walkTenant(read, tenant, after, hasScope(HAS_MEMORY), JSON.stringify(id)),
-    usersWithOldTurns: (before, after) => walk(read, after, hasScope(`${OLD_CONVERSATION} or ${OLD_SINGLE}`), before),
+    usersWithOldTurns: (before, after) =>
+      walk(read, after, hasScope(`${OLD_CONVERSATION} or ${OLD_SINGLE} or ${OLD_WRITE}`), before),
     usersPendingInSource: (after) => walk(read, after, "u.pending is not null"),
   };
 }

@@ -49,7 +49,7 @@ export interface ChatComposer {
   readonly countTokens: TokenCounter;
   readonly composer: Pick<PromptComposer, "compose" | "engineTokens" | "plainFields" | "sessionKey" | "tokenized">;
   readonly reports: Pick<EngineReports, "began" | "ended" | "feedback" | "interrupted" | "neverServed" | "withdraw">;
-  readonly additions: Pick<MemoryAdditions, "keepExchange">;
+  readonly additions: Pick<MemoryAdditions, "keep">;
   readonly responses: Pick<StoredResponses, "find" | "keep">;
 }
 

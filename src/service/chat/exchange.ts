@@ -1,11 +1,11 @@
 import type { AnswerReader } from "../../apis/api/answer.js";
 import type { EngineUsage } from "../../apis/api/usage.js";
 import { conversationOf } from "../../apis/responses/history.js";
-import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem } from "../../core/index.js";
+import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem, withoutSections } from "../../core/index.js";
 import { isRecord, type JsonObject, parsedJson } from "../../core/text/json.js";
 import { bufferBody, eventsOf } from "../../engines/upstream/answer-body.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
-import type { NewMemory } from "../../memory/memory-source.js";
+import type { MessageAddition } from "../../memory/memory-source.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import type { InferenceSpan } from "../base/spans.js";
@@ -171,9 +171,14 @@ export class Exchange {
     const { memprefix, request, composed } = this.of;
     const { userId, agentId, compose, writeBack } = request;
     const answer = (writeBack ?? this.parts.writeBack) ? this.#observed.text : null;
-    const memory = answer === null ? null : exchangeMemory(compose?.messages ?? [], answer);
-    if (memory !== null && composed !== null)
-      memprefix.additions.keepExchange(userId, agentId, memory, composed.requestId).catch(this.parts.onFault);
+    if (answer === null || compose === null || composed === null) return;
+    const { messages, conversationId } = compose;
+    const addition = exchangeIn(messages, answer);
+    if (addition === null) return;
+    // Without a history, no later prompt says it until it is added.
+    const isAtOnce = conversationId === null && messages.every(({ role }) => role !== "assistant");
+    const exchange = { addition, conversationId, requestId: composed.requestId, isAtOnce };
+    memprefix.additions.keep(userId, agentId, exchange).catch(this.parts.onFault);
   }
 
   /** Tokens after the first one, and their milliseconds; null if the answer was not streamed or not counted. */
@@ -194,13 +199,18 @@ function isUsageOnly(given: unknown): boolean {
 const SECTION_TAGS = /<\/?memories>/;
 
 /**
- * The user's last question and the answer as plain text. Null without a question, or if part of an injected section would remain.
+ * The user's last question and the answer, without sections. Null without a question, or if part of an injected section would remain.
  *
  * @param given the client's own messages, not the composed ones
  */
-function exchangeMemory(given: readonly ChatMessage[], answer: string): NewMemory | null {
-  const text = exchangeText(lastAsked(given), answer);
-  if (text === null) return null;
+function exchangeIn(given: readonly ChatMessage[], answer: string): MessageAddition | null {
+  const question = lastAsked(given);
+  const text = exchangeText(question, answer);
+  if (question === undefined || text === null) return null;
   if (SECTION_TAGS.test(text) || memoryTextProblem(text) !== null) return null;
-  return { text, metadata: { written_back: true } };
+  const messages = [
+    { role: "user", content: question },
+    { role: "assistant", content: withoutSections(answer).trim() },
+  ] as const;
+  return { messages, metadata: { written_back: true } };
 }
