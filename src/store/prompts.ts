@@ -7,10 +7,12 @@ import {
   OTHER_MODELS,
   type PromptFigures,
   type PromptSums,
+  type RequestId,
   type Scope,
   spanOf,
   type TurnId,
   timeBin,
+  type UserId,
   uncachedTokens,
   type WindowSpan,
   windowSums,
@@ -23,19 +25,29 @@ import type { ComposeRecord } from "./store.js";
 /** Most models with their own sums; the others are summed as one. */
 const MOST_MODELS = 50;
 const MAX_MODEL = 200;
+/** Rows of no user: calls that Mem0 makes of its own model. */
+const NO_SCOPE = 0;
 
 type PromptRow = ReturnType<typeof columnsOf> & { readonly id: number };
 
-function columnsOf(scopeId: number, { composition, request, at }: ComposeRecord, prompt: NewPrompt, scope: Scope) {
+type Place = Omit<PromptKey, "agentId"> & {
+  readonly scopeId: number;
+  readonly turnId: number;
+  readonly agentId: string;
+  readonly conversationId: StoredFigures["conversationId"];
+  readonly at: number;
+};
+
+function columnsOf(place: Place, prompt: NewPrompt) {
   return {
-    scope_id: scopeId,
-    turn_id: composition.turn.id,
-    tenant: scope.tenant,
-    user_id: scope.userId,
-    agent_id: scope.agentId ?? "",
-    conversation_id: composition.turn.conversationId,
-    request_id: request.id,
-    at,
+    scope_id: place.scopeId,
+    turn_id: place.turnId,
+    tenant: place.tenant,
+    user_id: place.userId,
+    agent_id: place.agentId,
+    conversation_id: place.conversationId,
+    request_id: place.requestId,
+    at: place.at,
     engine: prompt.engine,
     layout: prompt.layout,
     policy: prompt.policy,
@@ -69,12 +81,22 @@ function figureColumns({ model, usage, apart, savedMoney, missedMoney }: PromptF
   } satisfies Readonly<Record<string, SqlValue>>;
 }
 
-export function promptInsert(scopeId: number, record: ComposeRecord, scope: Scope): Statement[] {
-  if (record.prompt === null) return [];
-  const row = columnsOf(scopeId, record, record.prompt, scope);
+export function promptInsert(
+  scopeId: number,
+  { composition, request, at, prompt }: ComposeRecord,
+  { tenant, userId, agentId }: Scope,
+): Statement[] {
+  if (prompt === null) return [];
+  const { id: turnId, conversationId } = composition.turn;
+  const names = { tenant, userId, agentId: agentId ?? "", conversationId, requestId: request.id };
+  return [insertOf({ scopeId, turnId, ...names, at }, prompt)];
+}
+
+function insertOf(place: Place, prompt: NewPrompt): Statement {
+  const row = columnsOf(place, prompt);
   const names = Object.keys(row);
   const text = `insert into prompts (${names.join()}) values (${names.map((_, at) => `$${at + 1}`).join()})`;
-  return [{ text, values: Object.values(row) }];
+  return { text, values: Object.values(row) };
 }
 
 /** Updates the figures of a turn's prompt, if it has a row. */
@@ -139,14 +161,21 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
   return {
     async summary(view) {
       const span = spanOf(view.window, view.now);
-      const where = windowOf(view, span);
+      const where = windowOf(view, span, "<> ?");
+      const written = windowOf(view, span, "= ?");
       // Clients choose the names of models.
       const shown = `select p.model from prompts p where ${where.text} group by p.model
         order by sum(p.prompt_tokens) desc, p.model limit ${MOST_MODELS}`;
       const text = `select p.at - p.at % ${span.stepMs} as at, case when p.model in (${shown}) then p.model else '${OTHER_MODELS}' end as model,
         p.first_token_bin as bin, ${SUM_COLUMNS}
         from prompts p where ${where.text} group by 1, 2, 3`;
-      return { ...span, ...windowSums(await readAside<GroupedSums>(text, where.values)) };
+      const ofWrites = `select 0 as at, '' as model, null as bin, ${SUM_COLUMNS} from prompts p where ${written.text}`;
+      const [prompts, [writes]] = await Promise.all([
+        readAside<GroupedSums>(text, where.values),
+        readAside<GroupedSums>(ofWrites, written.values),
+      ]);
+      const isEmpty = writes === undefined || writes.prompts === 0;
+      return { ...span, ...windowSums(prompts), writes: windowSums(isEmpty ? [] : [writes]).total };
     },
 
     async misses(view) {
@@ -162,6 +191,7 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
       const where = whereOf({
         // An expression keeps the tenant's index out: with it, all of the tenant's rows would be sorted for each page.
         "p.tenant || '' = ?": tenant,
+        "p.layout <> ?": "write",
         "p.model = ?": model,
         "p.user_id = ?": userId,
         "p.agent_id = ?": agentId === null ? "" : agentId,
@@ -184,6 +214,11 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
       const text = `update prompts set miss_cause = 'restarted' where ${IS_KEYED} and miss_cause = 'unknown'`;
       // One at a time: a transaction with several users' rows could deadlock with another one.
       for (const key of keys) await database.write([{ text, values: valuesOf(key) }]);
+    },
+
+    keepWrite(tenant, number, at, figures) {
+      const names = { tenant, userId: "" as UserId, agentId: "", conversationId: null, requestId: "" as RequestId };
+      return database.write([insertOf({ scopeId: NO_SCOPE, turnId: number, ...names, at }, figures)]);
     },
 
     async sweep(before, most) {
@@ -225,8 +260,14 @@ function whereOf(conditions: Readonly<Record<string, SqlValue | undefined>>) {
   return { text, values: given.map(([, value]) => value) };
 }
 
-function windowOf({ tenant, model }: PromptView, { from, to }: WindowSpan) {
-  return whereOf({ "p.tenant = ?": tenant, "p.model = ?": model, "p.at >= ?": from, "p.at < ?": to });
+function windowOf({ tenant, model }: PromptView, { from, to }: WindowSpan, isWrite: "= ?" | "<> ?" = "<> ?") {
+  return whereOf({
+    [`p.layout ${isWrite}`]: "write",
+    "p.tenant = ?": tenant,
+    "p.model = ?": model,
+    "p.at >= ?": from,
+    "p.at < ?": to,
+  });
 }
 
 function storedFigures(row: PromptRow): StoredFigures {

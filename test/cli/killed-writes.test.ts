@@ -17,7 +17,7 @@ interface Addition {
 }
 
 describe("memprefix serve, killed while 200 exchanges wait", () => {
-  const newFolder = temporaryFolders("memprefix-killed-writes-");
+  const newFolder = temporaryFolders();
   const added: Addition[] = [];
   let isDown = true;
   let onStep: (step: Step) => void = () => {};

@@ -82,6 +82,8 @@ export interface WindowSums extends WindowSpan {
   /** By the start of their step; steps without prompts are left out. */
   readonly points: ReadonlyMap<number, TimedSums>;
   readonly models: ReadonlyMap<string, TimedSums>;
+  /** Mem0's calls of its own model, which the others leave out. */
+  readonly writes: TimedSums;
 }
 
 export interface WindowMisses extends WindowSpan {

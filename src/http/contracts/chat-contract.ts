@@ -221,6 +221,7 @@ export function readChat(
     engine: settings.engine ?? null,
     compose: messages?.success ? composeRequest({ ...asked, messages: messages.data }) : null,
     notWanted,
+    isWrite: path.isPlain,
     body,
     writeBack: notWanted === null ? (writeBack ?? null) : false,
     adaptiveDepth: adaptiveDepth ?? null,

@@ -13,6 +13,7 @@ import { observationOf } from "../learning/engine-reports.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
 import { isStoredBy } from "./continued-responses.js";
 import { modelName, RefusedModels } from "./engine-limits.js";
+import type { WriteCall } from "./write-calls.js";
 
 /** Statuses with which engines refuse a field of a request. */
 const REFUSED = new Set([400, 422]);
@@ -60,6 +61,8 @@ interface AnsweredRequest {
   /** When it was sent, by the clock. */
   readonly started: number;
   readonly span: InferenceSpan;
+  /** Null: none of Mem0's own calls. */
+  readonly write: WriteCall | null;
 }
 
 /** Passes an engine's answer on, and reads from it: cached tokens, time to first token, the text. */
@@ -121,6 +124,7 @@ export class Exchange {
       const { readUsage = this.parts.readUsage } = request.api;
       const usage = reported === null ? null : readUsage(reported);
       span.end({ answer: reported, usage, firstTokenMs: firstTokenAt === null ? null : firstTokenAt - started });
+      void this.of.write?.ended(usage).catch(this.parts.onFault);
       this.#report(usage);
       this.#remember();
       this.#keepContinuable();

@@ -25,6 +25,7 @@ import { engineModelFor, type MemprefixParts, type PlanBatch, type TenantParts }
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
+import { WriteCalls } from "../chat/write-calls.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import { type ComposerParts, PromptComposer } from "../compose/prompt-composer.js";
 import { PromptRouting } from "../compose/prompt-routing.js";
@@ -134,6 +135,7 @@ export class Memprefix {
     const law = new EngineLaw(store, measured, (model) => engineModelFor(parts.defaults, model), now);
     const additions = new MemoryAdditions(source, writer, store, jobs, now);
     const ratios = new TokenRatios(now);
+    const writes = new WriteCalls(parts, tenant, observer);
     const reports = new EngineReports(parts, jobs, scopes, law, ratios, work, observer, losses);
     const routing = new PromptRouting(parts, jobs);
     const forgetGone: UserRecords["forgetGone"] = (...of) => records.forgetGone(...of);
@@ -141,7 +143,7 @@ export class Memprefix {
     const on = { parts, tenant, scopes, jobs, law, ratios, routing, observer, losses, forgetGone, onHistory };
     const composer = new PromptComposer(on);
     this.batches = { composer, routing, workers, countTokens, planning };
-    this.chats = { countTokens, composer, reports, additions, responses: new StoredResponses(store, jobs) };
+    this.chats = { countTokens, composer, reports, additions, responses: new StoredResponses(store, jobs), writes };
     this.#jobs = jobs;
     this.#records = records;
     this.#law = law;
