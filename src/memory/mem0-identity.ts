@@ -32,7 +32,7 @@ export function searchOptions({ showExpired, rerank, referenceDate, threshold }:
   };
 }
 
-export interface Mem0AddOptions {
+export interface AddCallOptions {
   userId: string;
   agentId?: string;
   runId?: string;
@@ -41,7 +41,7 @@ export interface Mem0AddOptions {
 }
 
 export function addArguments({ userId, agentId }: Mem0Scope, { messages, runId, metadata, infer }: MessageAddition) {
-  const options: Mem0AddOptions = {
+  const options: AddCallOptions = {
     userId,
     ...(agentId === null ? {} : { agentId }),
     ...(runId == null ? {} : { runId }),

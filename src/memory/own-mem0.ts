@@ -1,4 +1,4 @@
-import { addArguments, type Mem0AddOptions, searchFilters, searchOptions } from "./mem0-identity.js";
+import { type AddCallOptions, addArguments, searchFilters, searchOptions } from "./mem0-identity.js";
 import { type AddedMessage, type MemorySource, MemorySourceError } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
 
@@ -20,7 +20,7 @@ export interface OwnMem0 {
     },
   ): Promise<unknown> | unknown;
   /** With `infer: false`, keeps texts unmodified. Absent: memprefix's `add` is not supported. */
-  add?(messages: AddedMessage[], options: Mem0AddOptions): Promise<unknown> | unknown;
+  add?(messages: AddedMessage[], options: AddCallOptions): Promise<unknown> | unknown;
   /** A memory with its `user_id`; null for none. If present, only the user's own memories are deleted. */
   get?(id: string): Promise<unknown> | unknown;
   delete?(id: string): Promise<unknown> | unknown;

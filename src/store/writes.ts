@@ -1,45 +1,8 @@
-import type { RequestId, Scope, TurnId } from "../core/index.js";
+import type { Scope, TurnId } from "../core/index.js";
 import { type Database, sql } from "./database.js";
 import { agentIn, decodedJson } from "./rows.js";
 import { scopeName } from "./scopes.js";
-
-/** The rows of one queue are written in order. */
-export interface WriteQueue {
-  readonly scope: Scope;
-  readonly scopeId: number;
-  readonly queue: string;
-}
-
-export interface NewWrite {
-  readonly queue: string;
-  /** What is added: JSON that the store does not read. */
-  readonly addition: unknown;
-  /** How many exchanges it has, at least 1. */
-  readonly exchanges: number;
-  /** The request that it answers, which must still be stored; null: none. */
-  readonly requestId: RequestId | null;
-  readonly at: number;
-}
-
-export type StoredWrite = Pick<NewWrite, "addition" | "exchanges"> & { readonly id: number };
-
-/** The table `writes`: exchanges that the memory source has not been given yet. Times are in milliseconds since the epoch. */
-export interface WaitingWrites {
-  /** Stores an exchange. Gives its queue, and how many exchanges wait there now; null: its user or its request was deleted. */
-  keep(scope: Scope, write: NewWrite): Promise<(WriteQueue & { readonly waiting: number }) | null>;
-  /** Queues that nobody holds, with at least `enough` exchanges or with none since `idleSince`; oldest first, 100 at most. */
-  due(now: number, enough: number, idleSince: number): Promise<readonly WriteQueue[]>;
-  /** Holds a queue until a time. False: it is empty, or held in any process. */
-  claim(queue: WriteQueue, now: number, until: number): Promise<boolean>;
-  /** Ends holds of earlier processes, where only this one writes. */
-  release(): Promise<void>;
-  /** The first rows of a queue. */
-  first(queue: WriteQueue, limit: number): Promise<readonly StoredWrite[]>;
-  /** Holds a claimed queue until another time; 0: no longer. */
-  hold(queue: WriteQueue, until: number): Promise<void>;
-  /** Removes a queue's rows up to an id. */
-  remove(queue: WriteQueue, upTo: number): Promise<void>;
-}
+import type { StoredWrite, WaitingWrites, WriteQueue } from "./store.js";
 
 const FIRST = "(select min(f.id) from writes f where f.scope_id = $1 and f.queue = $2)";
 

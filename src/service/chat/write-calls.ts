@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import type { Api } from "../../apis/api/api.js";
 import type { EngineUsage } from "../../apis/api/usage.js";
 import {
   type CacheHandle,
@@ -11,12 +12,11 @@ import {
 } from "../../core/index.js";
 import { keptIn } from "../../core/text/collections.js";
 import { type JsonObject, text } from "../../core/text/json.js";
-import { marksElsewhereIn } from "../../engines/adapters/engine-adapter.js";
+import { type EngineName, marksElsewhereIn } from "../../engines/adapters/engine-adapter.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
 import { engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import { writePrompt } from "../compose/compose-answer.js";
-import type { ChatRequest } from "./chat-request.js";
 
 /** Mem0 sends the same instructions with every addition; its procedures have others. */
 const MOST_HEADS = 64;
@@ -43,7 +43,8 @@ export class WriteCalls {
     private readonly observer: Required<MemprefixObserver>,
   ) {}
 
-  start({ api, body, engine }: Pick<ChatRequest, "api" | "body" | "engine">): WriteCall {
+  /** @param engine the family whose hints are sent; null or absent: the configured one */
+  start({ api, body, engine }: { api: Api; body: JsonObject; engine?: EngineName | null }): WriteCall {
     const { parts, tenant } = this;
     const { engineFamily } = parts.defaults;
     const family = engine ?? engineFamily;

@@ -13,8 +13,7 @@ import {
   MemorySourceError,
   type MessageAddition,
 } from "../../memory/memory-source.js";
-import type { Store } from "../../store/store.js";
-import type { StoredWrite, WriteQueue } from "../../store/writes.js";
+import type { Store, StoredWrite, WriteQueue } from "../../store/store.js";
 import { asideKey, type UserQueues } from "../scopes/user-queues.js";
 
 /** Exchanges of a conversation that are added together … */

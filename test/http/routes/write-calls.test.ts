@@ -86,7 +86,7 @@ describe("Mem0's calls in the engine's cache", () => {
     const history: object[] = [{ role: "system", content: "Be brief. ".repeat(500) }];
     const expected: number[] = [];
     const cached: number[] = [];
-    for (const writes of [0, 0, 6, 0]) {
+    for (const writes of [0, 0, 12, 0]) {
       for (let n = 0; n < writes; n++) await sendWith(app, {}, "POST", "/plain/v1/chat/completions", extraction(n));
       history.push({ role: "user", content: `Question ${history.length}? ${"Think of tea. ".repeat(40)}` });
       const headers = { "x-memprefix-user": "ana", "x-memprefix-conversation": "trip" };
