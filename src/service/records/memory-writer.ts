@@ -80,12 +80,12 @@ export class MemoryWriter {
     };
   }
 
-  /** Writes a queue's first exchanges, and further ones while at least `least` are left. Never rejects. */
-  write(queue: WriteQueue, least: number): Promise<Written> {
+  /** Writes a queue's first exchanges if there are at least `first`, and others while there are at least `further`. Never rejects. */
+  write(queue: WriteQueue, first: number, further = first): Promise<Written> {
     // One slot per scope keeps the order, and bounds the calls to the source.
     return this.queues.run(`writes ${queue.scopeId % AT_ONCE}`, async () => {
       try {
-        return await this.#write(queue, least);
+        return await this.#write(queue, first, further);
       } catch (error) {
         this.#onFault(error);
         return null;
@@ -113,7 +113,7 @@ export class MemoryWriter {
     try {
       for (let isLeft = true; isLeft && !this.#isPaused; ) {
         const due = await this.store.writes.due(this.now(), BATCH, this.now() - idleMs);
-        const written = await Promise.all(due.map((queue) => this.write(queue, least)));
+        const written = await Promise.all(due.map((queue) => this.write(queue, 1, least)));
         isLeft = due.length > 0 && !written.includes(null);
       }
     } catch (error) {
@@ -125,10 +125,14 @@ export class MemoryWriter {
     return this.#pausedUntil > this.now() || this.closing.aborted;
   }
 
-  async #write(queue: WriteQueue, least: number): Promise<Written> {
+  async #write(queue: WriteQueue, first: number, further: number): Promise<Written> {
     const { writes } = this.store;
     const added: RetrievedMemory[] = [];
-    for (let left = least; left >= least; ) {
+    for (let least = first; ; least = further) {
+      const waiting = await writes.first(queue, BATCH);
+      this.#oldest.delete(nameOf(queue));
+      if (waiting[0] !== undefined) this.waits(queue, additionOf(waiting[0]).messages);
+      if (exchangesIn(waiting) < least) return added;
       if (this.#isPaused || !(await writes.claim(queue, this.now(), this.now() + HELD_MS))) return null;
       try {
         append(added, await this.queues.run(asideKey(queue.scope), () => this.#writeFirst(queue)));
@@ -140,12 +144,7 @@ export class MemoryWriter {
           this.#pausedUntil = this.now() + Math.min(MOST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures++);
         return null;
       }
-      const others = await writes.first(queue, BATCH);
-      left = exchangesIn(others);
-      this.#oldest.delete(nameOf(queue));
-      if (others[0] !== undefined) this.waits(queue, additionOf(others[0]).messages);
     }
-    return added;
   }
 
   /** Adds the first exchanges of a claimed queue and removes them; what the source refuses, one by one. Rejects if the source fails. */

@@ -86,6 +86,14 @@ describe("the writer of waiting exchanges", () => {
     expect(await queues()).toMatchObject([{ scope: ana, queue: "conversation trip" }]);
   });
 
+  it("does not count what is being added", async () => {
+    for (const n of [1, 2, 3, 4]) await keep(`q${n}`);
+    const own = writer();
+    const kept = await keep("q5");
+    await Promise.all([own.write(kept, 4), own.write(kept, 4)]);
+    expect(added).toEqual([["q1", "q2", "q3", "q4"]]);
+  });
+
   it("writes what is left when it is stopped, each conversation in order", async () => {
     for (const n of [1, 2, 3, 4, 5, 6]) await keep(`q${n}`, {}, n % 2 === 0 ? "even" : "odd");
     await writeAll();
