@@ -10,6 +10,7 @@ import {
   type RequestId,
   type Scope,
   spanOf,
+  type Turn,
   type TurnId,
   timeBin,
   type UserId,
@@ -30,24 +31,22 @@ const NO_SCOPE = 0;
 
 type PromptRow = ReturnType<typeof columnsOf> & { readonly id: number };
 
-type Place = Omit<PromptKey, "agentId"> & {
-  readonly scopeId: number;
-  readonly turnId: number;
-  readonly agentId: string;
-  readonly conversationId: StoredFigures["conversationId"];
-  readonly at: number;
-};
+/** A prompt's turn, request and time. */
+interface Place extends Pick<ComposeRecord, "at"> {
+  readonly composition: { readonly turn: Pick<Turn, "id" | "conversationId"> };
+  readonly request: Pick<ComposeRecord["request"], "id">;
+}
 
-function columnsOf(place: Place, prompt: NewPrompt) {
+function columnsOf(scopeId: number, { composition, request, at }: Place, prompt: NewPrompt, scope: Scope) {
   return {
-    scope_id: place.scopeId,
-    turn_id: place.turnId,
-    tenant: place.tenant,
-    user_id: place.userId,
-    agent_id: place.agentId,
-    conversation_id: place.conversationId,
-    request_id: place.requestId,
-    at: place.at,
+    scope_id: scopeId,
+    turn_id: composition.turn.id,
+    tenant: scope.tenant,
+    user_id: scope.userId,
+    agent_id: scope.agentId ?? "",
+    conversation_id: composition.turn.conversationId,
+    request_id: request.id,
+    at,
     engine: prompt.engine,
     layout: prompt.layout,
     policy: prompt.policy,
@@ -81,22 +80,12 @@ function figureColumns({ model, usage, apart, savedMoney, missedMoney }: PromptF
   } satisfies Readonly<Record<string, SqlValue>>;
 }
 
-export function promptInsert(
-  scopeId: number,
-  { composition, request, at, prompt }: ComposeRecord,
-  { tenant, userId, agentId }: Scope,
-): Statement[] {
+export function promptInsert(scopeId: number, place: Place, prompt: NewPrompt | null, scope: Scope): Statement[] {
   if (prompt === null) return [];
-  const { id: turnId, conversationId } = composition.turn;
-  const names = { tenant, userId, agentId: agentId ?? "", conversationId, requestId: request.id };
-  return [insertOf({ scopeId, turnId, ...names, at }, prompt)];
-}
-
-function insertOf(place: Place, prompt: NewPrompt): Statement {
-  const row = columnsOf(place, prompt);
+  const row = columnsOf(scopeId, place, prompt, scope);
   const names = Object.keys(row);
   const text = `insert into prompts (${names.join()}) values (${names.map((_, at) => `$${at + 1}`).join()})`;
-  return { text, values: Object.values(row) };
+  return [{ text, values: Object.values(row) }];
 }
 
 /** Updates the figures of a turn's prompt, if it has a row. */
@@ -161,21 +150,14 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
   return {
     async summary(view) {
       const span = spanOf(view.window, view.now);
-      const where = windowOf(view, span, "<> ?");
-      const written = windowOf(view, span, "= ?");
+      const where = windowOf(view, span);
       // Clients choose the names of models.
       const shown = `select p.model from prompts p where ${where.text} group by p.model
         order by sum(p.prompt_tokens) desc, p.model limit ${MOST_MODELS}`;
       const text = `select p.at - p.at % ${span.stepMs} as at, case when p.model in (${shown}) then p.model else '${OTHER_MODELS}' end as model,
-        p.first_token_bin as bin, ${SUM_COLUMNS}
-        from prompts p where ${where.text} group by 1, 2, 3`;
-      const ofWrites = `select 0 as at, '' as model, null as bin, ${SUM_COLUMNS} from prompts p where ${written.text}`;
-      const [prompts, [writes]] = await Promise.all([
-        readAside<GroupedSums>(text, where.values),
-        readAside<GroupedSums>(ofWrites, written.values),
-      ]);
-      const isEmpty = writes === undefined || writes.prompts === 0;
-      return { ...span, ...windowSums(prompts), writes: windowSums(isEmpty ? [] : [writes]).total };
+        p.first_token_bin as bin, case when p.layout = 'write' then 1 else 0 end as "isWrite", ${SUM_COLUMNS}
+        from prompts p where ${where.text} group by 1, 2, 3, 4`;
+      return { ...span, ...windowSums(await readAside<GroupedSums>(text, where.values)) };
     },
 
     async misses(view) {
@@ -217,8 +199,9 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
     },
 
     keepWrite(tenant, number, at, figures) {
-      const names = { tenant, userId: "" as UserId, agentId: "", conversationId: null, requestId: "" as RequestId };
-      return database.write([insertOf({ scopeId: NO_SCOPE, turnId: number, ...names, at }, figures)]);
+      const turn = { id: number as TurnId, conversationId: null };
+      const place = { composition: { turn }, request: { id: "" as RequestId }, at };
+      return database.write(promptInsert(NO_SCOPE, place, figures, { tenant, userId: "" as UserId, agentId: null }));
     },
 
     async sweep(before, most) {
@@ -260,14 +243,8 @@ function whereOf(conditions: Readonly<Record<string, SqlValue | undefined>>) {
   return { text, values: given.map(([, value]) => value) };
 }
 
-function windowOf({ tenant, model }: PromptView, { from, to }: WindowSpan, isWrite: "= ?" | "<> ?" = "<> ?") {
-  return whereOf({
-    [`p.layout ${isWrite}`]: "write",
-    "p.tenant = ?": tenant,
-    "p.model = ?": model,
-    "p.at >= ?": from,
-    "p.at < ?": to,
-  });
+function windowOf({ tenant, model }: PromptView, { from, to }: WindowSpan) {
+  return whereOf({ "p.tenant = ?": tenant, "p.model = ?": model, "p.at >= ?": from, "p.at < ?": to });
 }
 
 function storedFigures(row: PromptRow): StoredFigures {

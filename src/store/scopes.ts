@@ -209,7 +209,7 @@ function heldScope(transaction: UserTransaction, scope: Scope, state: StoredStat
       commit(record.delta, (scopeId) => [
         ...turnStatements(scopeId, record),
         requestStatement(scopeId, record),
-        ...promptInsert(scopeId, record, scope),
+        ...promptInsert(scopeId, record, record.prompt, scope),
       ]),
 
     commitReport: (delta, { turn, observed, prompt }) =>

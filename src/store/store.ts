@@ -236,8 +236,8 @@ export interface WaitingWrites {
   release(): Promise<void>;
   /** The first rows of a queue. */
   first(queue: WriteQueue, limit: number): Promise<readonly StoredWrite[]>;
-  /** Holds a claimed queue until another time; 0: no longer. */
-  hold(queue: WriteQueue, until: number): Promise<void>;
+  /** Ends a hold. */
+  unhold(queue: WriteQueue): Promise<void>;
   /** Removes a queue's rows up to an id. */
   remove(queue: WriteQueue, upTo: number): Promise<void>;
 }

@@ -52,8 +52,8 @@ export function writesIn(database: Database): WaitingWrites {
       return rows.map((row) => ({ ...row, addition: decodedJson("an exchange", row.addition) }));
     },
 
-    hold: ({ scopeId, queue }, until) =>
-      database.write([sql(`update writes set held_until = $3 where id = ${FIRST}`, scopeId, queue, until)]),
+    unhold: ({ scopeId, queue }) =>
+      database.write([sql(`update writes set held_until = 0 where id = ${FIRST}`, scopeId, queue)]),
 
     remove: ({ scopeId, queue }, upTo) =>
       database.write([sql("delete from writes where scope_id = $1 and queue = $2 and id <= $3", scopeId, queue, upTo)]),

@@ -43,7 +43,7 @@ export function describeWrites(open: OpenDatabase): void {
       await other.remove(a, first[1]?.id ?? 0);
       expect(await texts()).toEqual(["a3", "b1", "a4"]);
       expect(await writes.claim(a, NOW, NOW + 10)).toBe(true);
-      await writes.hold(a, 0);
+      await writes.unhold(a);
       expect(await writes.claim(a, NOW, NOW + 10)).toBe(true);
     });
 

@@ -138,7 +138,7 @@ export class MemoryWriter {
         append(added, await this.queues.run(asideKey(queue.scope), () => this.#writeFirst(queue)));
         this.#failures = 0;
       } catch (error) {
-        await writes.hold(queue, 0);
+        await writes.unhold(queue);
         if (!(error instanceof MemorySourceError)) throw error;
         if (!this.#isPaused)
           this.#pausedUntil = this.now() + Math.min(MOST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures++);
@@ -174,7 +174,7 @@ export class MemoryWriter {
       return added;
     }
     // The user or a memory was deleted meanwhile. What is still stored is added again, without the rest.
-    if (batch[0] !== undefined && stored.has(batch[0].id)) await writes.hold(queue, 0);
+    if (batch[0] !== undefined && stored.has(batch[0].id)) await writes.unhold(queue);
     await Promise.all(added.map(({ id }) => this.source.delete(queue.scope, id, this.closing)));
     return [];
   }
