@@ -19,6 +19,7 @@ import type {
   FeedbackOptions,
   ForgetMemoryOptions,
   ForgetUserOptions,
+  MemoriesOptions,
 } from "./service/fields/call-options.js";
 import {
   addOptions,
@@ -26,6 +27,8 @@ import {
   feedbackOptions,
   forgetMemoryOptions,
   forgetUserOptions,
+  mem0Items,
+  memoriesOptions,
 } from "./service/fields/companion-options.js";
 import { readOptions } from "./service/fields/fields.js";
 import { observationOf } from "./service/learning/engine-reports.js";
@@ -95,6 +98,8 @@ export interface MemprefixClient {
    * Rejects with `MemorySourceError`.
    */
   add(options: AddOptions): Promise<{ id: string; memory: string }[]>;
+  /** The most relevant to a query, else all. */
+  memories(options: MemoriesOptions): Promise<{ id: string; memory: string }[]>;
   /** Reports that the engine dropped these requests' cache. */
   evict(options: EvictOptions): Promise<Eviction>;
   /** Reports the engine's usage. A request's first `cachedTokens` corrects the context index. Rejects with `NotFoundError`. */
@@ -130,6 +135,7 @@ export function createMemprefix(options: MemprefixOptions = {}): MemprefixClient
       // Given messages come back with text added; memprefix's own messages are system or user messages of the same form.
       return { ...answer, messages: [...answer.messages] as MessageLike[] as M[] };
     }),
+    memories: whileOpen(async (given) => mem0Items(await memprefix.memories(readOptions(memoriesOptions, given)))),
     add: whileOpen(async (given) => {
       return [...(await memprefix.addGiven(readOptions(addOptions, given))).results];
     }),

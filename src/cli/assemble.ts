@@ -151,11 +151,14 @@ function assembleOn(
     store: storeIn(database),
     source,
     scopeBounds,
+    untrustedOrigins: settings.untrustedOrigins,
     defaults: {
       policy: settings.policy,
       topK: settings.topK,
       search: settings.mem0Search,
       retention: settings.retention,
+      stableTools: settings.stableTools === "on",
+      stableInstructions: settings.stableInstructions === "on",
       ...engineOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
       workers: workersOf(settings),
@@ -263,7 +266,12 @@ function openBareSource(settings: Settings): MemorySource | null {
 }
 
 /** A service without users or a memory source, on a database in memory. `cachingEngine`: shared by all users; default: unlimited. */
-export function openMeasuredMemprefix(cost: EngineModel, now: () => number, cachingEngine?: CachingEngine): Memprefix {
+export function openMeasuredMemprefix(
+  cost: EngineModel,
+  now: () => number,
+  cachingEngine?: CachingEngine,
+  untrustedOrigins?: ReadonlySet<string>,
+): Memprefix {
   return new Memprefix({
     store: storeIn(openInMemory()),
     source: null,
@@ -272,6 +280,7 @@ export function openMeasuredMemprefix(cost: EngineModel, now: () => number, cach
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
     cachingEngine,
+    untrustedOrigins,
     now,
   });
 }

@@ -42,7 +42,7 @@ const USAGE_ERROR = 2;
 export async function run(args: readonly string[], env: Environment, io: CommandIo): Promise<number> {
   const call = invocation(env, io);
   try {
-    await commandLine(call).parseAsync(args, { from: "user" });
+    await commandLine(call).parseAsync(args.length === 0 ? ["--help"] : args, { from: "user" });
     return call.exitCode;
   } catch (error) {
     // Commander throws for help and the version, too.
@@ -55,7 +55,7 @@ export async function run(args: readonly string[], env: Environment, io: Command
 function commandLine(call: Invocation): Command {
   const program = new Command("memprefix")
     .description("Composes prompts from agent memory that an inference engine's prefix cache can reuse.")
-    .version(VERSION)
+    .version(VERSION, "-v, --version")
     // The whole help would scroll the one-line error off the screen.
     .showHelpAfterError("--help says what it takes")
     .configureOutput({
@@ -102,6 +102,16 @@ function commandLine(call: Invocation): Command {
     )
     .option("--user <id>", "whose memories to search for", "memprefix-doctor")
     .option("--model <name>", "the engine's model to try (default: the only one that it lists)")
+    .option(
+      "--isolation",
+      "check only that no tenant's prompt hits another's cache: sends the engine pairs of prompts, and says which layer ignores salts",
+    )
+    .option("--engine-url <url>", "with --isolation: the engine's own base URL, where the upstream is a gateway")
+    .option(
+      "--keys <keys>",
+      "with --isolation: keys of different tenants, with commas, to try in the running service",
+      (text: string) => text.split(","),
+    )
     .addHelpText("after", () => settingsHelp())
     .action(async (options: DoctorOptions) => {
       const { runDoctor } = await import("./doctor.js");

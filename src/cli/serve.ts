@@ -20,6 +20,8 @@ import { startSweeps } from "./sweeps.js";
 
 const NEEDS_A_KEY =
   "without an API key only the loopback is listened on; make one with memprefix keys add, or give one as MEMPREFIX_API_KEY";
+const NAME_THE_USER =
+  "name it in the header x-memprefix-user, in the body's own field for it, or in a base URL /users/{user}/v1";
 const OTHER_API = "use an API that the engine has, or LiteLLM in front of it";
 /** Limit for running requests, streams included, after SIGTERM. Docker kills after 10 s. */
 export const SHUTDOWN_MS = 8_000;
@@ -98,6 +100,7 @@ export async function startService(
     onFault,
     onAbsentRoute: (path) =>
       log.warn({ path: `/v1/${path}`, instead: OTHER_API }, "the engine lacks this route, or what was requested there"),
+    onNobody: () => log.warn({ instead: NAME_THE_USER }, "a chat names no user: it gets no memories"),
     clock: () => performance.now(),
   });
   const { server, port } = await listen(surface, settings).catch(async (error: unknown) => {

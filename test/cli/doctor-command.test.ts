@@ -212,6 +212,15 @@ describe("memprefix doctor", () => {
     expect(stdout).toContain('memory source "mem0-rest" answered with status 500');
   });
 
+  it("advises more time, not another address, where Mem0 answers too late", async () => {
+    const url = await standIn(() => {});
+    const parts = { MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: url, MEMPREFIX_SEARCH_TIMEOUT_MS: "50" };
+    const { code, stdout, states } = await doctor(parts);
+    expect([code, states["memories"]]).toEqual([1, "broken"]);
+    expect(stdout).toContain("did not answer within 50 ms");
+    expect(stdout).toMatch(/1\. try again .*MEMPREFIX_SEARCH_TIMEOUT_MS/);
+  });
+
   it("asks which of several models to try, and does not take another program for memprefix", async () => {
     const url = await answering((_, response) => {
       response.end(JSON.stringify({ data: [{ id: "a" }, { id: "b" }] }));

@@ -18,6 +18,7 @@ import {
   renderSection,
   type Scope,
   ScopeState,
+  type SentAfter,
   type StoredScope,
   type TokenCounter,
   type UserId,
@@ -60,6 +61,7 @@ export interface Said {
   readonly retention?: RetentionName;
   readonly policy?: ComposeInput["policy"];
   readonly memoryBudgetTokens?: number;
+  readonly sentAfter?: SentAfter;
 }
 
 interface Working extends KnownScope {
@@ -134,6 +136,7 @@ export class ComposedUsers {
       delta: deltaOf(state),
       request: { id: requestId(said.requestId), body: digestOf(said.question), answer },
       prompt: figuresOf(composition),
+      sentAfter: id === null ? null : (said.sentAfter ?? null),
       at,
     };
   }
@@ -236,7 +239,7 @@ function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };
 }
 
-function figuresOf({ plan }: Composition): NewPrompt {
+function figuresOf({ plan, byHand }: Composition): NewPrompt {
   return {
     model: "gpt",
     engine: "vllm",
@@ -244,6 +247,7 @@ function figuresOf({ plan }: Composition): NewPrompt {
     policy: plan.policy,
     retention: plan.retention,
     epoch: null,
+    byHand,
     usage: {
       promptTokens: plan.totalTokens,
       expectedTokens: plan.expectedCachedTokens,

@@ -34,6 +34,10 @@ export interface ComposeDefaults {
   readonly engineHost?: string | null;
   /** By the engine's count as far as it is reported. Default: unlimited. */
   readonly maxPromptTokens?: number | null;
+  /** Whether a conversation's tools are sent in the order and the bytes that it sent first. Default: yes. */
+  readonly stableTools?: boolean | undefined;
+  /** Whether a conversation keeps its first instructions, and its newest message says what changed. Default: no. */
+  readonly stableInstructions?: boolean | undefined;
   /** Engines to route prompts to. Default: no routing. */
   readonly workers?: readonly string[] | undefined;
 }
@@ -76,6 +80,8 @@ export interface MemprefixParts {
   /** Bytes of all scopes in memory, estimated. Default 128 MiB. */
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds | undefined;
+  /** Origins of memories that are given at most once in a prompt. In lower case. */
+  readonly untrustedOrigins?: ReadonlySet<string> | undefined;
   /** Most running and queued jobs of one user. Default 64. */
   readonly maxWaitingPerUser?: number;
 }

@@ -9,7 +9,7 @@ import {
 } from "../../memory/memory-source.js";
 import type { Store } from "../../store/store.js";
 import { DeletedMeanwhileError, InvalidRequestError } from "../base/errors.js";
-import type { addOptions } from "../fields/companion-options.js";
+import { type addOptions, mem0Items } from "../fields/companion-options.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { BATCH, type MemoryWriter, queueOf } from "./memory-writer.js";
 
@@ -152,10 +152,6 @@ export class MemoryAdditions {
 
 function invalid(message: string): InvalidRequestError {
   return new InvalidRequestError([{ field: "memories", message }]);
-}
-
-function mem0Items(memories: readonly RetrievedMemory[]): { id: string; memory: string }[] {
-  return memories.map(({ id, text }) => ({ id, memory: text }));
 }
 
 function noSource(): MemorySourceError {

@@ -17,6 +17,7 @@ describe("GET /openapi.json", () => {
       "DELETE /users/{user_id}/memories/{memory_id}",
       "GET /healthz",
       "GET /livez",
+      "GET /memories",
       "GET /metrics",
       "GET /request/explain",
       "GET /requests/{request_id}/explain",
