@@ -11,7 +11,7 @@ import type { Store } from "../../store/store.js";
 import { DeletedMeanwhileError, InvalidRequestError } from "../base/errors.js";
 import { type addOptions, mem0Items } from "../fields/companion-options.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
-import { BATCH, type MemoryWriter, queueOf } from "./memory-writer.js";
+import { BATCH, type MemoryWriter, queueOf, type Written } from "./memory-writer.js";
 
 /** Milliseconds for which an addition holds its user's queue. The next search finds what was added by then. */
 const HELD_MS = 500;
@@ -24,13 +24,6 @@ export interface WaitingExchange {
   /** The request that it answers: not kept if that is no longer stored, because the answer may quote a memory that was forgotten since. */
   readonly requestId: RequestId | null;
   readonly isAtOnce: boolean;
-}
-
-export interface AddedExchange {
-  /** What the source made of it, and of others that it was added with. */
-  readonly added: readonly RetrievedMemory[];
-  /** Exchanges of its queue that are not added yet. */
-  readonly waiting: number;
 }
 
 /** Adds memories to the source, one addition of a user at a time. After {@link HELD_MS} the user's prompts do not wait for a slow source. */
@@ -113,7 +106,7 @@ export class MemoryAdditions {
     agentId: AgentId | null,
     { addition, conversationId, requestId, isAtOnce }: WaitingExchange,
     isAwaited = false,
-  ): Promise<AddedExchange | null> {
+  ): Promise<Written> {
     const { source, writer, jobs, store } = this;
     const scope = jobs.scopeOf(userId, agentId);
     if (source === null || writer === null) throw noSource();
@@ -137,8 +130,7 @@ export class MemoryAdditions {
     if (kept === null) return null;
     const { waiting, writing } = kept;
     if (writing === null || !isAwaited) return { added: [], waiting: waiting.waiting };
-    const added = (await writing) ?? [];
-    return { added, waiting: await writer.waiting(waiting) };
+    return (await writing) ?? { added: [], waiting: waiting.waiting };
   }
 
   async #held(adding: Promise<unknown>): Promise<void> {

@@ -26,8 +26,6 @@ const LOOK_MS = 5_000;
 const HELD_MS = 150_000;
 /** Most additions at once. */
 const AT_ONCE = 8;
-/** Most rows that are counted. */
-const MOST_SHOWN = 100;
 /** The wait after a failure, doubled for each further one. */
 const FIRST_WAIT_MS = 1_000;
 const MOST_WAIT_MS = 60_000;
@@ -37,8 +35,8 @@ const REFUSED: ReadonlySet<number> = new Set([400, 413, 414, 422]);
 /** Most conversations whose oldest waiting question is known. */
 const MOST_CONVERSATIONS = 10_000;
 
-/** What was added; null: the source fails, or another process writes the queue. */
-export type Written = readonly RetrievedMemory[] | null;
+/** What was added, and how many exchanges of the queue still wait; null: the source fails, or another process writes the queue. */
+export type Written = { readonly added: readonly RetrievedMemory[]; readonly waiting: number } | null;
 
 /**
  * Gives the source the exchanges that wait for it, in the order of their conversation, and removes them after it has answered. A process that
@@ -98,10 +96,6 @@ export class MemoryWriter {
     if (message !== undefined && !this.#oldest.has(name)) this.#oldest.set(name, { queue, question: message.content });
   }
 
-  async waiting(queue: WriteQueue): Promise<number> {
-    return exchangesIn(await this.store.writes.first(queue, MOST_SHOWN));
-  }
-
   /** A client has sent these messages of a conversation. Writes what they no longer have, since nothing else of the prompt says it. */
   seen(scope: Scope, id: ConversationId, messages: readonly ChatMessage[]): void {
     const oldest = this.#oldest.peek(nameOf({ scope, queue: queueOf(id, null) }));
@@ -132,7 +126,7 @@ export class MemoryWriter {
       const waiting = await writes.first(queue, BATCH);
       this.#oldest.delete(nameOf(queue));
       if (waiting[0] !== undefined) this.waits(queue, additionOf(waiting[0]).messages);
-      if (exchangesIn(waiting) < least) return added;
+      if (exchangesIn(waiting) < least) return { added, waiting: exchangesIn(waiting) };
       if (this.#isPaused || !(await writes.claim(queue, this.now(), this.now() + HELD_MS))) return null;
       try {
         append(added, await this.queues.run(asideKey(queue.scope), () => this.#writeFirst(queue)));
