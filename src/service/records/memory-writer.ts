@@ -202,7 +202,7 @@ function additionOf({ addition }: StoredWrite): MessageAddition {
 }
 
 /** Messages as one memory, for a source without a model. */
-export function textOf(messages: readonly AddedMessage[]): string {
+function textOf(messages: readonly AddedMessage[]): string {
   return messages.map(({ role, content }) => `${role === "user" ? "User" : "Assistant"}: ${content}`).join("\n");
 }
 
