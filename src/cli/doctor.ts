@@ -13,7 +13,15 @@ import { DatabaseOpenError } from "../store/open-error.js";
 import { DATABASE_FILE } from "../store/sqlite/open.js";
 import { openChatEngine, openSource, openStoreBeside } from "./assemble.js";
 import { databasesIn } from "./data-directory.js";
-import { EngineRefusal, openProbes, type Probe, type ProbedEngine, plain, received } from "./engine-probe.js";
+import {
+  EngineRefusal,
+  familiesOf,
+  openProbes,
+  type Probe,
+  type ProbedEngine,
+  plain,
+  received,
+} from "./engine-probe.js";
 import type { Invocation } from "./invocation.js";
 import { checkIsolation } from "./isolation.js";
 import type { Settings } from "./setting-list.js";
@@ -146,13 +154,13 @@ async function engine(settings: Settings, model: string | null): Promise<readonl
   }
   const { upstream } = opened;
   try {
-    const probed = await openProbes(upstream, settings.engineFamily, model);
+    const probed = await openProbes(upstream, await familiesOf(settings, upstream), model);
     const asking = probed.newPrompts();
     const tenant = uuidV7();
     const probe = (question: string) => asking(question).send(tenant);
     // A new prompt; the same again; the same memories with another question.
     const probes = [await probe("Say yes."), await probe("Say yes."), await probe("Say no.")] as const;
-    return [answering(probed, probes[0], upstream.name, settings), cached(probes), await routes(upstream)];
+    return [answering(probed, probes[0], upstream.name), cached(probes), await routes(upstream)];
   } catch (error) {
     if (error instanceof EngineRefusal)
       return [{ part, state: "broken", says: `${upstream.name}: ${error.message}`, advice: error.advice }];
@@ -180,15 +188,9 @@ async function routes(upstream: Upstream): Promise<Finding> {
   return { part, state: "ok", says };
 }
 
-/** Engines that name themselves in their list of models. */
-const FAMILIES: Readonly<Record<string, string>> = { vllm: "vllm", sglang: "sglang", llamacpp: "llamacpp" };
-
-function answering({ model, owner }: ProbedEngine, { ms }: Probe, name: string, settings: Settings): Finding {
-  const says = `${name} answers as ${plain(model)} in ${Math.round(ms)} ms`;
-  const family = FAMILIES[owner];
-  if (family === undefined || settings.engineFamily !== "generic") return { part: "engine", state: "ok", says };
-  const advice = `it is ${family}: MEMPREFIX_ENGINE_FAMILY=${family} keeps tenants apart in its cache and names requests to it`;
-  return { part: "engine", state: "change", says, advice };
+function answering({ model, family }: ProbedEngine, { ms }: Probe, name: string): Finding {
+  const says = `${name} answers as ${plain(model)} in ${Math.round(ms)} ms; family ${family}`;
+  return { part: "engine", state: "ok", says };
 }
 
 function cached([fresh, again, changed]: readonly [fresh: Probe, again: Probe, changed: Probe]): Finding {
@@ -225,7 +227,7 @@ async function service(settings: Settings): Promise<readonly Finding[]> {
     const says = `${url}, memprefix ${version}, is ${status}${failing === "" ? "" : `: ${plain(failing)}`}`;
     const advice =
       state === "ok" ? {} : { advice: "what the running service says of its parts comes first: see its log" };
-    return [{ part, state, says, ...advice }, await identity(client)];
+    return [{ part, state, says, ...advice }, await identity(client, await namelessChats(url, apiKey))];
   } catch (error) {
     if (error instanceof MemprefixError && error.status !== null) {
       const says = `${url} answers, and is not memprefix`;
@@ -235,9 +237,26 @@ async function service(settings: Settings): Promise<readonly Finding[]> {
   }
 }
 
+/** Chats that named no user since the service started, by its metrics; 0 where these cannot be read. */
+async function namelessChats(url: string, apiKey: string | undefined): Promise<number> {
+  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const answer = await fetch(`${url}/metrics`, { headers, signal: AbortSignal.timeout(5_000) }).catch(() => null);
+  const metrics = (await answer?.text()) ?? "";
+  return Number(/^memprefix_not_composed_chats_total\{reason="no_user"\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
+}
+
 /** Whether requests name their user and conversation. */
-async function identity(client: Pick<ReturnType<typeof createMemprefixClient>, "usageRequests">): Promise<Finding> {
+async function identity(
+  client: Pick<ReturnType<typeof createMemprefixClient>, "usageRequests">,
+  nameless: number,
+): Promise<Finding> {
   const part = "identity";
+  if (nameless > 0) {
+    const says = `${nameless} chats named no user, and went to the engine without memories`;
+    const advice =
+      "name the user: X-Memprefix-User, the body's own field for it, a base URL /users/{user}/v1, or MEMPREFIX_IDENTITY (docs/identity.md)";
+    return { part, state: "change", says, advice };
+  }
   try {
     const { requests } = await client.usageRequests({ limit: LAST_PROMPTS });
     if (requests.length === 0)

@@ -7,8 +7,12 @@ import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { wholeOf } from "../engines/upstream/answer-body.js";
 import { errorsIn } from "../engines/upstream/engine-errors.js";
+import { RecognisedFamily } from "../engines/upstream/engine-family.js";
 import { type ModelLimit, ModelLimits } from "../engines/upstream/model-limits.js";
 import { OWN_NAME, type Upstream } from "../engines/upstream/upstream.js";
+import { engineFamilyFor } from "../service/base/memprefix-parts.js";
+import type { Settings } from "./setting-list.js";
+import { engineOf, hasUnknownFamily } from "./settings.js";
 
 /** The engine answered with an error. */
 export class EngineRefusal extends Error {
@@ -44,10 +48,17 @@ export interface ProbePrompt {
 /** An engine that can be sent probes. */
 export interface ProbedEngine {
   readonly model: string;
-  /** The owner in its list of models, as `vllm`; empty: none. */
-  readonly owner: string;
+  readonly family: EngineName;
   /** Prompts of some 1,500 tokens with the same beginning, each with another question. */
   newPrompts(): (question: string) => ProbePrompt;
+}
+
+/** An engine's family by model: the configured one, the host's provider, or what the engine says of itself. */
+export async function familiesOf(settings: Settings, upstream: Upstream): Promise<(model: string) => EngineName> {
+  const recognised = hasUnknownFamily(settings) ? new RecognisedFamily() : null;
+  await recognised?.ask(upstream, () => {});
+  recognised?.stop();
+  return (model) => engineFamilyFor(engineOf(settings, recognised), model);
 }
 
 /**
@@ -55,7 +66,11 @@ export interface ProbedEngine {
  *
  * @param wanted the model; null: the only one listed
  */
-export async function openProbes(upstream: Upstream, family: EngineName, wanted: string | null): Promise<ProbedEngine> {
+export async function openProbes(
+  upstream: Upstream,
+  familyOf: (model: string) => EngineName,
+  wanted: string | null,
+): Promise<ProbedEngine> {
   const list = await received(upstream, { method: "GET", path: "models", query: "", headers: [OWN_NAME], body: null });
   if (list.status === 401 || list.status === 403) throw refusal(list);
   const json = parsedJson(list.text);
@@ -66,11 +81,12 @@ export async function openProbes(upstream: Upstream, family: EngineName, wanted:
     const listed = names.length === 0 ? "it lists no models" : `it lists ${names.length} models`;
     throw new EngineRefusal(`which model to try is not known: ${listed}`, "name one: --model NAME");
   }
+  const family = familyOf(model);
   const { minimumTokens } = priceOf({ host: new URL(upstream.name).hostname, family }, model) ?? {};
   const lines = linesWithin(ModelLimits.read(json)?.of(model) ?? null, minimumTokens ?? 0);
   return {
     model,
-    owner: text(models.find(({ id }) => id === model)?.["owned_by"]),
+    family,
     newPrompts() {
       const requestId = uuidV7() as RequestId;
       const known = [requestId, ...Array.from({ length: lines }, (_, at) => `${at}. ${LINE}`)].join("\n");

@@ -1,10 +1,9 @@
 import { digestOf } from "../core/index.js";
-import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { openUpstream, type Upstream, UpstreamError } from "../engines/upstream/upstream.js";
 import { newSecret } from "../service/base/tenant.js";
 import { openChatEngine } from "./assemble.js";
-import { EngineRefusal, openProbes, type Probe, type ProbedEngine } from "./engine-probe.js";
+import { EngineRefusal, familiesOf, openProbes, type Probe, type ProbedEngine } from "./engine-probe.js";
 import type { Settings } from "./setting-list.js";
 import { addressOf } from "./settings.js";
 
@@ -35,12 +34,10 @@ export async function checkIsolation(
       { part: "engine", state: "unknown", says: "none is configured", advice: "name it: MEMPREFIX_UPSTREAM_URL" },
     ];
   const { upstream } = opened;
-  const { engineFamily: family, upstreamApiKey: apiKey } = settings;
+  const { upstreamApiKey: apiKey } = settings;
   try {
-    const probed = await openProbes(upstream, family, model);
-    const findings = [
-      await throughUpstream(upstream, probed, family, engineUrl === null ? null : { engineUrl, apiKey }),
-    ];
+    const probed = await openProbes(upstream, await familiesOf(settings, upstream), model);
+    const findings = [await throughUpstream(upstream, probed, engineUrl === null ? null : { engineUrl, apiKey })];
     return keys.length < 2 ? findings : [await throughService(settings, probed, keys), ...findings];
   } catch (error) {
     if (error instanceof EngineRefusal)
@@ -61,7 +58,7 @@ type Verdict =
   | { readonly kind: "apart" | "shared"; readonly own: number; readonly others: number }
   | { readonly kind: "unknown"; readonly why: string };
 
-/** Replicas behind a router: a prompt may reach one that does not have it. */
+/** A router may send a prompt to a replica that does not have it. */
 const MOST_ROUNDS = 4;
 
 /**
@@ -101,9 +98,9 @@ async function tenantsApart(probed: ProbedEngine, salt: string | undefined): Pro
 async function throughUpstream(
   upstream: Upstream,
   probed: ProbedEngine,
-  family: EngineName,
   direct: { readonly engineUrl: string; readonly apiKey: string | undefined } | null,
 ): Promise<IsolationFinding> {
+  const { family } = probed;
   const { salt } = ENGINES[family];
   const verdict = await tenantsApart(probed, salt);
   if (verdict.kind === "unknown") {
@@ -115,14 +112,10 @@ async function throughUpstream(
     return { part: "engine", state: "ok", says: `${upstream.name}: ${of}, or for another salt` };
   if (salt === undefined) {
     const says = `memprefix sends no salt to the family ${family}, whose tenants share one upstream key and its cache: ${of}`;
-    const known = ENGINES_WITH_SALT.find((name) => name === probed.owner);
-    const advice =
-      known === undefined
-        ? "give each tenant an engine, or an upstream key, of its own"
-        : `set MEMPREFIX_ENGINE_FAMILY=${known}`;
+    const advice = "give each tenant an engine, or an upstream key, of its own";
     return { part: "memprefix", state: "broken", says, advice };
   }
-  const part = direct === null ? await layerOf(probed, salt) : await layerBehind(direct, family, probed, salt);
+  const part = direct === null ? await layerOf(probed, salt) : await layerBehind(direct, probed, salt);
   const says =
     part === "engine"
       ? `the engine gets ${salt} and ignores it: ${of}`
@@ -133,10 +126,6 @@ async function throughUpstream(
       : `let the gateway at ${upstream.name} forward ${salt} unmodified; --engine-url URL tries the engine behind it`;
   return { part, state: "broken", says, advice };
 }
-
-const ENGINES_WITH_SALT: readonly string[] = Object.values(ENGINES).flatMap(({ name, salt }) =>
-  salt === undefined ? [] : [name],
-);
 
 /** An engine that knows the field rejects a salt that is not text. Whoever takes it has dropped the field. */
 async function layerOf(probed: ProbedEngine, salt: string): Promise<"gateway" | "engine"> {
@@ -153,24 +142,23 @@ async function layerOf(probed: ProbedEngine, salt: string): Promise<"gateway" | 
 
 async function layerBehind(
   { engineUrl: url, apiKey }: { readonly engineUrl: string; readonly apiKey: string | undefined },
-  family: EngineName,
-  { model }: ProbedEngine,
+  { model, family }: ProbedEngine,
   salt: string,
 ): Promise<"gateway" | "engine"> {
   const engine = openUpstream({ url, apiKey, timeoutMs: 60_000 });
-  const probed = await openProbes(engine, family, null).catch(() => openProbes(engine, family, model));
+  const probed = await openProbes(engine, () => family, null).catch(() => openProbes(engine, () => family, model));
   return (await tenantsApart(probed, salt)).kind === "apart" ? "gateway" : "engine";
 }
 
 /** Whether the running service gives two keys salts of their own. */
 async function throughService(
   settings: Settings,
-  { model, newPrompts }: ProbedEngine,
+  { model, family, newPrompts }: ProbedEngine,
   [one = "", ...others]: readonly string[],
 ): Promise<IsolationFinding> {
   const part = "memprefix";
   const url = addressOf(settings);
-  const { readUsage } = ENGINES[settings.engineFamily];
+  const { readUsage } = ENGINES[family];
   const { messages } = newPrompts()(QUESTION);
   const as =
     (key: string): Sender =>

@@ -290,8 +290,10 @@ export const SETTINGS = {
     ),
   engineFamily: z
     .enum(ENGINE_NAMES)
-    .default("generic")
-    .describe(`default engine family of prompts: ${ENGINE_NAMES.join(", ")}`),
+    .optional()
+    .describe(
+      `default engine family of prompts: ${ENGINE_NAMES.join(", ")}; default: by the upstream's host, its list of models or its /metrics, else generic`,
+    ),
   engineCost: engineModel
     .optional()
     .describe(

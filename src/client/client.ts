@@ -80,12 +80,16 @@ export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
     composeBatch: (given, call) => posted(ROUTES.composeBatch, given, call),
     async *composeLines<const M extends MessageLike>(
       requests: Iterable<batch.BatchComposeOptions<M>> | AsyncIterable<batch.BatchComposeOptions<M>>,
-      { window, workers, planner }: batch.BatchLineOptions = {},
+      { window, workers, planner, warmStart }: batch.BatchLineOptions = {},
       call: CallControl = {},
     ) {
       const route = ROUTES.composeLines;
       const { body, stop } = lineBody(requests, (request) => JSON.stringify(toWire(request, route.unmodified)));
-      const outgoing = { query: { window, workers: workers?.join(","), planner }, body, type: "application/x-ndjson" };
+      const outgoing = {
+        query: { window, workers: workers?.join(","), planner, warm_start: warmStart },
+        body,
+        type: "application/x-ndjson",
+      };
       try {
         let isWhole = false;
         for await (const json of await send(route, outgoing, call, async (response) =>

@@ -1,6 +1,11 @@
 /** `memprefix/core`: composes prompts without I/O. Clock, ids and the token counter come from the caller; state is plain rows. */
 
-export { type BatchRequest, type KeyKnowledge, type PlannedRequest, underUrgency } from "./batch/batch-plan.js";
+export {
+  type BatchRequest,
+  type KeyKnowledge,
+  type PlannedRequest,
+  underUrgency,
+} from "./batch/batch-plan.js";
 export { BlockRegister } from "./blocks/block-register.js";
 export * from "./blocks/context-block.js";
 export * from "./blocks/dated-memory.js";
@@ -100,7 +105,7 @@ export {
   ClusterTree,
   contextDistance,
 } from "./published/cluster-tree.js";
-export { type ClusteredRows, clusterContexts, schedule, type TicketedContext } from "./published/clustering.js";
+export { type ClusteredKey, type ClusteredRows, clusterContexts, schedule } from "./published/clustering.js";
 export * from "./published/published-knowledge.js";
 export {
   MAX_WORKERS,

@@ -20,7 +20,6 @@ export type Said =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "call"; readonly id: string; readonly name: string; readonly json: string };
 
-/** Name of the tool that clients offer. */
 const WEATHER = "weather";
 const CITIES = ["Lisbon", "Porto", "Faro"];
 /** What it answers by a schema. */

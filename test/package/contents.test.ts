@@ -12,21 +12,10 @@ describe("the packed package", () => {
   it("has what an installation needs", () => {
     expect(memprefix.files).toEqual(
       expect.arrayContaining([
-        "CHANGELOG.md",
-        "LICENSE",
-        "README.md",
-        "dist/cli/main.js",
-        "dist/core/index.d.ts",
-        "dist/core/index.js",
-        "dist/dashboard/page.html",
-        "dist/index.d.ts",
-        "dist/index.js",
-        "docs/README.md",
-        "examples/hermes/memprefix/__init__.py",
-        "examples/openclaw/memprefix/index.js",
-        "examples/sample-locomo.json",
-        "migrations/meta/_journal.json",
-        "package.json",
+        ...["CHANGELOG.md", "LICENSE", "README.md", "dist/cli/main.js", "dist/core/index.d.ts", "dist/core/index.js"],
+        ...["dist/dashboard/page.html", "dist/index.d.ts", "dist/index.js", "docs/README.md"],
+        ...["examples/hermes/memprefix/__init__.py", "examples/openclaw/memprefix/index.js"],
+        ...["examples/sample-locomo.json", "migrations/meta/_journal.json", "package.json"],
       ]),
     );
   });

@@ -74,12 +74,10 @@ export class ComposedUsers {
 
   constructor(readonly store: Store) {}
 
-  /** Takes scopes out of memory, as in a process that starts. */
   drop(): void {
     this.#working.clear();
   }
 
-  /** A scope in memory; undefined where it was never used. */
   state(scope: Scope): ScopeState | undefined {
     return this.#working.get(nameOf(scope))?.state;
   }
@@ -155,13 +153,12 @@ export class ComposedUsers {
     return this.#use(scope, async (held, state) => {
       const live = await this.store.findLiveRequests(scope.tenant, requests.map(requestId));
       const own = live.filter((found) => nameOf(found.scope) === nameOf(scope));
-      for (const { leaf, turn } of own) state.evict(leaf, turn);
+      for (const { leaf } of own) state.index.evict(leaf);
       const ids = own.map((found) => found.requestId);
       return { version: await held.commitEviction(deltaOf(state), ids), gives: undefined };
     });
   }
 
-  /** Stores another text of a memory, as a search may bring it. */
   update(scope: Scope, memory: string, text: string): Promise<void> {
     return this.#use(scope, async (held, state) => {
       state.register.resolve([{ id: memoryId(memory), text }]);
@@ -173,7 +170,7 @@ export class ComposedUsers {
     return this.#use(scope, async (held, state) => {
       const served = await this.store.findServed(held.version?.scopeId ?? 0, requestId(request));
       if (served === null) return null;
-      state.evict(served.leaf, served.turn);
+      state.index.evict(served.leaf);
       return { version: await held.commitWithdrawal(deltaOf(state), served.turn), gives: undefined };
     });
   }
@@ -234,7 +231,6 @@ function nameOf({ tenant, userId, agentId }: Scope): string {
   return JSON.stringify([tenant, userId, agentId]);
 }
 
-/** What changed in a scope. */
 function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };
 }

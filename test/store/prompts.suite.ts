@@ -175,19 +175,10 @@ export function describePrompts(name: string, open: () => Promise<TriedDatabase>
           { request: "plain", at: NOW, expected: 1_500, cached: 1_400 },
         );
         expect((await hour()).total.sums).toMatchObject({
-          prompts: 3,
-          promptTokens: 4_600,
-          reportedPrompts: 2,
-          reportedPromptTokens: 2_600,
-          sharedPromptTokens: 2_000,
-          sharedExpectedTokens: 1_500,
-          sharedReportedPromptTokens: 2_000,
-          sharedReportedCachedTokens: 1_400,
-          sharedReportedExpectedTokens: 1_500,
-          belowMinimumPrompts: 1,
-          belowMinimumTokens: 600,
-          expiredPrompts: 1,
-          expiredTokens: 2_000,
+          ...{ prompts: 3, promptTokens: 4_600, reportedPrompts: 2, reportedPromptTokens: 2_600 },
+          ...{ sharedPromptTokens: 2_000, sharedExpectedTokens: 1_500, sharedReportedPromptTokens: 2_000 },
+          ...{ sharedReportedCachedTokens: 1_400, sharedReportedExpectedTokens: 1_500 },
+          ...{ belowMinimumPrompts: 1, belowMinimumTokens: 600, expiredPrompts: 1, expiredTokens: 2_000 },
         });
       });
 

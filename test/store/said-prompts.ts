@@ -47,7 +47,6 @@ export class SaidPrompts {
   readonly #scopes = new Map<string, number>();
   #turns = 0;
 
-  /** The statements that store a prompt with its request, and its row's key. */
   composed(said: SaidPrompt): SaidRow & { readonly statements: readonly Statement[] } {
     const { conversation = null, request, at, engine = "openai" } = said;
     const { tenant, userId, agentId } = keyOf(said);

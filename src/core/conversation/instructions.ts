@@ -1,5 +1,6 @@
 /* Instructions that differ from turn to turn. Enters: two prompts' instructions. Leaves: what changed, line by line. */
 
+import { append } from "../text/collections.js";
 import { type ChatMessage, messageText } from "../text/message.js";
 
 /** What replaces parts of the first instructions. Both empty: they hold again as they were. */
@@ -67,8 +68,8 @@ function changeOf(before: readonly string[], now: readonly string[]): Instructio
   const lines: string[] = [];
   const removed: string[] = [];
   for (const hunk of hunksOf(before, now)) {
-    lines.push(...hunk.added);
-    if (hunk.added.length !== hunk.removed.length) removed.push(...hunk.removed);
+    append(lines, hunk.added);
+    if (hunk.added.length !== hunk.removed.length) append(removed, hunk.removed);
   }
   const isText = (line: string) => line.trim() !== "";
   return { lines: lines.filter(isText), removed: removed.filter(isText) };

@@ -63,7 +63,7 @@ export class RecordedBatch {
 
   /** In the original order with blocks as retrieved, or by a planner that knows all requests. */
   executedBy(arm: "retrieval" | BatchPlanner): readonly ExecutedRequest[] {
-    if (arm !== "retrieval") return planBatch(this.requests, arm);
+    if (arm !== "retrieval") return planBatch(this.requests, arm).requests;
     return this.requests.map(({ blocks }, request) => ({ request, order: blocks.map(({ label }) => label) }));
   }
 

@@ -52,7 +52,9 @@ export class Attempt {
       const { api, userId, agentId, engine = null } = request;
       const whose = userId === NOBODY ? null : userId;
       if (request.isWrite === true) this.#write = memprefix.writes.start(request);
-      const fields = composed?.engine.fields ?? memprefix.composer.plainFields(whose, agentId, engine);
+      const fields =
+        composed?.engine.fields ??
+        memprefix.composer.plainFields(whose, agentId, { engine, model: modelName(request.body["model"]) });
       const sent = withTools(request, composed?.toolTexts ?? null);
       const body = this.#write?.body ?? { ...fields, ...bodyOf(sent, composed?.messages ?? null) };
       if (api.name !== "chat") return { answer: await this.#call(sent, body), isUsageAdded: false };
@@ -114,7 +116,7 @@ export class Attempt {
     const { parts, signal } = this.on;
     const { api, body: own, query, written } = request;
     const span = new InferenceSpan({
-      engine: request.engine ?? parts.family ?? "generic",
+      engine: request.engine ?? parts.family?.() ?? "generic",
       server: parts.upstream.name,
       model: own["model"],
       conversationId: request.conversationId ?? request.compose?.conversationId ?? null,

@@ -22,7 +22,8 @@ export interface ChatEngine {
   /** Whether its key is the operator's: then no client can fix a refused key. Default: no. */
   readonly hasOwnKey?: boolean;
   readonly readUsage: EngineAdapter["readUsage"];
-  readonly family?: EngineName;
+  /** Default: `generic`. */
+  readonly family?: () => EngineName;
   readonly writeBack: boolean;
   /** Whether the engine computes a prompt's prefix while memories are searched for. Default: no. */
   readonly warmUp?: boolean;

@@ -14,7 +14,7 @@ import { keptIn } from "../../core/text/collections.js";
 import { type JsonObject, text } from "../../core/text/json.js";
 import { type EngineName, marksElsewhereIn } from "../../engines/adapters/engine-adapter.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
-import { engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
+import { engineFamilyFor, engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import { writePrompt } from "../compose/compose-answer.js";
 
@@ -46,8 +46,8 @@ export class WriteCalls {
   /** @param engine the family whose hints are sent; null or absent: the configured one */
   start({ api, body, engine }: { api: Api; body: JsonObject; engine?: EngineName | null }): WriteCall {
     const { parts, tenant } = this;
-    const { engineFamily } = parts.defaults;
-    const family = engine ?? engineFamily;
+    const model = text(body["model"]) || null;
+    const family = engine ?? engineFamilyFor(parts.defaults, model);
     const messages = api.history(body) ?? [];
     const head = instructionsAtHead(messages);
     const id = parts.newRequestId();
@@ -72,7 +72,6 @@ export class WriteCalls {
         const report = cachedTokens === null ? null : { cachedTokens, promptTokens };
         parts.cache?.report(handle, report, parts.now());
         this.observer.wrote({ promptTokens: promptTokens ?? total, cachedTokens });
-        const model = text(body["model"]) || null;
         const figures = writeFigures(
           { total, expected, report, model, engine: family },
           engineModelFor(parts.defaults, model),

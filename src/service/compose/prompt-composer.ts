@@ -25,7 +25,7 @@ import { withOwnSalts } from "../../engines/adapters/salts.js";
 import type { PlannedAnswer } from "../base/call-types.js";
 import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
-import type { TenantParts } from "../base/memprefix-parts.js";
+import { engineFamilyFor, type TenantParts } from "../base/memprefix-parts.js";
 import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measures.js";
@@ -37,6 +37,7 @@ import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
 import { PromptLimits } from "./prompt-limits.js";
 import {
   type ChosenDepth,
+  type ClusteredTexts,
   type ColdHead,
   type DraftAt,
   type DraftedPrompt,
@@ -55,6 +56,8 @@ import {
   type WaitingLookup,
   withCheck,
 } from "./retrieval.js";
+
+export type BatchScope = Pick<ComposeRequest, "userId" | "agentId">;
 
 /** The lookup of a batch's request, and its memories that the plan places first, by the digests of their texts. */
 interface FoundAhead {
@@ -165,15 +168,17 @@ export class PromptComposer {
     return this.#read(request, (working) => this.#on.planner.known(working, this.#withoutSpans(request), texts));
   }
 
-  /** The search paths of one scope's requests in its cluster tree; null if the store does not answer. */
-  clusterPaths(
-    request: ComposeRequest,
-    texts: readonly (readonly Digest[])[],
-  ): Promise<readonly (readonly number[])[] | null> {
-    return this.#read(request, async (working) => this.#on.planner.clusterPaths(working, texts));
+  /** The scope's cluster tree; null if the store does not answer. */
+  clusters(scope: BatchScope): Promise<readonly ClusteredTexts[] | null> {
+    return this.#read(scope, async (working) => this.#on.planner.clusters(working));
   }
 
-  async #read<T>(scope: ComposeRequest, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
+  /** Stores the cluster tree that a batch's planner made; the scope keeps its own if the store does not answer. */
+  async replaceClusters(scope: BatchScope, nodes: readonly ClusteredTexts[]): Promise<void> {
+    await this.#read(scope, (working) => this.#on.planner.replaceClusters(working, nodes));
+  }
+
+  async #read<T>(scope: BatchScope, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
     try {
       return await this.#on.jobs.inScope(scope, read);
     } catch (error) {
@@ -207,17 +212,21 @@ export class PromptComposer {
   }
 
   /** Engine fields for messages that are not composed. @param userId null: the request names nobody */
-  plainFields(userId: UserId | null, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"] {
+  plainFields(
+    userId: UserId | null,
+    agentId: AgentId | null,
+    { engine, model }: { readonly engine: EngineName | null; readonly model: string },
+  ): EngineEmission["fields"] {
     const { parts, jobs, tenant } = this.#on;
     const scope = userId === null ? null : jobs.scopeOf(userId, agentId);
     const prompt = plainPrompt(parts.newRequestId(), scope, tenant.cacheSecret);
-    return parts.engines[engine ?? parts.defaults.engineFamily].emit(prompt).fields;
+    return parts.engines[engine ?? engineFamilyFor(parts.defaults, model)].emit(prompt).fields;
   }
 
   /** A client's body with the tenant's salts: made of those that it names, else the tenant's own, whatever family the request chooses. */
   salted(body: JsonObject): JsonObject {
     const { parts, tenant } = this.#on;
-    const { salt } = parts.engines[parts.defaults.engineFamily];
+    const { salt } = parts.engines[engineFamilyFor(parts.defaults, null)];
     const own = withOwnSalts(body, (name, given) => saltOf(tenant.cacheSecret, name, given));
     return salt === undefined ? own : { [salt]: tenantKeyOf(tenant.cacheSecret), ...own };
   }

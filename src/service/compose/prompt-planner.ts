@@ -4,6 +4,7 @@ import {
   batchKnowledge,
   type CacheLookup,
   type ChatMessage,
+  type ClusterNode,
   type ComposeInput,
   type Composition,
   type Conversation,
@@ -16,6 +17,7 @@ import {
   endlessLookup,
   type HistoryName,
   IN_FLIGHT_MS,
+  type KnownTool,
   type Label,
   type MemoryId,
   NOTHING_INJECTED,
@@ -36,12 +38,13 @@ import {
   toolsToSend,
   type Warning,
 } from "../../core/index.js";
-import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engine-adapter.js";
+import { keptIn } from "../../core/text/collections.js";
+import type { EngineAdapter, EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
 import { keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { PlannedAnswer } from "../base/call-types.js";
 import type { ObservedCompose } from "../base/memprefix-observer.js";
-import { type ComposeDefaults, engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
+import { type ComposeDefaults, engineFamilyFor, engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-measures.js";
 import {
@@ -111,6 +114,11 @@ export interface KnownTexts {
   readonly recent: readonly (readonly Digest[])[];
 }
 
+/** A node of a scope's cluster tree, its blocks by the digests of their texts. */
+export interface ClusteredTexts extends Omit<ClusterNode, "blocks"> {
+  readonly blocks: readonly Digest[];
+}
+
 /** A sequence of blocks that should be cached, as far as one of the given requests can use it. */
 export interface KnownSequence {
   readonly texts: readonly Digest[];
@@ -139,6 +147,8 @@ interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "
   readonly tools?: SentTools;
 }
 
+const NO_TOOLS: readonly never[] = [];
+
 const NO_MEMORIES: PromptMemories = { memories: [], front: [], depth: null };
 
 /** A prompt that is in the scope's state, but not yet in the store. */
@@ -166,6 +176,12 @@ interface ChosenMarks {
 
 /** Plans one tenant's prompts. What planning needs of the store is read first; planning itself is synchronous. */
 export class PromptPlanner {
+  /** By the request's tools: a prompt is planned in several steps. */
+  readonly #tools = new WeakMap<
+    readonly string[],
+    { readonly known: readonly KnownTool[]; readonly sent: SentTools }
+  >();
+
   constructor(
     private readonly parts: TenantParts,
     private readonly tenant: Tenant,
@@ -301,7 +317,7 @@ export class PromptPlanner {
       requestId,
       conversationId: request.conversationId,
       at,
-      engine: request.engine ?? this.parts.defaults.engineFamily,
+      engine: this.#familyOf(request),
       model: modelOf(request) || null,
       plan,
       besideTokens,
@@ -322,10 +338,7 @@ export class PromptPlanner {
           const sentAfter = conversation === null ? null : sentAfterNow(conversation, { root, tools: tools.known });
           const record = { composition, section, delta: deltaOf(state), request: stored, prompt, sentAfter, at };
           await working.commit((held) => held.commitCompose(record));
-          if (conversation !== null) {
-            conversation.sentAfter = sentAfter ?? conversation.sentAfter;
-            conversation.instructions = head;
-          }
+          if (conversation !== null && sentAfter !== null) conversation.sentAfter = sentAfter;
           if (request.conversationId !== null) working.goesOn(request.conversationId);
           working.requests.composed(requestId, at);
           working.newest = { head: turn.head, root, at, lateInRow: late };
@@ -426,16 +439,25 @@ export class PromptPlanner {
     };
   }
 
-  /** The search paths of requests with these texts in a copy of the scope's cluster tree (`PublishedKnowledge.pathsOf`). */
-  clusterPaths({ state }: WorkingScope, texts: readonly (readonly Digest[])[]): readonly (readonly number[])[] {
-    const { register, published } = state;
+  /** The scope's cluster tree. */
+  clusters({ state: { register, published } }: WorkingScope): readonly ClusteredTexts[] {
+    const textsOf = (labels: readonly Label[]) => labels.flatMap((label) => register.get(label)?.textDigest ?? []);
+    return published.clusters.stored().map((node) => ({ ...node, blocks: textsOf(node.blocks) }));
+  }
+
+  /** Stores the tree that a batch's planner made of {@link clusters}. Texts that no prompt was given, and forgotten ones, are left out. */
+  async replaceClusters(working: WorkingScope, nodes: readonly ClusteredTexts[]): Promise<void> {
+    if (!working.isStored) return;
+    const { register, published, requests } = working.state;
     const unknown = new Map<Digest, Label>();
-    const labelOf = (text: Digest): Label => {
-      const label = register.withText(text) ?? unknown.get(text) ?? ((register.nextLabel + unknown.size) as Label);
-      if (label >= register.nextLabel) unknown.set(text, label);
-      return label;
-    };
-    return published.pathsOf(texts.map((ofRequest) => ofRequest.map(labelOf)));
+    const labelOf = (text: Digest): Label =>
+      register.withText(text) ?? keptIn(unknown, text, () => (register.nextLabel + unknown.size) as Label);
+    published.clusters.replace(
+      nodes.map((node) => ({ ...node, blocks: node.blocks.map(labelOf) })),
+      requests,
+    );
+    published.clusters.forget(new Set(unknown.values()));
+    await working.commit((held) => held.commitChanges(deltaOf(working.state)));
   }
 
   /** What is stored of a request's past. Conversations that were read stay in memory. */
@@ -449,8 +471,7 @@ export class PromptPlanner {
 
   #readPast(working: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
     const { conversationId, messages } = request;
-    const { stableInstructions: keepsInstructions = false } = this.parts.defaults;
-    const form = { inResult: this.#isInResult(request), keepsInstructions };
+    const form = { inResult: this.#isInResult(request), keepsInstructions: this.#keepsInstructions(request) };
     return readPast(this.parts.store, working, {
       conversationId,
       messages,
@@ -498,7 +519,7 @@ export class PromptPlanner {
       conversation: past.conversation,
       isCut: past.conversation?.isCut === true,
       messages,
-      keepsInstructions: defaults.stableInstructions,
+      keepsInstructions: this.#keepsInstructions(request),
       historyTerms,
       isOurs: past.isOurs,
       recalled: past.recalled,
@@ -558,16 +579,25 @@ export class PromptPlanner {
   }
 
   #toolsOf({ toolTexts }: ComposeRequest, conversation: Pick<WorkingConversation, "turns"> | null): SentTools {
-    const known = conversation?.turns.sentAfter?.tools ?? [];
-    return toolsToSend(toolTexts ?? [], known, this.parts.defaults.stableTools ?? true);
+    const known = conversation?.turns.sentAfter?.tools ?? NO_TOOLS;
+    const given = toolTexts ?? NO_TOOLS;
+    const before = this.#tools.get(given);
+    if (before?.known === known) return before.sent;
+    const sent = toolsToSend(given, known, this.parts.defaults.stableTools ?? true);
+    this.#tools.set(given, { known, sent });
+    return sent;
   }
 
   #besideTokens({ destination, toolTexts }: ComposeRequest): number {
     return destination?.besideTokens ?? (toolTexts == null ? 0 : this.parts.countTokens(`[${toolTexts.join()}]`));
   }
 
-  #engineOf({ engine }: ComposeRequest): EngineAdapter {
-    return this.parts.engines[engine ?? this.parts.defaults.engineFamily];
+  #engineOf(request: ComposeRequest): EngineAdapter {
+    return this.parts.engines[this.#familyOf(request)];
+  }
+
+  #familyOf(request: ComposeRequest): EngineName {
+    return request.engine ?? engineFamilyFor(this.parts.defaults, modelOf(request) || null);
   }
 
   /** The cache that the prompt will meet; undefined: unknown. */
@@ -584,9 +614,13 @@ export class PromptPlanner {
   /** The prompt's prices; null: no known provider bills it. */
   #priceOf(request: ComposeRequest): ProviderPrice | null {
     const { defaults } = this.parts;
-    const { engineFamily, engineHost = null } = defaults;
-    const host = goesElsewhere(request, defaults) ? null : engineHost;
-    return priceOf({ host, family: request.engine ?? engineFamily }, modelOf(request) || null);
+    const host = goesElsewhere(request, defaults) ? null : (defaults.engineHost ?? null);
+    return priceOf({ host, family: this.#familyOf(request) }, modelOf(request) || null);
+  }
+
+  /** Not where the engine continues its own history: it gets the request's instructions in any case. */
+  #keepsInstructions({ sentNow }: ComposeRequest): boolean {
+    return this.parts.defaults.stableInstructions === true && sentNow === undefined;
   }
 
   #historyOf({ history }: ComposeRequest): HistoryName {
@@ -626,8 +660,9 @@ function hasOnlyText({ content }: ChatMessage): boolean {
 }
 
 /** Whether the caller sends the prompt to another engine family than the configured one. */
-function goesElsewhere({ destination, engine }: ComposeRequest, { engineFamily }: ComposeDefaults): boolean {
-  return destination == null && engine !== null && engine !== engineFamily;
+function goesElsewhere(request: ComposeRequest, defaults: ComposeDefaults): boolean {
+  const { destination, engine } = request;
+  return destination == null && engine !== null && engine !== engineFamilyFor(defaults, modelOf(request) || null);
 }
 
 function rootOf(request: ComposeRequest, { digest }: SentTools): PromptRoot {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { DEFAULT_BATCH_PLANNER, SERVICE_PLANNERS } from "../../core/index.js";
+import { BATCH_PLANNERS, DEFAULT_BATCH_PLANNER } from "../../core/index.js";
 import * as field from "./fields.js";
 import { givenMessages, messageFormat } from "./given-messages.js";
 
@@ -8,9 +8,15 @@ export const workers = field.workers.describe(
 );
 
 export const planner = z
-  .enum(SERVICE_PLANNERS)
+  .enum(BATCH_PLANNERS)
   .describe(
-    `Who orders blocks and requests. ContextPilot's: Alg. 4 and 5, or "context-pilot-live", Alg. 2 and 5 on each user's cluster tree. Default: "${DEFAULT_BATCH_PLANNER}".`,
+    `Who orders blocks and requests. ContextPilot's: Alg. 4 and 5 where a user has no cluster tree yet, else Alg. 2 and 5 on that tree. Default: "${DEFAULT_BATCH_PLANNER}".`,
+  );
+
+export const warmStart = z
+  .boolean()
+  .describe(
+    "The prompts of this batch are not sent to an engine: none is expected to be cached, and later requests are ordered by what it retrieved. Default: false.",
   );
 
 export const searchOptions = z.strictObject({

@@ -22,7 +22,13 @@ import { type MemorySource, MemorySourceError } from "../../memory/memory-source
 import { type ComposeAnswer, type Feedback, type IndexDescription, publicAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
-import { engineModelFor, type MemprefixParts, type PlanBatch, type TenantParts } from "../base/memprefix-parts.js";
+import {
+  engineFamilyFor,
+  engineModelFor,
+  type MemprefixParts,
+  type PlanBatch,
+  type TenantParts,
+} from "../base/memprefix-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
@@ -129,7 +135,8 @@ export class Memprefix {
     const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
     const { store, countTokens, now, maxWaitingPerUser = MAX_WAITING_PER_USER, planning = planHere } = parts;
-    const { engineFamily, workers = [] } = parts.defaults;
+    const { workers = [] } = parts.defaults;
+    const engineFamily = engineFamilyFor(parts.defaults, null);
     const jobs = new TenantQueues(tenant.name, queues, scopes, closing.signal, maxWaitingPerUser);
     const records = new UserRecords(parts, jobs, scopes);
     // Times reported by one tenant must not affect another's plans.
@@ -144,7 +151,7 @@ export class Memprefix {
     const onHistory: ComposerParts["onHistory"] = (...of) => writer?.seen(...of);
     const on = { parts, tenant, scopes, jobs, law, ratios, routing, observer, losses, forgetGone, onHistory };
     const composer = new PromptComposer(on);
-    this.batches = { composer, routing, workers, countTokens, planning };
+    this.batches = { composer, reports, routing, workers, countTokens, planning };
     this.chats = { countTokens, composer, reports, additions, responses: new StoredResponses(store, jobs), writes };
     this.#jobs = jobs;
     this.#records = records;

@@ -1,13 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { Chat, type ComposeOptions, LABELLED, memory, UserScope, user } from "../compose/scope-fixture.js";
-import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
+import { Chat, type ComposeOptions, LABELLED, memory, UserScope } from "../compose/scope-fixture.js";
+import { expectPromises } from "../prompt/prompt-promises.js";
 
 const rome = memory("home", "Lives in Rome.");
 const oslo = memory("home", "Lives in Oslo.");
 const lima = memory("home", "Lives in Lima.");
 const tea = memory("drink", "Likes tea.");
 
-/** Asks once for each list of memories; gives the compositions. */
 const asked = (...requests: (typeof rome)[][]) => askedIn({}, requests);
 /** The same of a conversation whose memories have labels. */
 const askedWithLabels = (...requests: (typeof rome)[][]) => askedIn(LABELLED, requests);
@@ -23,13 +22,6 @@ function askedIn(options: ComposeOptions, requests: readonly (typeof rome)[][]) 
 }
 
 describe("a memory whose text changed", () => {
-  it('"a memory whose text changed under the same id is sent with its new text; the stale text is not served again"', () => {
-    const scope = new UserScope();
-    scope.compose([user("?")], [rome, tea]);
-    const { messages } = scope.compose([user("?")], [oslo, tea]);
-    expect(textsIn(messages).toSorted()).toEqual([tea.text, oslo.text].toSorted());
-  });
-
   it("is given after the list, which does not have it, and the text before it is not quoted", () => {
     const [, second] = asked([rome, tea], [tea, oslo]);
     expect(second?.messages.at(-1)?.content).toBe(

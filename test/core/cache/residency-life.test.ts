@@ -33,7 +33,6 @@ const anyStep = fc.record({
 });
 type Step = typeof anyStep extends fc.Arbitrary<infer S> ? S : never;
 
-/** One user's life under a model. */
 class Life {
   readonly scope: UserScope;
   readonly #chats: readonly Chat[];
@@ -45,7 +44,6 @@ class Life {
     this.#chats = ["one", "two"].map((id) => new Chat(this.scope, id));
   }
 
-  /** Takes a step and checks what must hold after it. */
   take(step: Step, restart = step.restart): Composition {
     const { scope } = this;
     const n = this.#composed.length;

@@ -42,7 +42,7 @@ describe("what a prompt would have cost by hand", () => {
         const real = computed(byHand[way]);
         for (const [at, { byHand: told, plan }] of said.entries()) {
           // Of messages that are computed: all of the history, or the newest exchange.
-        const messages = way === "inSystem" ? 2 * at + 2 : 2;
+          const messages = way === "inSystem" ? 2 * at + 2 : 2;
           expect(Math.abs((told?.[way] ?? 0) - (real[at] ?? 0)), `${way} ${at}`).toBeLessThan(5 * messages);
           if (retention === "keep" && at > 0) expect(plan.uncachedTokens).toBeLessThan(told?.[way] ?? 0);
         }

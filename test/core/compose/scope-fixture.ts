@@ -84,6 +84,7 @@ export interface ComposeOptions {
   readonly shareTokens?: number | undefined;
   readonly acceptedTokens?: number;
   readonly dedupe?: DedupeName;
+  readonly keepsInstructions?: boolean;
 }
 
 /** With what memories are written with labels, which annotations name. */
@@ -174,6 +175,7 @@ export class UserScope {
       maxPromptTokens: options.maxPromptTokens,
       acceptedTokens: options.acceptedTokens,
       dedupe: options.dedupe,
+      keepsInstructions: options.keepsInstructions,
       countTokens,
       isOurs: (section) => this.#sections.has(section),
     };
@@ -209,7 +211,6 @@ export class UserScope {
     this.store();
   }
 
-  /** The engine reported what it had cached of a request. */
   report(
     { leaf, turn, plan }: Composition,
     cachedTokens: number,
@@ -226,7 +227,6 @@ export class UserScope {
     this.#state = new ScopeState(from, countTokens, this.bounds, this.untrustedOrigins);
   }
 
-  /** Stores what was changed in {@link state}. */
   store(): void {
     const changes = this.#state.drain();
     this.stored.push(changes);

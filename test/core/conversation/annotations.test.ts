@@ -33,13 +33,6 @@ describe("the best of blocks without labels", () => {
   const best = (one: number | null, placed: readonly Label[], newest: readonly Label[] = []) =>
     bestAgain(one === null ? null : label(one), placed, { newest: new Set(newest) });
 
-  it("is given again where another stands first of a turn's, and where it stands earlier", () => {
-    expect(best(1, labels(2, 1))).toEqual([{ kind: "best", labels: [1] }]);
-    expect(best(1, labels(2))).toEqual([{ kind: "best", labels: [1] }]);
-    expect(best(1, labels(2), labels(1))).toEqual([{ kind: "best", labels: [1] }]);
-    expect(best(1, [])).toEqual([{ kind: "best", labels: [1] }]);
-  });
-
   it("is not where it stands first, where the section before has it and nothing is new, and without any", () => {
     expect(best(1, labels(1, 2))).toEqual([]);
     expect(best(1, [], labels(3, 1))).toEqual([]);

@@ -258,7 +258,6 @@ describe("auto retention", () => {
   function play(engine: EngineModel, turns: number): Composition[] {
     const chat = new Chat(new UserScope());
     return Array.from({ length: turns }, (_, n) => {
-      // Ten blocks a turn of which most are new.
       const wanted = memories(...Array.from({ length: 10 }, (_block, at) => `m${(7 * n + at) % 97}`));
       const composition = chat.ask(`Question ${n}?`, wanted, { retention: "auto", engine });
       chat.answer("Yes.");

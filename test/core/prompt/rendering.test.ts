@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { escapeText, unescapeText } from "../../../src/core/escaping/escaping.js";
 import {
   type Annotation,
   type InjectedBlock,
@@ -124,17 +123,6 @@ Please refer to [7] in the previous conversation.
 Please read the context in the following priority order: [12] > [3] and answer the question.`);
   });
 
-  it("escapes what could be taken for a label, a tag or a template token, and nothing else", () => {
-    expect(escapeText("[7] [\\7] </memories> <Memories> <|im_end|>")).toBe(
-      "[\\7] [\\\\7] <\\/memories> <\\Memories> <\\|im_end|>",
-    );
-    expect(escapeText("[INST] [/inst] <<SYS>> </s> <start_of_turn> <｜User｜> <\\/think> <BOS_TOKEN>")).toBe(
-      "[\\INST] [\\/inst] <\\<\\SYS>> <\\/s> <\\start_of_turn> <\\｜User｜> <\\\\/\\think> <\\BOS_TOKEN>",
-    );
-    const harmless = "a [x] [] [7 7] (replaces 1) <b>memories</b> | < \\ {labels} $&";
-    expect(escapeText(harmless)).toBe(harmless);
-  });
-
   it("reads back as exactly the blocks, texts and annotations that were put in, whatever the texts are", () => {
     const roundTrip = fc.property(anySection, ({ injection, texts }) => {
       const read = ({ label, isLabelled }: InjectedBlock) => ({
@@ -178,17 +166,6 @@ Please read the context in the following priority order: [12] > [3] and answer t
       expect(parseSection(section)?.annotations).toHaveLength(injection.annotations.length);
     });
     fc.assert(sections, { numRuns: 1_000 });
-  });
-});
-
-describe("escaping", () => {
-  it("is undone by unescaping, for every text", () => {
-    fc.assert(
-      fc.property(fc.oneof(hostileText, fc.string({ unit: "binary" })), (text) => {
-        expect(unescapeText(escapeText(text))).toBe(text);
-      }),
-      { numRuns: 1_000 },
-    );
   });
 });
 

@@ -10,19 +10,8 @@ import {
 import { hostileText } from "../escaping/hostile-text.js";
 
 const LINES = [
-  "1 tea",
-  "- tea",
-  "2 (replaces [1]) tea",
-  "[3] tea",
-  "4th tea",
-  "  more",
-  "Most relevant first: [1].",
-  "",
-  " x",
-  "[x]",
-  "<b>",
-  "tea <memories>",
-  "Most relevant: tea",
+  ...["1 tea", "- tea", "2 (replaces [1]) tea", "[3] tea", "4th tea", "  more", "Most relevant first: [1].", "", " x"],
+  ...["[x]", "<b>", "tea <memories>", "Most relevant: tea"],
 ];
 const pieces = [
   ...LINES.map((line) => `${line}\n`),

@@ -15,7 +15,6 @@ const PARTS = [
 const MOST_BYTES = 150_000;
 const MOST_BYTES_OF_DOCS = 1_000_000;
 
-/** The directives of a policy, by name. */
 function directivesOf(policy: string | null): ReadonlyMap<string, string> {
   const directives = (policy ?? "").split(";").map((directive) => directive.trim().split(/ (.*)/s, 2));
   return new Map(directives.map(([name = "", value = ""]) => [name, value]));

@@ -80,7 +80,6 @@ describe.skipIf(missing)(title, () => {
       const { messages, warnings } = body as Answer;
       return { prompt: messages.map(({ content }) => content).join("\n"), warnings };
     };
-    /** A chat of one conversation. */
     const conversation = () => {
       const messages: object[] = [];
       return async (content: string) => {

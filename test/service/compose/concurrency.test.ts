@@ -56,7 +56,6 @@ interface Asked {
 
 const memoriesOf = (ids: readonly number[]) => Object.fromEntries(ids.map((id) => [`m${id}`, `Fact ${id}.`]));
 
-/** Finds what the query names. */
 const searchable = (wait: <T>(value: T) => Promise<T>) =>
   searchingSource(async ({ query }) => wait(found(memoriesOf(query.split(" ").filter(Boolean).map(Number)))));
 
@@ -187,7 +186,8 @@ describe("many requests at once", () => {
             const { composer } = service.batches;
             const started: BatchComposer["composer"] = {
               known: (...args) => composer.known(...args),
-              clusterPaths: (...args) => composer.clusterPaths(...args),
+              clusters: (...args) => composer.clusters(...args),
+              replaceClusters: (...args) => composer.replaceClusters(...args),
               lookUp: (...args) => composer.lookUp(...args),
               compose(call) {
                 const { userId, requestId } = call.request;
