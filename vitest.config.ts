@@ -21,7 +21,7 @@ function roomOn(path: string): number {
 const SLOW = [
   "test/**/*.load.test.ts",
   "test/bench/papers-benches.test.ts",
-  "test/cli/{crash,disk-faults,instances,replaced-packages,server-crash}.test.ts",
+  "test/cli/{crash,disk-faults,instances,killed-writes,replaced-packages,server-crash}.test.ts",
   // Whole evaluations; `eval-refusals` has a small one.
   "test/cli/eval-{engines,kills,likelihood,locomo,longmemeval,planted}.test.ts",
   "test/clients/**/*.test.ts",
