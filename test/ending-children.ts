@@ -1,6 +1,5 @@
 import type { ChildProcess } from "node:child_process";
 
-/** What is still running of what this process started. */
 const running = new Set<ChildProcess>();
 process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");

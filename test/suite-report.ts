@@ -20,7 +20,6 @@ export class SuiteReport implements Reporter {
   }
 }
 
-/** Seconds that a file's tests and their hooks took, and loading the file. */
 function secondsOf(module: TestModule): number {
   const { collectDuration, duration, setupDuration } = module.diagnostic();
   return (collectDuration + duration + setupDuration) / 1_000;

@@ -35,6 +35,8 @@ export interface RemoteMemprefix {
     call?: CallControl,
   ): AsyncIterableIterator<batch.BatchLine<M>>;
   add(options: options.AddOptions, call?: CallControl): Promise<{ id: string; memory: string }[]>;
+  /** The most relevant to a query, else all. */
+  memories(options: options.MemoriesOptions, call?: CallControl): Promise<{ id: string; memory: string }[]>;
   evict(options: options.EvictOptions, call?: CallControl): Promise<Eviction>;
   feedback(options: options.FeedbackOptions, call?: CallControl): Promise<Feedback>;
   explain(options: wire.ExplainRequestOptions, call?: CallControl): Promise<wire.ExplainedPrompt>;
@@ -104,6 +106,10 @@ export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
     },
     async add(given, call) {
       const { results } = await posted<{ results: { id: string; memory: string }[] }>(ROUTES.add, given, call);
+      return results;
+    },
+    async memories(given, call) {
+      const { results } = await queried<{ results: { id: string; memory: string }[] }>(ROUTES.memories, given, call);
       return results;
     },
     evict: (given, call) => posted(ROUTES.evict, given, call),

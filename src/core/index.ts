@@ -27,6 +27,7 @@ export * from "./cache/observed-cache.js";
 export * from "./cache/predicted-cache.js";
 export * from "./cache/residency.js";
 export { type BlockChain, type KvEvent, ResidentBlocks } from "./cache/resident-blocks.js";
+export type { ByHand } from "./compose/by-hand.js";
 export * from "./compose/compose.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/compose-input.js";
 export * from "./compose/depth.js";
@@ -96,6 +97,7 @@ export {
 } from "./ordering/prefix-search.js";
 export * from "./prompt/prompt.js";
 export * from "./prompt/section.js";
+export { type KnownTool, type SentTools, type ToolChanges, toolsToSend } from "./prompt/tools.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";
 export {
   type ClusterMatch,

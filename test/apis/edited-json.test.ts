@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { editedJson, repeatedNames, valueText } from "../../src/apis/api/edited-json.js";
 
-/** The edit of a text. */
 function edited(json: string, change: (value: never) => unknown): string {
   const value: unknown = JSON.parse(json);
   return editedJson(json, value, change(value as never));

@@ -4,9 +4,7 @@ import { responses as api } from "../../src/apis/responses/index.js";
 import { type ChatMessage, meaningDigest, messageDigest } from "../../src/core/index.js";
 import { injectInto } from "../../src/core/prompt/section.js";
 
-/** The messages of an input. */
 const messagesOf = (input: unknown, instructions: unknown = null) => api.history({ input, instructions });
-/** The input of messages. */
 const inputOf = (messages: readonly ChatMessage[], own: unknown = []) =>
   api.withPrompt({ input: own }, messages)["input"];
 
@@ -64,7 +62,6 @@ describe("the items of a Responses request", () => {
       fc.property(fc.oneof(text, fc.array(item, { maxLength: 8 })), fc.option(text), (input, instructions) => {
         const messages = messagesOf(input, instructions);
         expect(inputOf(messages ?? [], input)).toEqual(input);
-        // Stored and read again.
         const stored = JSON.parse(JSON.stringify(messages)) as ChatMessage[];
         expect(inputOf(stored, input)).toEqual(JSON.parse(JSON.stringify(input)));
       }),

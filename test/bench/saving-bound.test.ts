@@ -22,7 +22,6 @@ function savedBy(orders: readonly (readonly number[])[]): number {
   return saved;
 }
 
-/** The most that any orders save, by trying all of them. */
 function mostSaved(contexts: readonly (readonly number[])[]): number {
   const [first, ...rest] = contexts;
   if (first === undefined) return 0;

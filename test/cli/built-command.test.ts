@@ -26,7 +26,6 @@ it("`npx memprefix` runs in a clone that was built: its file may be executed", a
 const REQUEST = { user_id: "ada", request_id: "r-1", query: "Tea?", memories: [{ id: "m", memory: "Ada drinks tea" }] };
 const LOCOMO = ["--data", SAMPLE, "--k", "1", "--limit", "1", "--policies", "readme"];
 
-/** One command, and what it ends with. */
 interface Case {
   readonly args: readonly string[];
   readonly code?: number;
@@ -84,7 +83,7 @@ describe("built memprefix serve, in a process", () => {
     service.kill("SIGTERM");
     const { code, signal, stdout, stderr } = await service.ended;
     expect({ code, signal }).toEqual({ code: 0, signal: null });
-    expect(stdout).toBe(`memprefix ${VERSION} listens on ${service.address}\n`);
+    expect(stdout.split("\n")[0]).toBe(`memprefix ${VERSION} listens on ${service.address}`);
     const messages = stderr
       .trimEnd()
       .split("\n")

@@ -184,7 +184,6 @@ describe("a disk that does not play along", () => {
         expect(code).toBe(1);
         return stderr;
       }
-      /** A data directory with an answer in it, owned by whom the service will run as. */
       async function answeredOnce(): Promise<string> {
         openTo(memprefix.root);
         const service = await memprefix.serve();
@@ -211,13 +210,11 @@ describe("a disk that does not play along", () => {
   );
 });
 
-/** Lets everybody reach a directory, which is made for its owner alone. */
 function openTo(directory: string): void {
   chmodSync(directory, 0o755);
   accessSync(dirname(directory), constants.X_OK);
 }
 
-/** Writes until there is no room for another byte. */
 function fill(file: string): void {
   for (const size of [64 * 1_024, 4_096, 1]) {
     try {

@@ -21,7 +21,6 @@ import { commands } from "./memprefix-command.js";
 const questions = readLocomo(JSON.parse(readFileSync(SAMPLE, "utf8")))[0]?.questions ?? [];
 const WRONG = "A lighthouse in Norway";
 
-/** What a prompt asks, without the memories before it. */
 function askedIn({ body }: Received): string {
   return (
     messageText(body.messages.at(-1) ?? { role: "user" })

@@ -30,16 +30,8 @@ describe("memprefix eval locomo, killed", () => {
 
   it("gives the same figures where it was killed, whenever that was, and went on", async () => {
     const args = [
-      "--k",
-      "5,20",
-      "--layout",
-      "single,conversation",
-      "--policies",
-      "readme,prefix-exact,carry-over",
-      "--retention",
-      "keep,auto",
-      "--window",
-      "6",
+      ...["--k", "5,20", "--layout", "single,conversation", "--policies", "readme,prefix-exact,carry-over"],
+      ...["--retention", "keep,auto", "--window", "6"],
     ];
     expect(await memprefix.run(command(out("whole"), ...args))).toMatchObject({ code: 0 });
     const whole = untimed(out("whole"));
@@ -74,7 +66,6 @@ describe("memprefix eval locomo, killed", () => {
     const { run } = writtenRun(out("killed"));
     expect(run.finishedAt).not.toBeNull();
     expect(run.settings?.["resumedAt"]).toEqual(expect.arrayContaining([expect.any(String)]));
-    // Once more changes nothing.
     expect(await memprefix.run(command(out("killed"), ...args, "--resume"))).toMatchObject({ code: 0 });
     expect(untimed(out("killed"))).toEqual(whole);
     expect(writtenRun(out("killed")).run).toEqual(run);

@@ -15,7 +15,6 @@ import { commands } from "./memprefix-command.js";
 
 const tokens = { encode: encodeO200k, countTokens: countO200k };
 
-/** One arm's records, all of them answered. */
 function answersOf(records: readonly QuestionRecord[], arm: EvalArm): AnsweredQuestion[] {
   return records
     .filter((record) => record.arm === arm.id)

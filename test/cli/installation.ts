@@ -74,7 +74,6 @@ export function installation(): Installation {
   };
 }
 
-/** Names of the installed packages, those of scopes one by one. */
 function packages(): string[] {
   return readdirSync(join(ROOT, "node_modules")).flatMap((name) => {
     if (name.startsWith(".")) return [];

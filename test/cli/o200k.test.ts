@@ -5,10 +5,8 @@ import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import { digestOf } from "../../src/core/text/ids.js";
 import { cpuTimer } from "../cpu-time.js";
 
-/** Characters. */
 const SHORT = 4_000;
 
-/** Milliseconds of CPU time. */
 function cpuMs(work: () => unknown): number {
   const elapsed = cpuTimer();
   work();
@@ -19,19 +17,8 @@ describe("counting tokens", () => {
   it("gives the tokenizer's own count of any text without long runs, whatever was counted before", () => {
     const word = fc.oneof(
       fc.constantFrom(
-        "don't",
-        "HelloWORLD",
-        "3.14159",
-        "<|endoftext|>",
-        "  ",
-        "\n\n ",
-        "\r\n",
-        "naïve",
-        "茶を飲む",
-        "👩‍👩‍👧",
-        "e\u0301",
-        "//",
-        "...",
+        ...["don't", "HelloWORLD", "3.14159", "<|endoftext|>", "  ", "\n\n ", "\r\n", "naïve", "茶を飲む", "👩‍👩‍👧"],
+        ...["e\u0301", "//", "..."],
       ),
       fc.string({ unit: "binary", maxLength: 20 }),
       fc.string({ unit: "grapheme", maxLength: 20 }),

@@ -27,7 +27,6 @@ describe("memprefix replay", () => {
     return file;
   }
 
-  /** A table's rows, by what stands in their first cells. */
   const rowsOf = (table: string) =>
     new Map(
       table
@@ -120,11 +119,7 @@ describe("memprefix replay", () => {
       "replay",
       "--trace",
       written(),
-      "--k",
-      "2",
-      "--json",
-      "--policy",
-      "retrieval",
+      ...["--k", "2", "--json", "--policy", "retrieval"],
     ]);
     const { policy, k, requests, totals } = JSON.parse(stdout) as Record<string, never>;
     expect({ policy, k }).toEqual({ policy: "retrieval", k: 2 });
@@ -145,11 +140,7 @@ describe("memprefix replay", () => {
       "replay",
       "--trace",
       written(),
-      "--k",
-      "3",
-      "--policy",
-      "retrieval",
-      "--json",
+      ...["--k", "3", "--policy", "retrieval", "--json"],
     ]);
     const { peer: theirs, ...ours } = JSON.parse(stdout);
     expect(ours).toEqual(JSON.parse(ofPolicy.stdout));

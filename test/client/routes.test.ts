@@ -20,7 +20,6 @@ describe("the client's routes", () => {
     const own = Object.entries(paths).filter(([path]) => !path.startsWith("/v1/") && path !== "/mcp");
     const documented = own.flatMap(([, methods]) => Object.values(methods).map(({ operationId }) => operationId));
     const called = new Set(Object.values(ROUTES).flatMap(({ operation }) => operation ?? []));
-    // A route with ids in its path exists a second time.
     expect([...called].sort()).toEqual(documented.filter((id) => !id.endsWith("ByQuery")).sort());
     for (const { method, path } of Object.values(ROUTES)) {
       if (path !== "/openapi.json") expect(Object.keys(paths[path] ?? {}), path).toContain(method.toLowerCase());

@@ -72,18 +72,11 @@ describe("the client of a service and the library", () => {
 
   it("answer the same to a conversation, from its first prompt to forgetting its user", async () => {
     const history: { role: string; content: string; name?: string }[] = [{ role: "system", content: "Be brief." }];
+    const asked = { userId: "ana", conversationId: "c", annotations: "paper" } as const;
     for (const [turn, question] of ["Where?", "Why?", "When?"].entries()) {
       history.push({ role: "user", content: question, name: "ana" });
       const requestId = `r-${turn}`;
-      const told = await both((memprefix) =>
-        memprefix.compose({
-          userId: "ana",
-          conversationId: "c",
-          requestId,
-          messages: [...history],
-          annotations: "paper",
-        }),
-      );
+      const told = await both((memprefix) => memprefix.compose({ ...asked, requestId, messages: [...history] }));
       expect(told).toMatchObject({ answer: { requestId, plan: { layout: "conversation" } } });
       history.push({ role: "assistant", content: "So." });
       await both((memprefix) =>
@@ -103,54 +96,29 @@ describe("the client of a service and the library", () => {
     const memories = {
       results: [{ id: "m-7", memory: "in Rome", metadata: { some_key: "x" }, created_at: "2026-05-01" }],
     };
-    const requests: readonly ComposeOptions[] = [
-      { userId: "ben", query: "Where?", requestId: "q-1", topK: 1, system: "Be brief." },
-      {
-        userId: "ben",
-        query: "Where?",
-        requestId: "q-2",
-        memories,
-        dates: true,
-      },
-      {
-        userId: "ben",
-        query: "Where?",
-        requestId: "q-3",
-        memories: null,
-        agentId: null,
-        conversationId: null,
-        topK: null,
-      },
-      {
-        userId: "ben",
-        query: "Where?",
-        requestId: "q-4",
-        memories,
-        engine: "vllm",
-        workers: ["a", "b"],
-        dryRun: false,
-      },
-      { userId: "ben", query: "Where?", requestId: "q-5", memories, dates: false, dedupe: "exact" },
-      { userId: "ben", query: "Where?", requestId: "q-6", memories, policy: "carry-over", memoryBudgetTokens: 50 },
-      { userId: "ben", query: "Where?", requestId: "q-7", memories, memoryBudgetRatio: 1.5, retention: "auto" },
-      { userId: "ben", query: "Where?", requestId: "q-8", annotations: false },
-      { userId: "ben", query: "Where?", requestId: "q-9", maxPromptTokens: 30, model: "qwen3" },
-      { userId: "ben", query: "Where?", requestId: "q-1" },
+    const requests: readonly Partial<ComposeOptions>[] = [
+      { topK: 1, system: "Be brief." },
+      { memories, dates: true },
+      { memories: null, agentId: null, conversationId: null, topK: null },
+      { memories, engine: "vllm", workers: ["a", "b"], dryRun: false },
+      { memories, dates: false, dedupe: "exact" },
+      { memories, policy: "carry-over", memoryBudgetTokens: 50 },
+      { memories, memoryBudgetRatio: 1.5, retention: "auto" },
+      { annotations: false },
+      { maxPromptTokens: 30, model: "qwen3" },
+      { requestId: "q-0" },
     ];
-    for (const request of requests)
+    for (const [at, options] of requests.entries()) {
+      const request = { userId: "ben", query: "Where?", requestId: `q-${at}`, ...options };
       expect(await both((memprefix) => memprefix.compose(request))).toHaveProperty("answer");
+    }
   });
 
   it("answer the same to messages of other APIs, in their form", async () => {
     const system = [{ type: "text" as const, text: "Be brief.", cache_control: { type: "ephemeral" } }];
     const blocks = [{ type: "text", text: "Where?" }];
-    const anthropic = {
-      userId: "dee",
-      requestId: "f-1",
-      format: "messages",
-      system,
-      messages: [{ role: "user", content: blocks }],
-    } as const;
+    const messages = [{ role: "user", content: blocks }];
+    const anthropic = { userId: "dee", requestId: "f-1", format: "messages", system, messages } as const;
     expect(await both((memprefix) => memprefix.compose(anthropic))).toHaveProperty("answer.system");
     const items = [
       { role: "user", content: "Where?" },
@@ -163,20 +131,12 @@ describe("the client of a service and the library", () => {
   });
 
   it("answer the same to windows of a history, with their epochs", async () => {
-    const said = (at: number) => ({
-      role: at % 2 === 0 ? "user" : "assistant",
-      content: `Sentence ${at} of this talk.`,
-    });
+    const said = (at: number) => ({ role: at % 2 === 0 ? "user" : "assistant", content: `Sentence ${at} of this.` });
     let last: unknown;
+    const window = { userId: "cy", conversationId: "w", history: "extended" } as const;
     for (let turn = 0; turn < 6; turn++) {
       const messages = Array.from({ length: 2 * turn + 1 }, (_, at) => said(at)).slice(-3);
-      const request = {
-        userId: "cy",
-        conversationId: "w",
-        requestId: `w-${turn}`,
-        history: "extended",
-        messages,
-      } as const;
+      const request = { ...window, requestId: `w-${turn}`, messages };
       last = await both((memprefix) => memprefix.compose(request));
     }
     expect(last).toHaveProperty("answer.plan.epoch.leftOut");

@@ -20,7 +20,6 @@ export type Said =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "call"; readonly id: string; readonly name: string; readonly json: string };
 
-/** Name of the tool that clients offer. */
 const WEATHER = "weather";
 const CITIES = ["Lisbon", "Porto", "Faro"];
 /** What it answers by a schema. */
@@ -53,7 +52,7 @@ export function modelSays(asked: Asked): Said {
 }
 
 const SECTION =
-  /<memories>[\s\S]*?<\/memories>(?:\n(?:Most relevant|No longer true|Current again|Also relevant)[^\n]*(?:\n {2}[^\n]*)*)*\s*/g;
+  /<memories>[\s\S]*?<\/memories>(?:\n(?:Most relevant|Update|Also relevant)[^\n]*(?:\n {2}[^\n]*)*)*\s*/g;
 
 /** One message as {@link lastQuestion} reads it. */
 export interface Turn {

@@ -28,7 +28,6 @@ export function readChatRequest(given: unknown): Asked {
   };
 }
 
-/** OpenAI's usage of a chat. */
 function chatUsage({ prompt, cached }: Counted) {
   return {
     prompt_tokens: prompt,

@@ -131,7 +131,6 @@ export function batcher(answers: Answers, deeds: Deeds, users: readonly string[]
   };
 }
 
-/** Whether every request of it was answered. */
 async function sendBatch(
   services: Services,
   bodies: readonly Body[],
@@ -161,7 +160,6 @@ async function sendBatch(
   return answered === bodies.length;
 }
 
-/** Whether the line is an answer. */
 function takeLine(line: string, bodies: readonly Body[], answers: Answers, rejected: (what: string) => void): boolean {
   const event = JSON.parse(line) as {
     index?: number;

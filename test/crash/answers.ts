@@ -65,7 +65,6 @@ export class Answers {
     this.fresh.push(answered);
   }
 
-  /** A user is forgotten with all that was answered. */
   dropUser(user: string): void {
     for (const [id, { body }] of this.#byId) if (body.user_id === user) this.#byId.delete(id);
     const kept = this.fresh.filter(({ body }) => body.user_id !== user);

@@ -20,7 +20,6 @@ export class KilledServer {
     this.#backAt = performance.now();
   }
 
-  /** Whether it was away at any time after `since`. */
   wasAway(since: number): boolean {
     return this.kills > 0 && since <= this.#backAt && performance.now() >= this.#killedAt;
   }

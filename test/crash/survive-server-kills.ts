@@ -157,7 +157,6 @@ async function surviveRound(
   await acting;
 }
 
-/** One, or two of them shortly after each other. */
 async function killInstances(instances: Instances, choices: Choices, count: number): Promise<void> {
   const first = choices.pick(count);
   const second = (first + 1) % count;

@@ -51,7 +51,6 @@ const findings = z.object({
   ),
 });
 
-/** The script of axe. */
 async function axe(): Promise<string> {
   return readFileSync(join(await onDemand("axe-core", "4.14.1"), "axe.min.js"), "utf8");
 }

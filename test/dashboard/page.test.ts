@@ -3,7 +3,6 @@ import { describeInChromium } from "../chromium.js";
 import { servedApp } from "../http/server/served-app.js";
 import { browserPages, type OpenedPage, seriousFindings } from "./browser.js";
 
-/** The views, as their addresses name them. */
 const VIEWS = ["", "requests", "misses", "try", "request?user_id=ana&request_id=t-2"] as const;
 
 describeInChromium("the page", () => {
@@ -23,7 +22,6 @@ describeInChromium("the page", () => {
     ];
     await app.compose({ ...asked, request_id: "t-2", system: "Today is Tuesday.", messages: [first, ...rest] });
   };
-  /** Waits until the view has what it asked for. */
   const settled = async ({ page }: OpenedPage) => {
     await page.locator("main h1, main [role=alert]").first().waitFor();
     await page.locator("main:not([aria-busy])").waitFor();

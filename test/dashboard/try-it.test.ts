@@ -16,7 +16,6 @@ describeInChromium("the try-it view", () => {
     await page.getByRole("button", { name: "Compose" }).click();
     await page.getByText(/prompts composed; the made-up users are deleted again/).waitFor();
   };
-  /** Way, tokens sent, cached and computed, of each row. */
   const rowsOf = async ({ page }: OpenedPage) => {
     const rows = await page.locator(".results table tbody tr").all();
     return Promise.all(

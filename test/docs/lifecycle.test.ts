@@ -24,7 +24,6 @@ const STEPS = [...PAGE.matchAll(ROW)].map(
 
 const stepAt = (number: number) => STEPS[number - 1] as Step;
 
-/** The files from the handler to a step. */
 function filesTo(step: Step): readonly string[] {
   return step.caller === null ? [step.file] : [...filesTo(stepAt(step.caller)), step.file];
 }

@@ -41,14 +41,7 @@ export function pricesTable(): string {
     ].join(" | "),
   );
   const titles = [
-    "provider",
-    "models",
-    "cached",
-    "written",
-    "for an hour",
-    "shortest prefix",
-    "blocks of",
-    "cached for",
+    ...["provider", "models", "cached", "written", "for an hour", "shortest prefix", "blocks of", "cached for"],
   ];
   return [titles.join(" | "), `--- | ---${" | --:".repeat(6)}`, ...rows].map((row) => `| ${row} |`).join("\n");
 }

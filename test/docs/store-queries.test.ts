@@ -27,7 +27,6 @@ const queries = new Map(
 const ana = scopeOf("ana");
 const coach: Scope = { ...ana, agentId: "coach" as Scope["agentId"] };
 
-/** What the page's examples are about. */
 async function fill(database: Database): Promise<void> {
   const users = new ComposedUsers(storeIn(database));
   const compose = (scope: Scope, requestId: string, question: string, memories: Readonly<Record<string, string>>) =>
@@ -50,7 +49,6 @@ async function fill(database: Database): Promise<void> {
   );
 }
 
-/** What each query prints, fields parted by `|`. */
 const PRINTED: Readonly<Record<string, readonly string[]>> = {
   scopes: ["default|ana|", "default|ana|coach"],
   changes: ["default|ana||3", "default|ana|coach|1", "default|cy||0"],
@@ -84,7 +82,6 @@ const has = (command: string) => spawnSync(command, ["--version"]).status === 0;
 const server = await testServer();
 const newDirectory = temporaryFolders();
 
-/** Where a command finds a database that is open. */
 interface Opened {
   readonly database: Database;
   /** Runs a query with the command. */

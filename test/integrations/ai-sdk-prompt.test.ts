@@ -27,19 +27,10 @@ describe("a prompt of the AI SDK as messages of compose", () => {
       {
         role: "assistant",
         content: [
-          {
-            type: "reasoning",
-            text: "",
-            providerOptions: { openai: { itemId: "rs_1", reasoningEncryptedContent: null } },
-          },
+          { type: "reasoning", text: "", providerOptions: { openai: { itemId: "rs_1", encrypted: null } } },
           { type: "custom", kind: "x.y" },
           { type: "tool-call", toolCallId: "c", toolName: "t", input: { "memprefix:bytes": "AA==" } },
-          {
-            type: "tool-call",
-            toolCallId: "d",
-            toolName: "t",
-            input: { "memprefix:object": { "memprefix:url": "y" } },
-          },
+          { type: "tool-call", toolCallId: "d", toolName: "t", input: { "memprefix:object": { "memprefix:url": "" } } },
         ],
       },
       {
@@ -54,14 +45,8 @@ describe("a prompt of the AI SDK as messages of compose", () => {
   });
 
   it("comes back whatever JSON its parts hold", () => {
-    const names = fc.constantFrom(
-      "memprefix:bytes",
-      "memprefix:url",
-      "memprefix:object",
-      "type",
-      "a",
-      "providerOptions2",
-    );
+    const own = ["bytes", "url", "object"].map((kind) => `memprefix:${kind}`);
+    const names = fc.constantFrom(...own, "type", "a", "providerOptions2");
     const { value } = fc.letrec<{ value: unknown }>((tie) => ({
       value: fc.oneof(
         { depthSize: "small" },
@@ -117,19 +102,13 @@ describe("a prompt of the AI SDK as messages of compose", () => {
     ]);
   });
 
+  const text = (value: string) => ({ type: "text", value });
+  const [a, memories] = ["a", "S"].map((said) => ({ type: "text", text: said }));
+
   it.each([
-    [
-      { type: "text", value: "12 degrees." },
-      { type: "text", value: "12 degrees.\n\nS" },
-    ],
-    [
-      { type: "text", value: "" },
-      { type: "text", value: "S" },
-    ],
-    [
-      { type: "json", value: { a: [1] } },
-      { type: "text", value: '{"a":[1]}\n\nS' },
-    ],
+    [text("12 degrees."), text("12 degrees.\n\nS")],
+    [text(""), text("S")],
+    [{ type: "json", value: { a: [1] } }, text('{"a":[1]}\n\nS')],
     [
       { type: "error-text", value: "no" },
       { type: "error-text", value: "no\n\nS" },
@@ -143,14 +122,8 @@ describe("a prompt of the AI SDK as messages of compose", () => {
       { type: "error-text", value: "no\n\nS" },
     ],
     [
-      { type: "content", value: [{ type: "text", text: "a" }] },
-      {
-        type: "content",
-        value: [
-          { type: "text", text: "a" },
-          { type: "text", text: "S" },
-        ],
-      },
+      { type: "content", value: [a] },
+      { type: "content", value: [a, memories] },
     ],
   ])("has memories in a tool's result %j as %j", (output, expected) => {
     const result = { type: "tool-result", toolCallId: "c", toolName: "t", output };

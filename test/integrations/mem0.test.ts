@@ -56,7 +56,6 @@ async function converse(chat: Pick<Mem0Chat<Mem0>, "prompt">): Promise<readonly 
 const composedIds: string[] = [];
 const onComposed = ({ requestId }: { readonly requestId: string }) => composedIds.push(requestId);
 
-/** Prompts that do not begin with the one before. */
 function brokenPrompts(): readonly string[] {
   const prompts = engine.served.map(({ asked }) => asked.prompt);
   return prompts.flatMap((prompt, at) => {
@@ -247,20 +246,16 @@ describe.each(["in-process", "remote"])("Mem0's own loop around MemoryClient (me
 describe("an answer", () => {
   const client: Mem0 = { search: async () => ({ results: [] }), add: async (messages) => messages };
   const feedback = vi.fn(async () => {});
-  const memprefix = {
-    compose: async () => ({ requestId: "r1", messages: [] }) as never,
-    feedback,
-  } satisfies Composing;
+  const memprefix = { compose: async () => ({ requestId: "r1", messages: [] }) as never, feedback } satisfies Composing;
+  const used = (of: string) => ({ [`${of}_tokens`]: 9, [`${of}_tokens_details`]: { cached_tokens: 4 } });
+  const of = (name: string) => [
+    { id: "1", memory: "His", [name]: "bob" },
+    { id: "2", memory: "Hers", [name]: "ana" },
+  ];
 
   it.each([
-    [
-      "a chat completion",
-      {
-        choices: [{ message: { content: "A." } }],
-        usage: { prompt_tokens: 9, prompt_tokens_details: { cached_tokens: 4 } },
-      },
-    ],
-    ["a response", { output_text: "A.", usage: { input_tokens: 9, input_tokens_details: { cached_tokens: 4 } } }],
+    ["a chat completion", { choices: [{ message: { content: "A." } }], usage: used("prompt") }],
+    ["a response", { output_text: "A.", usage: used("input") }],
     [
       "a message of Anthropic's",
       {
@@ -284,22 +279,8 @@ describe("an answer", () => {
   });
 
   it.each([
-    [
-      "snake_case, in results",
-      {
-        results: [
-          { id: "1", memory: "His", user_id: "bob" },
-          { id: "2", memory: "Hers", user_id: "ana" },
-        ],
-      },
-    ],
-    [
-      "camelCase, a list",
-      [
-        { id: "1", memory: "His", userId: "bob" },
-        { id: "2", memory: "Hers", userId: "ana" },
-      ],
-    ],
+    ["snake_case, in results", { results: of("user_id") }],
+    ["camelCase, a list", of("userId")],
   ])("is found for its own user alone: %s", async (_kind, found) => {
     const careless: Mem0 = { ...client, search: async () => found };
     const { memories } = await withMemprefix(careless, { memprefix }).prompt("Q?", NAMES);

@@ -39,7 +39,6 @@ function listening() {
   return { memprefix: { ...memprefix, feedback }, reported, timed };
 }
 
-/** An agent that tells its listeners of a run. */
 function agentOf(name: string): AgentsAgent & { ended(run: AgentsRun): void; readonly listeners: number } {
   const listeners: ((run: AgentsRun) => void)[] = [];
   return {

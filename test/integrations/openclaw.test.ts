@@ -61,7 +61,6 @@ for await (const line of createInterface({ input: process.stdin })) {
 process.exit(0);
 `;
 
-/** A turn as OpenClaw's runner asks for it. */
 interface Turn {
   readonly messages: readonly object[];
   readonly prompt: string;

@@ -37,11 +37,9 @@ export interface EmbeddedDirectory {
   readonly dataDir: string;
   /** Opens a source on the data directory, or on another; it is closed after the test. */
   open(options?: { readonly threshold?: number; readonly dataDir?: string }): MemorySource;
-  /** Every file below the root, as paths relative to it. */
   files(): string[];
   /** Which words are to be read anywhere in the data directory: in rows, free pages, journals or names. */
   wordsOnDisk(words: readonly string[]): string[];
-  /** The rows of one of Mem0's databases. */
   rowsOf(database: string): unknown[];
 }
 

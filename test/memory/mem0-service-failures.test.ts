@@ -44,7 +44,6 @@ async function searchAgainst(open: (url: string) => MemorySource, handle: Handle
   return await search(open(await urlOf(handle)));
 }
 
-/** Begins an answer in JSON, and does not end it. */
 function begin(response: ServerResponse, start: string, headers: Readonly<Record<string, string>> = {}): void {
   response.writeHead(200, { "content-type": "application/json", ...headers }).write(start);
 }

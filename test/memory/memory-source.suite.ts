@@ -34,18 +34,7 @@ export async function failureOf(call: Promise<unknown>): Promise<MemorySourceFai
 
 /** Ids that Mem0, SQLite, JSON or a URL might take for something else. */
 const ODD_IDS = [
-  "*",
-  "",
-  " ",
-  " ada",
-  "ada ",
-  "ada lovelace",
-  "%",
-  "ada%20",
-  "ada:x",
-  "a'b\"c",
-  "ädä",
-  "memprefix/t/ada",
+  ...["*", "", " ", " ada", "ada ", "ada lovelace", "%", "ada%20", "ada:x", "a'b\"c", "ädä", "memprefix/t/ada"],
 ];
 
 /** Refused by memprefix, or by what is behind the source. */

@@ -158,17 +158,7 @@ function takeWriting(tree: string): void {
   execFileSync("find", [tree, "-type", "d", "-exec", "chmod", "a-w", "{}", "+"]);
   execFileSync("find", [
     tree,
-    "-name",
-    "node_modules",
-    "-prune",
-    "-o",
-    "-type",
-    "f",
-    "-exec",
-    "chmod",
-    "a-w",
-    "{}",
-    "+",
+    ...["-name", "node_modules", "-prune", "-o", "-type", "f", "-exec", "chmod", "a-w", "{}", "+"],
   ]);
 }
 

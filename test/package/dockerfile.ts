@@ -37,11 +37,8 @@ export type Step =
 export interface Stage {
   /** As later stages know it: its name, or its number. */
   readonly name: string;
-  /** The image that it starts from, with the default build arguments. */
-  readonly image: string;
   readonly steps: readonly Step[];
   readonly environment: Readonly<Record<string, string>>;
-  readonly labels: Readonly<Record<string, string>>;
   /** As `USER` has it; null: the image's own, root. */
   readonly user: string | null;
   readonly volumes: readonly string[];
@@ -63,17 +60,10 @@ const exec = (text: string): readonly string[] => execForm.parse(JSON.parse(text
 /** The stages of the project's Dockerfile. Throws where one has an instruction that this does not know, or a shell form for a process. */
 export function readStages(): readonly Stage[] {
   const file = DockerfileParser.parse(DOCKERFILE);
-  const args = new Map(
-    file.getInitialARGs().map((arg) => [arg.getProperty()?.getName() ?? "", arg.getProperty()?.getValue() ?? ""]),
-  );
   const stages: Writable<Stage>[] = [];
   for (const instruction of file.getInstructions()) {
     if (instruction instanceof From) {
-      const image = (instruction.getImage() ?? "").replaceAll(
-        /\$\{(\w+)\}/g,
-        (_all, name: string) => args.get(name) ?? "",
-      );
-      stages.push(emptyStage(instruction.getBuildStage() ?? String(stages.length), image));
+      stages.push(emptyStage(instruction.getBuildStage() ?? String(stages.length)));
       continue;
     }
     const stage = stages.at(-1);
@@ -85,9 +75,9 @@ export function readStages(): readonly Stage[] {
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-function emptyStage(name: string, image: string): Writable<Stage> {
-  const holds = { steps: [], environment: {}, labels: {}, volumes: [], ports: [] };
-  return { name, image, ...holds, user: null, entrypoint: [], command: [], healthcheck: null };
+function emptyStage(name: string): Writable<Stage> {
+  const holds = { steps: [], environment: {}, volumes: [], ports: [] };
+  return { name, ...holds, user: null, entrypoint: [], command: [], healthcheck: null };
 }
 
 function take(stage: Writable<Stage>, instruction: Instruction): void {
@@ -96,14 +86,13 @@ function take(stage: Writable<Stage>, instruction: Instruction): void {
   const step = (taken: Step) => {
     stage.steps = [...stage.steps, taken];
   };
-  if (instruction instanceof Arg) return;
+  if (instruction instanceof Arg || instruction instanceof Label) return;
   if (instruction instanceof Copy) {
     const from = instruction.getFromFlag()?.getValue() ?? null;
     step({ kind: "copy", from, sources: words.slice(0, -1), target: words.at(-1) ?? "" });
   } else if (instruction instanceof Workdir) step({ kind: "workdir", path: content });
   else if (instruction instanceof Run) step({ kind: "run", command: content });
   else if (instruction instanceof Env) stage.environment = { ...stage.environment, ...propertiesOf(instruction) };
-  else if (instruction instanceof Label) stage.labels = { ...stage.labels, ...propertiesOf(instruction) };
   else if (instruction instanceof User) stage.user = content;
   else if (instruction instanceof Volume) stage.volumes = words;
   else if (instruction instanceof Entrypoint) stage.entrypoint = exec(content);

@@ -23,7 +23,6 @@ const READABLE = PATHS.filter((path) => /\.(?:ts|md)$/.test(path));
 const DOCUMENTS = READABLE.filter((path) => path.endsWith(".md"));
 const TEXTS = PATHS.filter((path) => /\.(?:ts|md|json|html)$|^\.ci\//.test(path) && path !== "package-lock.json");
 
-/** Paths from the project's folder, with `/`. */
 function filesUnder(folder: string): string[] {
   return readdirSync(join(PROJECT, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = posix.join(folder, entry.name);
@@ -65,12 +64,10 @@ function citationsIn(prose: string): { readonly document: string; readonly title
   return [...cited].map(([, document = "", title = ""]) => ({ document, title }));
 }
 
-/** Benches that prose says to run. */
 function benchesIn(prose: string): string[] {
   return [...prose.matchAll(/npm run bench -- ([\w-]+)/g)].map(([, bench = ""]) => bench);
 }
 
-/** Scripts of `package.json` that prose says to run. */
 function scriptsIn(prose: string): string[] {
   return [...prose.matchAll(/npm run (?:--silent )?([\w:-]+)/g)].map(([, script = ""]) => script);
 }
@@ -89,7 +86,6 @@ function linksIn(document: string, at: string): { readonly path: string; readonl
     });
 }
 
-/** A document's headings as they are read. */
 function titlesIn(document: string): string[] {
   const lines = [...withoutCode(document).matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => title);
   return lines.map((title) => title.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll(/[`*]/g, ""));
@@ -230,7 +226,7 @@ describe("the internals", () => {
   const folder = "docs/internals";
 
   it("describe every folder of every room, rooms apart", () => {
-    const described = [...textOf(`${folder}/architecture.md`).matchAll(/^\| `([\w-]+\/[\w-]+)\/` \|/gm)].map(
+    const described = [...textOf("CONTRIBUTING.md").matchAll(/^\| `([\w-]+\/[\w-]+)\/` \|/gm)].map(
       ([, at]) => at,
     );
     const folders = PATHS.map((path) => /^src\/([\w-]+\/[\w-]+)\//.exec(path)?.[1]).filter((at) => at !== undefined);
@@ -238,7 +234,7 @@ describe("the internals", () => {
   });
 
   it("list folders in the order that the test of imports holds them to", () => {
-    const rows = [...textOf(`${folder}/architecture.md`).matchAll(/^\| `([\w-]+)\/([\w-]+)\/` \|/gm)];
+    const rows = [...textOf("CONTRIBUTING.md").matchAll(/^\| `([\w-]+)\/([\w-]+)\/` \|/gm)];
     const held = /const FOLDERS[\s\S]*?^\};$/m.exec(textOf("test/imports.test.ts"))?.[0] ?? "";
     const orders = [...held.matchAll(/^ {2}(\w+): \[([^\]]*)\],$/gm)];
     expect(orders.length).toBeGreaterThan(0);
@@ -273,39 +269,5 @@ describe("the internals", () => {
       expect(lines.length, path).toBeLessThanOrEqual(25);
       expect(list).toContain(`| [${title.slice(2)}](${posix.basename(path)}) | ${date} |`);
     }
-  });
-});
-
-describe("the rules of documents, on made-up text", () => {
-  it("find files by path and by name, and no URL, package or end of a sentence", () => {
-    expect(pathsIn("see `src/a/b.ts`, test/c/ and docs/d.md. https://x.org/docs/e.md ./src/f.ts")).toEqual([
-      "src/a/b.ts",
-      "test/c",
-      "docs/d.md",
-    ]);
-    expect(namesIn("`a-b.suite.ts` and c.md, but src/d.ts or @x/e.ts or f.tsx.")).toEqual(["a-b.suite.ts", "c.md"]);
-  });
-
-  it("read comments only, over two lines, and take no text or pattern for one", () => {
-    const module = '/** See docs/a.md,\n * "A heading". */\nconst a = "// src/b.ts"; // c.ts\nconst d = /\\/\\* e.ts/;';
-    const prose = commentsIn(module);
-    expect(citationsIn(prose)).toEqual([{ document: "docs/a.md", title: "A heading" }]);
-    expect(namesIn(prose)).toEqual(["c.ts"]);
-    expect(pathsIn(prose)).toEqual(["docs/a.md"]);
-  });
-
-  it("follow links from the document's folder, to headings as GitHub names them", () => {
-    const document = "[a](../a.md#b-c) [d](#e) [f](https://x.org) `[g](h.md)`\n```\n[i](j.md)\n```\n# `K`: l & M";
-    expect(linksIn(document, "docs/x/y.md")).toEqual([
-      { path: "docs/a.md", anchor: "b-c" },
-      { path: "docs/x/y.md", anchor: "e" },
-    ]);
-    expect(titlesIn(document).map(anchorOf)).toEqual(["k-l--m"]);
-  });
-
-  it("see where a path upwards leads, and what is built from what", () => {
-    expect(upwardIn('from "../b/c.js"; "../../../out"', "src/a/d.ts")).toEqual(["src/b/c.js", "../out"]);
-    expect(sourceOf("dist/cli/main.js")).toBe("src/cli/main.ts");
-    expect(scriptsIn("`npm run bench:x` and npm run --silent y")).toEqual(["bench:x", "y"]);
   });
 });

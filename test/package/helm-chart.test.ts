@@ -52,7 +52,6 @@ function isMap(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The chart's objects, by their kind. */
 function objects(
   given: Readonly<Record<string, unknown>> = {},
   release?: string,
@@ -68,8 +67,6 @@ function objects(
   return Object.fromEntries(texts.map((text) => [String((parse(text) as { kind: string }).kind), parse(text)]));
 }
 
-const SELECTOR = { "app.kubernetes.io/name": "memprefix", "app.kubernetes.io/instance": "mem" };
-
 describe("the Helm chart", () => {
   it("is of the package's version", () => {
     const { version } = z
@@ -77,34 +74,6 @@ describe("the Helm chart", () => {
       .parse(JSON.parse(readFileSync(join(CHART, "../../package.json"), "utf8")));
     expect(parse(read("Chart.yaml"))).toMatchObject({ apiVersion: "v2", name: "memprefix", appVersion: version });
     expect(DEFAULTS["image"]).toBe(`memprefix:${version}`);
-  });
-
-  it("runs instances that are probed as the routes say, as a user without rights, on a root that cannot be written", () => {
-    const { Deployment } = objects();
-    expect(Deployment).toMatchObject({
-      metadata: { name: "mem" },
-      spec: {
-        replicas: 2,
-        selector: { matchLabels: SELECTOR },
-        template: {
-          metadata: { labels: SELECTOR },
-          spec: {
-            automountServiceAccountToken: false,
-            securityContext: { runAsNonRoot: true, runAsUser: 1000 },
-            containers: [
-              {
-                image: "memprefix:0.1.0",
-                ports: [{ containerPort: 4600 }],
-                livenessProbe: { httpGet: { path: "/livez", port: "http" } },
-                readinessProbe: { httpGet: { path: "/healthz", port: "http" } },
-                resources: DEFAULTS["resources"],
-                securityContext: { readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } },
-              },
-            ],
-          },
-        },
-      },
-    });
   });
 
   it("is not given its Service's variables as settings where it is installed as its README says", () => {
@@ -156,19 +125,6 @@ describe("the Helm chart", () => {
     expect(named.filter((name) => !known.has(name))).toEqual([]);
     expect(Object.keys(DEFAULTS["settings"] as object).filter((name) => /KEY|URL|TOKEN/.test(name))).toEqual([]);
     expect(() => readSettings(DEFAULTS["settings"] as Record<string, string>)).not.toThrow();
-  });
-
-  it("lets nobody in but the callers, on one port", () => {
-    const callers = [{ namespaceSelector: { matchLabels: { team: "agents" } } }];
-    const { NetworkPolicy, Service } = objects({ callers });
-    expect(NetworkPolicy).toMatchObject({
-      spec: {
-        podSelector: { matchLabels: SELECTOR },
-        policyTypes: ["Ingress"],
-        ingress: [{ ports: [{ port: "http" }], from: callers }],
-      },
-    });
-    expect(Service).toMatchObject({ spec: { selector: SELECTOR, ports: [{ port: 4600, targetPort: "http" }] } });
   });
 
   it.skipIf(HELM === undefined).each([

@@ -45,7 +45,6 @@ export interface InstalledPackage {
   readonly version: string;
   /** Runs a program with Node in the folder, without the environment of the tests. */
   node(args: readonly string[], input?: string, environment?: Readonly<Record<string, string>>): Promise<Ran>;
-  /** Runs its command. */
   command(args: readonly string[], input?: string, environment?: Readonly<Record<string, string>>): Promise<Ran>;
   /** Starts its service. `stop` tells it to end, and gives its exit code. */
   serve(environment?: Readonly<Record<string, string>>): Promise<{
@@ -54,7 +53,6 @@ export interface InstalledPackage {
     stop(): Promise<number | null>;
   }>;
   write(name: string, text: string): void;
-  /** Installs optional parts too, from the project's own. */
   install(names: readonly string[]): void;
 }
 

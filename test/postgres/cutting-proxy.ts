@@ -77,7 +77,6 @@ export async function startCuttingProxy(serverUrl: string): Promise<CuttingProxy
   };
 }
 
-/** Whether the client commits. */
 function endsTransaction(data: Buffer): boolean {
   const text = "commit\0";
   for (let at = data.indexOf(text); at !== -1; at = data.indexOf(text, at + 1))

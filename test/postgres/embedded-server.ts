@@ -11,11 +11,8 @@ import { onDemand } from "../on-demand.js";
 export interface EmbeddedServer {
   /** Of its database `postgres`. */
   readonly url: string;
-  /** Of its main process, whose children do the work. */
   processId(): Promise<number>;
-  /** Kills the server with SIGKILL, as a crash does. */
   kill(): Promise<void>;
-  /** Starts it again on the same port and directory, after a kill. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }

@@ -18,6 +18,7 @@ import {
   renderSection,
   type Scope,
   ScopeState,
+  type SentAfter,
   type StoredScope,
   type TokenCounter,
   type UserId,
@@ -60,6 +61,7 @@ export interface Said {
   readonly retention?: RetentionName;
   readonly policy?: ComposeInput["policy"];
   readonly memoryBudgetTokens?: number;
+  readonly sentAfter?: SentAfter;
 }
 
 interface Working extends KnownScope {
@@ -72,12 +74,10 @@ export class ComposedUsers {
 
   constructor(readonly store: Store) {}
 
-  /** Takes scopes out of memory, as in a process that starts. */
   drop(): void {
     this.#working.clear();
   }
 
-  /** A scope in memory; undefined where it was never used. */
   state(scope: Scope): ScopeState | undefined {
     return this.#working.get(nameOf(scope))?.state;
   }
@@ -134,6 +134,7 @@ export class ComposedUsers {
       delta: deltaOf(state),
       request: { id: requestId(said.requestId), body: digestOf(said.question), answer },
       prompt: figuresOf(composition),
+      sentAfter: id === null ? null : (said.sentAfter ?? null),
       at,
     };
   }
@@ -158,7 +159,6 @@ export class ComposedUsers {
     });
   }
 
-  /** Stores another text of a memory, as a search may bring it. */
   update(scope: Scope, memory: string, text: string): Promise<void> {
     return this.#use(scope, async (held, state) => {
       state.register.resolve([{ id: memoryId(memory), text }]);
@@ -231,12 +231,11 @@ function nameOf({ tenant, userId, agentId }: Scope): string {
   return JSON.stringify([tenant, userId, agentId]);
 }
 
-/** What changed in a scope. */
 function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };
 }
 
-function figuresOf({ plan }: Composition): NewPrompt {
+function figuresOf({ plan, byHand }: Composition): NewPrompt {
   return {
     model: "gpt",
     engine: "vllm",
@@ -244,6 +243,7 @@ function figuresOf({ plan }: Composition): NewPrompt {
     policy: plan.policy,
     retention: plan.retention,
     epoch: null,
+    byHand,
     usage: {
       promptTokens: plan.totalTokens,
       expectedTokens: plan.expectedCachedTokens,

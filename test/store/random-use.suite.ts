@@ -20,7 +20,6 @@ const textOf = (memory: string, version: number) =>
     ? "The two of them say the very same"
     : `what ${memory.slice(2)} says, as of ${version}.`;
 
-/** A turn as a test knows it. */
 interface KnownTurn {
   readonly turn: Turn;
   readonly said: readonly ChatMessage[];
@@ -28,7 +27,6 @@ interface KnownTurn {
   readonly at: number;
 }
 
-/** What should be stored of a scope. */
 class KnownScope {
   readonly conversations = new Map<string, readonly KnownTurn[]>();
   readonly singles = new Map<string, KnownTurn>();

@@ -47,7 +47,6 @@ export class SaidPrompts {
   readonly #scopes = new Map<string, number>();
   #turns = 0;
 
-  /** The statements that store a prompt with its request, and its row's key. */
   composed(said: SaidPrompt): SaidRow & { readonly statements: readonly Statement[] } {
     const { conversation = null, request, at, engine = "openai" } = said;
     const { tenant, userId, agentId } = keyOf(said);
@@ -67,6 +66,7 @@ export class SaidPrompts {
       policy: "prefix-exact",
       retention: "keep",
       epoch: conversation === null ? null : { began: null, prompts: 3 },
+      byHand: conversation === null ? null : { inMessage: 2_400, inSystem: 2_500 },
     } as const;
     const turn = { id: turnId, conversationId: conversation as ConversationId | null };
     const record = { prompt, composition: { turn }, request: { id: request }, at } as unknown as ComposeRecord;

@@ -45,7 +45,6 @@ export class SuiteStore {
     return new ComposedUsers(storeIn(other));
   }
 
-  /** All values of a table's rows; of one scope, where it is given. */
   rows(table: (typeof TABLES)[number], scopeId?: number): Promise<Record<string, SqlValue>[]> {
     const where = scopeId === undefined ? "" : ` where ${table === "scopes" ? "id" : "scope_id"} = ${scopeId}`;
     return this.database.read(`select * from ${table}${where}`, []);

@@ -89,8 +89,13 @@ export class ScopeState implements WithPublished {
   #nextTurn: number;
   #requests: number;
 
-  constructor(stored: StoredScope, countTokens: TokenCounter, bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS) {
-    this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens);
+  constructor(
+    stored: StoredScope,
+    countTokens: TokenCounter,
+    bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
+    untrustedOrigins?: ReadonlySet<string>,
+  ) {
+    this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens, untrustedOrigins);
     const blockTokens = (label: Label) => this.register.get(label)?.tokens ?? 0;
     const { maxIndexNodes } = bounds;
     this.published = new PublishedKnowledge(stored.published, maxIndexNodes);

@@ -32,8 +32,7 @@ export class RecordedBatch {
 
   constructor(traces: readonly RecordedTrace[], k: number, encode: Encode) {
     const tokenize = chatTokenizer(encode);
-    const lineOf = (memory: string, label: number) =>
-      encode(renderBlock({ label: label as Label, replaces: [] }, memory));
+    const lineOf = (memory: string, label: number) => encode(renderBlock({ label: label as Label }, memory));
     this.lines = traces.map(({ memories }) => memories.map(({ memory }, at) => lineOf(memory, at + 1)));
     this.memoryTokens = this.lines.flat().reduce((sum, { length }) => sum + length, 0);
     this.before = [...tokenize([{ role: "system", content: INSTRUCTION }]), ...encode(SECTION_OPENING)];

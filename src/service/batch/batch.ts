@@ -6,7 +6,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import { type BatchPlanner, DEFAULT_BATCH_PLANNER, type TokenCounter } from "../../core/index.js";
-import type { ComposeAnswer } from "../base/call-types.js";
+import { type ComposeAnswer, publicAnswer } from "../base/call-types.js";
 import type { PlanBatch } from "../base/memprefix-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
@@ -126,7 +126,7 @@ export async function* composeBatch(
         const request = { ...input.request, workers, worker: routed[at] ?? null };
         // The plan's first blocks apply if the request names no policy.
         const ahead = { lookup, front: order.slice(0, shared) };
-        const answer = await composer.compose({ request, signal, found: ahead });
+        const answer = publicAnswer(await composer.compose({ request, signal, found: ahead }));
         const { worker = null } = answer;
         if (worker !== null) processed.push({ found: input, order, worker });
         if (warmStart) await reports.neverServed(request.userId, request.agentId, answer.requestId);

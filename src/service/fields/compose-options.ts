@@ -75,7 +75,12 @@ export const composeOptions = z.strictObject({
   memories: field.memories
     .optional()
     .describe(
-      "Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. Absent: memprefix searches the configured source.",
+      "Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. `origin`, or `origin` in its `metadata`, names what wrote it, such as a tool; texts of the operator's untrusted origins are given at most once. Absent: memprefix searches the configured source.",
+    ),
+  tools: field.tools
+    .nullish()
+    .describe(
+      "The tools that you send to the engine, in its API's form. A prompt continues only prompts with the same tools; the answer's `tools` are in the order that the conversation sent first. Default: none.",
     ),
   system: field.system.nullish().describe("System instructions, placed before the messages: a text, or text parts."),
   topK: field.topK.nullish().describe("How many memories to search for. Default: `MEMPREFIX_TOP_K`."),

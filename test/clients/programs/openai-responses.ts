@@ -11,7 +11,6 @@ const trip = z.object({ city: z.string(), days: z.number() });
 const place = z.object({ city: z.string() });
 const tools = [zodResponsesFunction({ name: "weather", parameters: place })];
 
-/** What the calls of an output give. */
 const resultsOf = (output: Response["output"]): Input =>
   output
     .filter((item) => item.type === "function_call")

@@ -42,14 +42,12 @@ function knownIn({ index, known }: ServedSequences, requests: readonly BatchRequ
 const planned = (requests: readonly BatchRequest[], knowledge: KeyKnowledge) =>
   planBatch(requests, DEFAULT_BATCH_PLANNER, [knowledge]).requests;
 
-/** Tokens that an order hits, which is served then. */
 function hit(served: ServedSequences, order: readonly Label[]): number {
   const held = served.index.heldBlocks(HERE, order);
   served.serve(HERE, order);
   return order.slice(0, held).reduce((sum, each) => sum + block(each).tokens, 0);
 }
 
-/** Tokens that requests hit one by one. */
 function hitOneByOne(served: ServedSequences, requests: readonly BatchRequest[]): number {
   let tokens = 0;
   for (const { blocks } of requests) {

@@ -10,7 +10,6 @@ function emptyRegister(): BlockRegister {
   return new BlockRegister({ blocks: [], versions: [], forgotten: [] }, 1, countTokens);
 }
 
-/** Resolves one request; gives the labels of its blocks. */
 function labelsOf(register: BlockRegister, ...request: readonly [name: string, text: string][]): number[] {
   return register.resolve(request.map(([name, text]) => memory(name, text))).blocks.map((block) => block.label);
 }
@@ -67,21 +66,6 @@ describe("block register, forgetting", () => {
     expect(register.size).toBe(1);
     expect(register.textLength).toBe("tea".length);
     expect(register.get(label(2))).toBeUndefined();
-  });
-
-  it("never takes a forgotten memory in again, whatever its text, and says so", () => {
-    const register = emptyRegister();
-    labelsOf(register, ["a", "Rome"]);
-    register.forget(id("a"));
-    register.forget(id("never seen"));
-    const { blocks, memories, forgotten } = register.resolve([
-      memory("a", "Oslo"),
-      memory("b", "tea"),
-      memory("never seen", "milk"),
-    ]);
-    expect(blocks.map((block) => block.text)).toEqual(["tea"]);
-    expect(memories.map(({ memoryId }) => memoryId)).toEqual(["b"]);
-    expect(forgotten).toEqual(["a", "never seen"]);
   });
 
   it("never gives the label of a forgotten text again, not even to the same text", () => {

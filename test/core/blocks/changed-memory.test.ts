@@ -1,13 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { Chat, type ComposeOptions, LABELLED, memory, UserScope, user } from "../compose/scope-fixture.js";
-import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
+import { Chat, type ComposeOptions, LABELLED, memory, UserScope } from "../compose/scope-fixture.js";
+import { expectPromises } from "../prompt/prompt-promises.js";
 
 const rome = memory("home", "Lives in Rome.");
 const oslo = memory("home", "Lives in Oslo.");
 const lima = memory("home", "Lives in Lima.");
 const tea = memory("drink", "Likes tea.");
 
-/** Asks once for each list of memories; gives the compositions. */
 const asked = (...requests: (typeof rome)[][]) => askedIn({}, requests);
 /** The same of a conversation whose memories have labels. */
 const askedWithLabels = (...requests: (typeof rome)[][]) => askedIn(LABELLED, requests);
@@ -23,42 +22,32 @@ function askedIn(options: ComposeOptions, requests: readonly (typeof rome)[][]) 
 }
 
 describe("a memory whose text changed", () => {
-  it('"a memory whose text changed under the same id is sent with its new text; the stale text is not served again"', () => {
-    const scope = new UserScope();
-    scope.compose([user("?")], [rome, tea]);
-    const { messages } = scope.compose([user("?")], [oslo, tea]);
-    expect(textsIn(messages).toSorted()).toEqual([tea.text, oslo.text].toSorted());
-  });
-
-  it("is given anew, and the text before it is quoted as no longer true", () => {
+  it("is given after the list, which does not have it, and the text before it is not quoted", () => {
     const [, second] = asked([rome, tea], [tea, oslo]);
     expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\n- Lives in Oslo.\n</memories>\nNo longer true: Lives in Rome.\nMost relevant: Likes tea.\n\nQuestion 1",
+      "<memories>\n</memories>\nUpdate: Lives in Oslo.\nMost relevant: Likes tea.\n\nQuestion 1",
     );
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 1, replaces: [1] });
   });
 
-  it("with labels gets one of its own, and says which one in this conversation it replaces", () => {
+  it("with labels gets one of its own", () => {
     const [, second] = askedWithLabels([rome, tea], [oslo, tea]);
     expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\n[Doc_3] (replaces [Doc_1]) Lives in Oslo.\nPlease refer to [Doc_2] in the previous conversation.\n</memories>\n\nQuestion 1",
+      "<memories>\nPlease refer to [Doc_2] in the previous conversation.\n</memories>\nUpdate: [Doc_3] Lives in Oslo.\n\nQuestion 1",
     );
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
   });
 
-  it("is current again, without being sent again, when it goes back to a text given earlier", () => {
+  it("is an update again when it goes back to a text given earlier", () => {
     const [, , third, fourth] = asked([rome], [oslo], [rome], [rome]);
-    expect(third?.annotations).toEqual(["Current again: Lives in Rome.", "No longer true: Lives in Oslo."]);
+    expect(third?.annotations).toEqual(["Update: Lives in Rome."]);
     expect(third?.memories).toEqual([
       { label: 1, memoryId: "home", placement: "earlier_turn", rank: 0, replaces: [2] },
     ]);
-    // The line before it has just said it.
+    // The section before it has just said it.
     expect(fourth?.annotations).toEqual([]);
     const [, , labelled, after] = askedWithLabels([rome], [oslo], [rome], [rome]);
-    expect(labelled?.annotations).toEqual([
-      "Please refer to [Doc_1] in the previous conversation.",
-      "Current again: [Doc_1] (replaces [Doc_2]).",
-    ]);
+    expect(labelled?.annotations).toEqual(["Update: [Doc_1] Lives in Rome."]);
     expect(labelled?.memories).toEqual(third?.memories);
     expect(after?.annotations).toEqual(["Please refer to [Doc_1] in the previous conversation."]);
   });
@@ -67,21 +56,21 @@ describe("a memory whose text changed", () => {
     const listed = asked([rome], [oslo], [rome], [oslo], [lima], [rome]);
     expect(listed.map(({ annotations }) => annotations)).toEqual([
       [],
-      ["No longer true: Lives in Rome."],
-      ["Current again: Lives in Rome.", "No longer true: Lives in Oslo."],
-      ["Current again: Lives in Oslo.", "No longer true: Lives in Rome."],
-      ["No longer true: Lives in Oslo."],
-      ["Current again: Lives in Rome.", "No longer true: Lives in Lima."],
+      ["Update: Lives in Oslo."],
+      ["Update: Lives in Rome."],
+      ["Update: Lives in Oslo."],
+      ["Update: Lives in Lima."],
+      ["Update: Lives in Rome."],
     ]);
     const compositions = askedWithLabels([rome], [oslo], [rome], [oslo], [lima], [rome]);
     expect(compositions.map(({ memories }) => memories)).toEqual(listed.map(({ memories }) => memories));
-    expect(compositions.map(({ annotations }) => annotations[1])).toEqual([
+    expect(compositions.map(({ annotations }) => annotations[0])).toEqual([
       undefined,
-      undefined,
-      "Current again: [Doc_1] (replaces [Doc_2]).",
-      "Current again: [Doc_2] (replaces [Doc_1]).",
-      undefined,
-      "Current again: [Doc_1] (replaces [Doc_2][Doc_3]).",
+      "Update: [Doc_2] Lives in Oslo.",
+      "Update: [Doc_1] Lives in Rome.",
+      "Update: [Doc_2] Lives in Oslo.",
+      "Update: [Doc_3] Lives in Lima.",
+      "Update: [Doc_1] Lives in Rome.",
     ]);
   });
 

@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import { BLOCK_TOKENS, SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { anyTraffic, run } from "./simulated-prompts.js";
 
-/** A prompt of whole blocks, each named by a number. */
 function blocks(...names: number[]): number[] {
   return names.flatMap((name) => run(name * 100, BLOCK_TOKENS));
 }

@@ -37,18 +37,6 @@ function upTo(composition: Composition, count: number): number {
   return ask(scope, ...names).plan.expectedCachedTokens;
 }
 
-describe("a report of a full hit", () => {
-  it("removes nothing", () => {
-    const scope = new UserScope();
-    ask(scope, "a", "b", "c");
-    ask(scope, "a", "d");
-    const again = ask(scope, "a", "b", "c");
-    expect(scope.report(again, again.plan.expectedCachedTokens)).toEqual({ tokensRemoved: 0 });
-    expect(expected(scope, "a", "d")).toBe(upTo(again, 2));
-    checkIndex(scope.state.index);
-  });
-});
-
 describe("a report of a miss in the blocks", () => {
   it("removes what was behind the missed part, and keeps the hit prefix and the request's own blocks", () => {
     const scope = new UserScope();
@@ -79,41 +67,9 @@ describe("a report of a miss at the head", () => {
     expect(expected(scope, "a", "b")).toBe(upTo(ask(new UserScope(), "a", "b"), 1));
     expect(chat.ask("Two?").plan).toMatchObject({ expectedCachedTokens: 0, stableMessages: 2 });
   });
-
-  it("of a conversation's later turn ends what its earlier turns' branches expect, not what it goes on with", () => {
-    const scope = new UserScope();
-    const chat = new Chat(scope, "chat");
-    for (const n of [1, 2, 3]) {
-      chat.ask(`Question ${n}`, bigs(`m${n}`));
-      chat.answer(`Answer ${n}`);
-    }
-    const branch = new Chat(scope, "chat");
-    branch.history.push(...chat.history.slice(1, 3), user("Another second question"));
-    const other = branch.again(bigs("other"));
-    expect(other.plan.expectedCachedTokens).toBeGreaterThan(500 / 4);
-    scope.now += MINUTE;
-    const fourth = chat.ask("Question 4", bigs("m4"));
-    scope.report(fourth, 0);
-    checkIndex(scope.state.index);
-    chat.answer("Answer 4");
-    expect(chat.ask("Question 5").plan.expectedCachedTokens).toBe(fourth.plan.totalTokens);
-    branch.answer("Yes.");
-    expect(branch.ask("And then?").plan.expectedCachedTokens).toBeLessThan(other.plan.totalTokens);
-  });
 });
 
 describe("a late report", () => {
-  it("does not touch what later requests were served", () => {
-    const scope = new UserScope();
-    ask(scope, "a", "b", "c");
-    const again = ask(scope, "a", "b", "c");
-    ask(scope, "a", "b", "d");
-    ask(scope, "e");
-    expect(scope.report(again, 0)).toEqual({ tokensRemoved: 0 });
-    expect(expected(scope, "a", "b", "d")).toBe(upTo(again, 3));
-    expect(expected(scope, "e")).toBe(upTo(again, 1));
-  });
-
   it("of one of two requests sent at once does not take what the other had not written yet for gone", () => {
     const scope = new UserScope();
     ask(scope, "a");

@@ -10,7 +10,6 @@ import { describeEngineCache } from "./engine-cache.suite.js";
 
 const handle = (name: string | number) => String(name) as CacheHandle;
 const NO_HEAD = { digest: "", tokens: 0 };
-/** Of one user. */
 const own = { stream: "a", user: "a", head: NO_HEAD };
 const reading = (computedTokens: number | null, capacityTokens: number | null = 10_000) => ({
   capacityTokens,

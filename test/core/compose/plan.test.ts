@@ -36,19 +36,6 @@ describe("a plan", () => {
     expect(second.plan.expectedCachedTokens).toBe(first.plan.totalTokens);
   });
 
-  it("expects the blocks of a conversation in a single prompt, and the other way: they are written in one form", () => {
-    const scope = new UserScope();
-    const asked = [system(INSTRUCTIONS), user("?")];
-    const expected = (composition: Composition) => composition.plan.expectedCachedTokens;
-    expect(expected(scope.compose(asked, memories("a", "b")))).toBe(0);
-    expect(expected(new Chat(scope, "one").ask("One?", memories("a", "b", "c")))).toBe(
-      headTokens + countTokens(SECTION_OPENING) + tokensOf("a") + tokensOf("b"),
-    );
-    expect(expected(scope.compose(asked, memories("a", "b", "c")))).toBe(
-      headTokens + countTokens(SECTION_OPENING) + tokensOf("a") + tokensOf("b") + tokensOf("c"),
-    );
-  });
-
   it("expects no block that has a label where one has none, nor the other way: they are written in another form", () => {
     const scope = new UserScope();
     const asked = [system(INSTRUCTIONS), user("?")];
@@ -70,26 +57,6 @@ describe("a plan", () => {
     expect(plan).toMatchObject({ searchPath: [0], orderChanged: true });
     const bare = new Chat(scope, "three").ask("Three?", memories("d"));
     expect(bare.plan.expectedCachedTokens).toBe(headTokens);
-  });
-
-  it("expects no more than what was not evicted", () => {
-    const chat = new Chat(new UserScope());
-    const turns = ["a", "b", "c"].map((name, n) => {
-      const composition = chat.ask(`Question ${n}`, memories(name));
-      chat.answer(`Answer ${n}`);
-      return composition;
-    });
-    const expectedNext = () => {
-      const next = chat.again();
-      chat.scope.evict(next.leaf);
-      return next.plan.expectedCachedTokens;
-    };
-    chat.history.push({ role: "user", content: "Question 3" });
-    for (const turn of turns.toReversed()) {
-      expect(expectedNext()).toBe(turn.plan.totalTokens);
-      chat.scope.evict(turn.leaf);
-    }
-    expect(expectedNext()).toBe(0);
   });
 
   it("does not take another conversation's prompt behind the same instructions for one that was evicted", () => {

@@ -36,14 +36,12 @@ const anyStep = fc.record({
 });
 type Step = typeof anyStep extends fc.Arbitrary<infer Made> ? Made : never;
 
-/** A scope, and what happens to it. */
 class Life {
   readonly scope = new UserScope(EMPTY_SCOPE, KEEPS_ALL, BOUNDS);
   readonly #chats = new Map(["one", "two"].map((id) => [id, new Chat(this.scope, id)]));
   readonly #served: { readonly leaf: NodeId; readonly turn: TurnId }[] = [];
   #asked = 0;
 
-  /** Gives what is seen of a step. */
   live(step: Step): string {
     const { scope } = this;
     const { state } = scope;
@@ -105,12 +103,10 @@ function folded(changes: readonly ScopeChanges[], before: StoredScope = EMPTY_SC
   return folding.stored();
 }
 
-/** The same with a snapshot after the first few changes. */
 function foldedInTwo(changes: readonly ScopeChanges[], split: number): StoredScope {
   return folded(changes.slice(split), plain(folded(changes.slice(0, split))));
 }
 
-/** A state that shares nothing with another. */
 function plain(scope: StoredScope): StoredScope {
   const { published, ...rows } = scope;
   const { clusters, accesses } = structuredClone({ clusters: published.clusters, accesses: published.accesses });

@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { EMPTY_SCOPE, FIRST_COUNTERS, ScopeState } from "../../../src/core/compose/scope-state.js";
+import { EMPTY_SCOPE, ScopeState } from "../../../src/core/compose/scope-state.js";
 import { Conversation } from "../../../src/core/conversation/conversation.js";
 import type { ConversationId } from "../../../src/core/text/ids.js";
-import { HERE, labels } from "../cache/served-sequences.js";
-import { countTokens, memory } from "./scope-fixture.js";
+import { countTokens } from "./scope-fixture.js";
 
 /** A scope that keeps two conversations loaded, and which ones were loaded so far. */
 function smallScope() {
@@ -35,14 +34,5 @@ describe("a scope's state", () => {
     scope.unloadConversations();
     open("one");
     expect(loaded).toEqual(["one", "one"]);
-  });
-
-  it("starts from nothing, and hands over counters that only grow", () => {
-    const { scope } = smallScope();
-    expect(scope.drain().counters).toEqual(FIRST_COUNTERS);
-    expect([scope.newTurnId(), scope.newTurnId(), scope.tick()]).toEqual([1, 2, 1]);
-    scope.register.resolve([memory("a")]);
-    scope.index.insert(HERE, labels(1), 1);
-    expect(scope.drain().counters).toEqual({ nextLabel: 2, nextNode: 3, nextTurn: 3, requests: 1 });
   });
 });

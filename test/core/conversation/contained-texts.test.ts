@@ -12,7 +12,6 @@ import { textsIn } from "../prompt/prompt-promises.js";
 const tea = memory("tea", "Ana likes tea.");
 const teaAgain = memory("again", "- ana likes  tea");
 const both = memory("both", "Ana likes tea. She lives in Porto.");
-const isTea = memory("ask", "Ana likes tea?");
 
 /** Memories of a prompt that has nothing but these messages. */
 function alone(register: BlockRegister, resolution: Resolution, messages: readonly ChatMessage[] = []): Resolution {
@@ -38,23 +37,6 @@ describe("a text that another memory of the request says too", () => {
     });
   });
 
-  it("is given by the memory that says more, wherever it ranks", () => {
-    for (const retrieved of [
-      [tea, both],
-      [both, tea],
-      [teaAgain, tea, both],
-    ]) {
-      const { texts, labels } = given(retrieved);
-      expect(texts).toEqual([both.text]);
-      expect(new Set(Object.values(labels)).size).toBe(1);
-      expect(Object.keys(labels)).toHaveLength(retrieved.length);
-    }
-  });
-
-  it("is given where it asks what the other says", () => {
-    expect(given([tea, isTea]).texts).toHaveLength(2);
-  });
-
   it("is given where only equal texts are given once", () => {
     expect(given([tea, teaAgain, both], { dedupe: "exact" })).toMatchObject({
       texts: [tea.text, teaAgain.text, both.text],
@@ -69,19 +51,6 @@ describe("a text that another memory of the request says too", () => {
   });
 });
 
-describe("a memory that the question says", () => {
-  it("is not given again, and is named", () => {
-    const question = "Ana likes tea! What else?";
-    expect(given([tea, both], { question })).toEqual({
-      texts: [both.text],
-      labels: { both: 2 },
-      warnings: { memory_in_messages: ["tea"] },
-    });
-    expect(given([tea], { question: "ANA LIKES TEA" }).texts).toEqual([]);
-    expect(given([tea], { question: "Is it true that Ana likes tea?" }).texts).toEqual([tea.text]);
-  });
-});
-
 describe("in a conversation", () => {
   const turns = (...requests: (typeof tea)[][]) => {
     const chat = new Chat(new UserScope());
@@ -91,15 +60,6 @@ describe("in a conversation", () => {
       return composition;
     });
   };
-
-  it("what stands in the prompt is not given again in other words, nor taken back for a text that says more", () => {
-    const [first, second, third] = turns([both], [tea], [teaAgain, both]);
-    expect(second?.messages.at(-1)?.content).toBe("Question 1");
-    expect(second?.memories).toEqual([{ label: 1, memoryId: "tea", placement: "earlier_turn", rank: 0, replaces: [] }]);
-    expect(textsIn(third?.messages ?? [])).toEqual(textsIn(first?.messages ?? []));
-    const [, more] = turns([tea], [both, tea]);
-    expect(textsIn(more?.messages ?? [])).toEqual([tea.text, both.text]);
-  });
 
   it("what was written back of it is not given again behind what was said, and elsewhere it is", () => {
     const scope = new UserScope();
@@ -125,7 +85,7 @@ describe("in a conversation", () => {
     const more = memory("more", "Ana lives in Oslo. It is cold there.");
     const [, second] = turns([rome], [oslo, more]);
     expect(second?.messages.at(-1)?.content).toContain(
-      "- Ana lives in Oslo.\n- Ana lives in Oslo. It is cold there.\n</memories>\nNo longer true: Ana lives in Rome.\n",
+      "- Ana lives in Oslo. It is cold there.\n</memories>\nUpdate: Ana lives in Oslo.\n",
     );
   });
 

@@ -15,7 +15,7 @@ import {
   user,
 } from "../compose/scope-fixture.js";
 import { hostileText } from "../escaping/hostile-text.js";
-import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
+import { expectPromises } from "../prompt/prompt-promises.js";
 
 /** Few memories with few texts, so that they come back, change, share a text and conflict. */
 const anyMemories = fc.array(
@@ -129,22 +129,18 @@ describe("a conversation", () => {
     const requested = [...memories("a"), memory("home", "Lives in Rome.")];
     const second = labelled.ask("Two?", requested);
     expect(second.messages.at(-1)).toEqual(
-      user(
-        "<memories>\n[Doc_3] (replaces [Doc_1]) Lives in Rome.\n</memories>\nMost relevant: The user's a is known.\n\nTwo?",
-      ),
+      user("<memories>\n</memories>\nUpdate: [Doc_3] Lives in Rome.\nMost relevant: The user's a is known.\n\nTwo?"),
     );
     expectPromises(second, requested);
     const other = listed.ask("Two?", requested, LABELLED);
     expect(other.messages.at(-1)).toEqual(
-      user(
-        "<memories>\n- Lives in Rome.\n</memories>\nNo longer true: Lives in Oslo.\nMost relevant: The user's a is known.\n\nTwo?",
-      ),
+      user("<memories>\n</memories>\nUpdate: Lives in Rome.\nMost relevant: The user's a is known.\n\nTwo?"),
     );
     expectPromises(other, requested);
     expect(other.memories).toEqual(second.memories);
   });
 
-  it("says once that a text no longer holds, however often it is replaced after that", () => {
+  it("gives an update once, however often it is replaced after that", () => {
     const chat = new Chat(new UserScope());
     const said = ["Oslo", "Rome", "Bonn", "Rome"].map((town, n) => {
       const requested = [memory("home", `Lives in ${town}.`)];
@@ -153,21 +149,7 @@ describe("a conversation", () => {
       chat.answer(`Answer ${n}`);
       return composition.annotations;
     });
-    expect(said).toEqual([
-      [],
-      ["No longer true: Lives in Oslo."],
-      ["No longer true: Lives in Rome."],
-      ["Current again: Lives in Rome.", "No longer true: Lives in Bonn."],
-    ]);
-  });
-
-  it('"replaying a conversation compares plain history with plain history: turn 2 must not lose the only copy of turn 1\'s blocks"', () => {
-    const chat = new Chat(new UserScope());
-    const first = chat.ask("One?", memories("a", "b"));
-    chat.answer("1");
-    const second = chat.ask("Two?", memories("a", "b"));
-    expect(second.messages[1]).toEqual(first.messages[1]);
-    expect(textsIn(second.messages)).toEqual(textsIn(first.messages));
+    expect(said).toEqual([[], ["Update: Lives in Rome."], ["Update: Lives in Bonn."], ["Update: Lives in Rome."]]);
   });
 });
 
@@ -185,26 +167,5 @@ describe("a conversation with tools", () => {
     expect(next.messages.slice(0, tail.messages.length)).toEqual(tail.messages);
     expect(next.plan.stableMessages).toBe(tail.messages.length);
     expectPromises(next, memories("a", "b"));
-  });
-});
-
-describe("conversations of one user", () => {
-  it("start with the order that another one was served, where the instructions are the same", () => {
-    const scope = new UserScope();
-    new Chat(scope, "one").ask("One?", memories("c", "a", "b"));
-    const other = new Chat(scope, "two").ask("Another?", memories("d", "b", "a", "c"));
-    expect(other.memories.map(({ memoryId, placement }) => [memoryId, placement])).toEqual([
-      ["c", "cached_prefix"],
-      ["a", "cached_prefix"],
-      ["b", "cached_prefix"],
-      ["d", "new"],
-    ]);
-    expect(other.plan.expectedCachedTokens).toBeGreaterThan(20);
-    const elsewhere = new Chat(scope, "three", "Other instructions.").ask("Third?", memories("b", "c"));
-    expect(elsewhere.memories.map(({ memoryId, placement }) => [memoryId, placement])).toEqual([
-      ["b", "new"],
-      ["c", "new"],
-    ]);
-    expect(elsewhere.plan.expectedCachedTokens).toBe(0);
   });
 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { anyForm, assistant, Chat, memories, memory, system, UserScope, user } from "../compose/scope-fixture.js";
-import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
+import { expectPromises } from "../prompt/prompt-promises.js";
 
 /** A conversation of three turns that gave a and b, then c, then d. */
 function threeTurns(): { chat: Chat; prompts: (readonly ChatMessage[])[] } {
@@ -32,18 +32,6 @@ describe("a history that was edited", () => {
     expect(codes(composition)).toEqual(["history_diverged"]);
     expectPromises(composition, memories("a", "c", "d"));
   });
-
-  it("finds the earlier branch again, byte for byte, when the edit is taken back", () => {
-    const { chat, prompts } = threeTurns();
-    const original = [...chat.history];
-    chat.history[3] = user("Question 1, better put");
-    chat.ask("Question 3", memories("c"));
-    chat.history.splice(0, chat.history.length, ...original);
-    const composition = chat.ask("Question 3 after all", memories("d", "c"));
-    expect(composition.messages.slice(0, prompts[2]?.length)).toEqual(prompts[2]);
-    expect(composition.plan.stableMessages).toBe(prompts[2]?.length);
-    expectPromises(composition, memories("d", "c"));
-  });
 });
 
 describe("a last question that is asked again", () => {
@@ -55,33 +43,6 @@ describe("a last question that is asked again", () => {
     expect(second.plan).toMatchObject({ stableMessages: first.plan.stableMessages, orderChanged: false });
     expect(second.plan.expectedCachedTokens).toBeGreaterThan(first.plan.expectedCachedTokens);
     expect(codes(second)).toEqual(["history_diverged"]);
-  });
-});
-
-describe("a history whose oldest turns were cut", () => {
-  it('"a reference must never point at text that is not in this prompt (not a later-truncated turn\'s)"', () => {
-    const { chat } = threeTurns();
-    chat.history.splice(1, 2);
-    const composition = chat.ask("Question 3", memories("a", "c", "d"));
-    expect(textsIn(composition.messages)).toHaveLength(3);
-    expect(composition.annotations).toEqual([]);
-    expect(codes(composition)).toEqual(["history_diverged"]);
-    expectPromises(composition, memories("a", "c", "d"));
-  });
-});
-
-describe("other instructions at the head", () => {
-  it("make nothing stable and nothing cached, and lose no memory", () => {
-    const { chat, prompts } = threeTurns();
-    chat.history[0] = system("You are terse.");
-    const composition = chat.ask("Question 3", memories("a", "c", "e"));
-    expect(composition.plan).toMatchObject({ stableMessages: 0, expectedCachedTokens: 0 });
-    expect(composition.messages.slice(1, prompts[2]?.length)).toEqual(prompts[2]?.slice(1));
-    expectPromises(composition, memories("a", "c", "e"));
-    chat.answer("Answer 3");
-    const next = chat.ask("Question 4", memories("a"));
-    expect(next.plan.stableMessages).toBe(composition.messages.length);
-    expect(next.plan.expectedCachedTokens).toBe(composition.plan.totalTokens);
   });
 });
 

@@ -6,7 +6,6 @@ import {
   ENGINE_MODELS,
   type EngineModel,
   promptCost,
-  smooth,
   sparedBy,
 } from "../../../src/core/cost/engine-model.js";
 
@@ -68,38 +67,5 @@ describe("what carrying is worth", () => {
       [400, 70],
     ] as const)
       expect(spared(saved, carried)).toBeCloseTo(saved, 9);
-  });
-
-  it("falls with what is carried, where tokens attend over it or are billed", () => {
-    for (const model of [law, ENGINE_MODELS.cpu, { ...ENGINE_MODELS.hosted, blockTokens: 1, minimumPrefixTokens: 0 }]) {
-      const spared = sparedBy(model, around);
-      expect(spared(400, 0)).toBeCloseTo(400, 9);
-      expect(spared(200, 100)).toBeLessThan(spared(200, 0));
-      expect(spared(10, 4_000)).toBeLessThan(0);
-    }
-  });
-
-  it("is the difference that it makes to a prompt's cost, in tokens of which all that was retrieved is worth itself", () => {
-    const model = fc.constantFrom(...ENGINE_MODEL_NAMES.map((name) => smooth(ENGINE_MODELS[name])), law);
-    const tokens = fc.nat(3_000);
-    fc.assert(
-      fc.property(
-        model,
-        tokens,
-        fc.integer({ min: 1, max: 3_000 }),
-        tokens,
-        tokens,
-        tokens,
-        (engine, before, retrieved, after, part, carried) => {
-          const saved = Math.min(part, retrieved);
-          const total = before + retrieved + after;
-          const difference = (of: number, with_: number) =>
-            promptCost(engine, total, before) - promptCost(engine, total + with_, before + of + with_);
-          const worth = difference(retrieved, 0) / retrieved;
-          const spared = sparedBy(engine, { before, retrieved, after })(saved, carried);
-          expect(spared).toBeCloseTo(worth <= 0 ? 0 : difference(saved, carried) / worth, 5);
-        },
-      ),
-    );
   });
 });

@@ -6,21 +6,6 @@ const at = (host: string | null, family = "generic") => ({ host, family });
 
 describe("the list of prices", () => {
   it.each([
-    ["claude-opus-5", 512],
-    ["claude-opus-4-8", 1_024],
-    ["claude-sonnet-4-5-20250929", 1_024],
-    ["claude-opus-4-20250514", 1_024],
-    ["claude-opus-4-7", 2_048],
-    ["claude-3-5-haiku-20241022", 2_048],
-    ["claude-haiku-4-5-20251001", 4_096],
-    ["anthropic/claude-opus-4-5-20251101", 4_096],
-    ["claude-opus-5-5", null],
-    [null, null],
-  ])("knows the shortest prefix of %s: %s", (model, tokens) => {
-    expect(priceOf(at(null, "anthropic"), model)?.minimumTokens).toBe(tokens);
-  });
-
-  it.each([
     ["api.openai.com", "openai", "gpt-5.5", 1],
     ["api.openai.com", "openai", "gpt-5.6-mini", 1.25],
     ["api.openai.com", "generic", "gpt-6", 1.25],

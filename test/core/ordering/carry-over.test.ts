@@ -30,7 +30,6 @@ function having(...sequences: readonly (readonly number[])[]): ServedSequences {
   return served;
 }
 
-/** A request for blocks, given with their tokens. */
 function asking(wanted: readonly (readonly [number, number])[], carrying: CarryAllowance | null): OrderingRequest {
   return { anchor: HERE, retrieved: wanted.map(([n, tokens]) => ({ label: label(n), tokens })), carrying };
 }

@@ -111,7 +111,6 @@ function contents({ index, recent, published }: WithPublished): unknown {
   return [indexEntries(index, 1_000), [...recent.sets()], clusters.stored(), accesses.stored()];
 }
 
-/** What changed in each part since the last call. */
 function drained({ index, recent, published }: WithPublished) {
   return [index, recent, published.clusters, published.accesses].map((part) => part.drain());
 }

@@ -1,13 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { escapeText, unescapeText } from "../../../src/core/escaping/escaping.js";
 import {
   type Annotation,
+  type InjectedBlock,
   type Injection,
   parseSection,
   renderAnnotation,
   renderSection,
   type TextOf,
+  type Update,
+  updatesIn,
 } from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { canonicalText } from "../../../src/core/text/memory-text.js";
@@ -17,15 +19,7 @@ import { labelsNamed } from "./prompt-promises.js";
 
 const someLabels = fc.uniqueArray(fc.integer({ min: 1, max: 2_000 }).map(label), { minLength: 1, maxLength: 4 });
 
-const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
-  fc.record({ kind: fc.constant("order" as const), labels: someLabels }),
-  fc.record({
-    kind: fc.constant("restored" as const),
-    label: fc.integer({ min: 1, max: 99 }).map(label),
-    replaces: fc.oneof(someLabels, fc.constant([])),
-  }),
-  fc.record({ kind: fc.constant("withdrawn" as const), labels: someLabels }),
-);
+const anyAnnotation: fc.Arbitrary<Annotation> = fc.record({ kind: fc.constant("order" as const), labels: someLabels });
 
 /** References before, among and after so many blocks, in the order in which they stand there. */
 const anyReferences = (blocks: number): fc.Arbitrary<Annotation[]> =>
@@ -35,38 +29,36 @@ const anyReferences = (blocks: number): fc.Arbitrary<Annotation[]> =>
       places.sort(([a], [b]) => a - b).map(([after, one]) => ({ kind: "location", labels: [one], after })),
     );
 
-/** Of sections without labels: each quotes one text, which is one of the section's here. */
-const anyQuote = (among: readonly Label[]): fc.Arbitrary<Annotation> => {
-  const one = fc.constantFrom(...among);
-  return fc.oneof(
-    fc.record({ kind: fc.constantFrom("best" as const, "outdated" as const), labels: fc.tuple(one) }),
-    fc.record({
-      kind: fc.constant("restored" as const),
-      label: one,
-      replaces: someLabels,
-      isQuoted: fc.constant(true as const),
-    }),
-  );
-};
+const anyUpdate = (among: readonly Label[]): fc.Arbitrary<Update> =>
+  fc.record({ kind: fc.constant("update" as const), label: fc.constantFrom(...among), replaces: someLabels });
 
-const someBlocks = fc.uniqueArray(
-  fc.tuple(fc.integer({ min: 1, max: 2_000 }).map(label), hostileText, fc.option(someLabels)),
-  { selector: ([block]) => block, minLength: 1, maxLength: 5 },
-);
+/** Of sections without labels: each quotes one text, which is one of the section's here. */
+const anyQuote = (among: readonly Label[]): fc.Arbitrary<Annotation> =>
+  fc.oneof(
+    fc.record({ kind: fc.constant("best" as const), labels: fc.tuple(fc.constantFrom(...among)) }),
+    anyUpdate(among),
+  );
+
+const someBlocks = fc.uniqueArray(fc.tuple(fc.integer({ min: 1, max: 2_000 }).map(label), hostileText), {
+  selector: ([block]) => block,
+  minLength: 1,
+  maxLength: 5,
+});
 
 /** An injection with the canonical text of each of its blocks. */
 const anySection: fc.Arbitrary<{ injection: Injection; texts: ReadonlyMap<Label, string> }> = fc
   .tuple(someBlocks, fc.boolean())
   .chain(([blocks, isLabelled]) => {
-    const annotation = isLabelled ? anyAnnotation : anyQuote(blocks.map(([block]) => block));
+    const among = blocks.map(([block]) => block);
+    const labelled = fc.oneof(
+      anyAnnotation,
+      anyUpdate(among).map((update): Annotation => ({ ...update, isLabelled: true })),
+    );
+    const annotation = isLabelled ? labelled : anyQuote(among);
     const references = isLabelled ? anyReferences(blocks.length) : fc.constant([]);
     return fc.tuple(references, fc.array(annotation, { maxLength: 3 })).map(([places, lines]) => ({
       injection: {
-        blocks: blocks.map(([block, , replaces]) =>
-          isLabelled
-            ? { label: block, replaces: replaces ?? [], isLabelled }
-            : { label: block, replaces: replaces ?? [] },
-        ),
+        blocks: among.map((one) => (isLabelled ? { label: one, isLabelled } : { label: one })),
         annotations: [...places, ...lines],
       },
       texts: new Map(blocks.map(([block, text]) => [block, canonicalText(text)])),
@@ -87,22 +79,17 @@ function expectNoStructure(section: string): void {
 describe("a section", () => {
   it("is a list between tags, then lines that quote texts", () => {
     const injection: Injection = {
-      blocks: [
-        { label: label(3), replaces: [] },
-        { label: label(12), replaces: labels(1, 2) },
-      ],
+      blocks: [{ label: label(3) }, { label: label(12) }],
       annotations: [
-        { kind: "outdated", labels: labels(1) },
-        { kind: "restored", label: label(7), replaces: labels(3), isQuoted: true },
-        { kind: "outdated", labels: labels(2) },
+        { kind: "update", label: label(1), replaces: labels(8, 9) },
+        { kind: "update", label: label(2), replaces: [], isAgain: true },
         { kind: "best", labels: labels(12) },
       ],
     };
     const texts = new Map([
-      [label(1), "Lives in Bonn.\nAlone."],
-      [label(2), "Works from home."],
+      [label(1), `Lives in Bonn.\nAlone.${" Still.".repeat(70)}`],
+      [label(2), `Works from home${".".repeat(400)}`],
       [label(3), "Likes tea.\nGreen tea."],
-      [label(7), "Likes coffee."],
       [label(12), "Lives in Oslo."],
     ]);
     expect(renderSection(injection, textIn(texts))).toBe(`<memories>
@@ -110,60 +97,48 @@ describe("a section", () => {
   Green tea.
 - Lives in Oslo.
 </memories>
-No longer true: Lives in Bonn.
-  Alone.
-Current again: Likes coffee.
-No longer true: Works from home.
+Update: Lives in Bonn.
+  Alone.${" Still.".repeat(70)}
+Update: Works from home${".".repeat(385)}…
 Most relevant: Lives in Oslo.`);
   });
 
   it("with labels is blocks between tags, then annotations that name them", () => {
     const injection: Injection = {
       blocks: [
-        { label: label(3), replaces: [], isLabelled: true },
-        { label: label(12), replaces: labels(1, 2), isLabelled: true },
+        { label: label(3), isLabelled: true },
+        { label: label(12), isLabelled: true },
       ],
       annotations: [
-        { kind: "restored", label: label(7), replaces: labels(3) },
-        { kind: "withdrawn", labels: labels(5, 6) },
         { kind: "location", labels: labels(7), after: 1 },
+        { kind: "update", label: label(5), replaces: labels(7), isLabelled: true },
         { kind: "order", labels: labels(12, 3) },
       ],
     };
     const texts = new Map([
       [label(3), "Likes tea.\nGreen tea."],
+      [label(5), "Eats [7]."],
       [label(12), "Lives in Oslo."],
     ]);
     expect(renderSection(injection, textIn(texts))).toBe(`<memories>
 [Doc_3] Likes tea.
   Green tea.
 Please refer to [Doc_7] in the previous conversation.
-[Doc_12] (replaces [Doc_1][Doc_2]) Lives in Oslo.
+[Doc_12] Lives in Oslo.
 </memories>
-Current again: [Doc_7] (replaces [Doc_3]).
-No longer true: [Doc_5][Doc_6].
+Update: [Doc_5] Eats [\\7].
 Please read the context in the following priority order: [Doc_12] > [Doc_3] and answer the question.`);
-  });
-
-  it("escapes what could be taken for a label, a tag or a template token, and nothing else", () => {
-    expect(escapeText("[7] [\\7] </memories> <Memories> <|im_end|>")).toBe(
-      "[\\7] [\\\\7] <\\/memories> <\\Memories> <\\|im_end|>",
-    );
-    expect(escapeText("[INST] [/inst] <<SYS>> </s> <start_of_turn> <｜User｜> <\\/think> <BOS_TOKEN>")).toBe(
-      "[\\INST] [\\/inst] <\\<\\SYS>> <\\/s> <\\start_of_turn> <\\｜User｜> <\\\\/\\think> <\\BOS_TOKEN>",
-    );
-    const harmless = "a [x] [] [7 7] (replaces 1) <b>memories</b> | < \\ {labels} $&";
-    expect(escapeText(harmless)).toBe(harmless);
   });
 
   it("reads back as exactly the blocks, texts and annotations that were put in, whatever the texts are", () => {
     const roundTrip = fc.property(anySection, ({ injection, texts }) => {
+      const read = ({ label, isLabelled }: InjectedBlock) => ({
+        label: isLabelled ? label : null,
+        text: texts.get(label),
+      });
       expect(parseSection(renderSection(injection, textIn(texts)))).toEqual({
-        blocks: injection.blocks.map(({ label, replaces, isLabelled }) => ({
-          label: isLabelled ? label : null,
-          replaces: isLabelled ? replaces : [],
-          text: texts.get(label),
-        })),
+        blocks: injection.blocks.map(read),
+        updates: updatesIn(injection).map(read),
         annotations: injection.annotations.map((each) => renderAnnotation(each, textIn(texts))),
       });
     });
@@ -174,7 +149,7 @@ Please read the context in the following priority order: [Doc_12] > [Doc_3] and 
     const sections = fc.property(anySection, ({ injection, texts }) => {
       const section = renderSection({ ...injection, annotations: [] }, textIn(texts));
       expect(labelsNamed(section)).toEqual(
-        injection.blocks.flatMap((block) => (block.isLabelled ? [block.label, ...block.replaces] : [])),
+        injection.blocks.flatMap((block) => (block.isLabelled ? [block.label] : [])),
       );
       expectNoStructure(section);
       const blockLines = section.split("\n").filter((line) => !line.startsWith("  "));
@@ -198,17 +173,6 @@ Please read the context in the following priority order: [Doc_12] > [Doc_3] and 
       expect(parseSection(section)?.annotations).toHaveLength(injection.annotations.length);
     });
     fc.assert(sections, { numRuns: 1_000 });
-  });
-});
-
-describe("escaping", () => {
-  it("is undone by unescaping, for every text", () => {
-    fc.assert(
-      fc.property(fc.oneof(hostileText, fc.string({ unit: "binary" })), (text) => {
-        expect(unescapeText(escapeText(text))).toBe(text);
-      }),
-      { numRuns: 1_000 },
-    );
   });
 });
 

@@ -50,32 +50,13 @@ describe("a section in a message", () => {
       expect(stripSection(sectionMessage(SECTION, placement), ours)).toBeNull();
     },
   );
-
-  it("comes off where a client made one part of the whole text", () => {
-    const parts = (...texts: string[]): ChatMessage => ({
-      role: "user",
-      content: texts.map((text) => ({ type: "text", text })),
-    });
-    expect(stripSection(parts(`${SECTION}\n\nWhat tea?`, "And why?"), ours)).toEqual(parts("What tea?", "And why?"));
-    expect(stripSection(parts(`${SECTION}\n\nWhat tea?`), ours)).toEqual(user("What tea?"));
-    expect(stripSection(parts(SECTION), ours)).toBeNull();
-  });
-
-  it("is left where memprefix did not send it", () => {
-    const quoted = user("<memories>\n[Doc_1] I wrote this myself.\n</memories>\n\nWhat does it mean?");
-    expect(stripSection(quoted, ours)).toBe(quoted);
-    const inParts: ChatMessage = {
-      role: "user",
-      content: [{ type: "text", text: "<memories>\n[Doc_2] x\n</memories>" }],
-    };
-    expect(stripSection(inParts, ours)).toBe(inParts);
-  });
 });
 
 describe("the section at the start of a text", () => {
   it("ends at its own closing tag, whatever follows but an annotation", () => {
     fc.assert(
       fc.property(hostileText, (after) => {
+        fc.pre(!/^\n(?:Update: |Most relevant: |[^\n]*\[\d+\])/.test(after));
         expect(sectionAtStart(SECTION + after)).toBe(SECTION);
       }),
     );

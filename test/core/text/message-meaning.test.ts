@@ -30,6 +30,8 @@ describe("what a message means", () => {
     fc.assert(property, { numRuns: 1_000 });
   });
 
+  const of = (role: string, content: unknown, more: object = {}) => ({ role, content, ...more }) as ChatMessage;
+  const parts = (...texts: readonly string[]) => texts.map((text) => ({ type: "text", text }));
   const call = (json: unknown, more: object = {}) => ({
     role: "assistant",
     content: null,
@@ -42,32 +44,11 @@ describe("what a message means", () => {
     "the order of a list": [call('{"a":[1,2]}'), call('{"a":[2,1]}')],
     "white space inside a string": [call('{"a":"x y"}'), call('{"a":"xy"}')],
     "broken arguments": [call('{"a":'), call("{}")],
-    "two text parts and one": [
-      {
-        role: "user",
-        content: [
-          { type: "text", text: "a" },
-          { type: "text", text: "b" },
-        ],
-      },
-      { role: "user", content: "ab" },
-    ],
-    "white space inside a text": [
-      { role: "user", content: "a\n\nb" },
-      { role: "user", content: "a\nb" },
-    ],
-    "a refusal and a text": [
-      { role: "assistant", content: null, refusal: "No." },
-      { role: "assistant", content: "No." },
-    ],
-    "who says it": [
-      { role: "user", content: "Hi", name: "ada" },
-      { role: "user", content: "Hi", name: "bob" },
-    ],
-    "an answer to be continued": [
-      { role: "assistant", content: "Hi", prefix: true },
-      { role: "assistant", content: "Hi" },
-    ],
+    "two text parts and one": [of("user", parts("a", "b")), of("user", "ab")],
+    "white space inside a text": [of("user", "a\n\nb"), of("user", "a\nb")],
+    "a refusal and a text": [of("assistant", null, { refusal: "No." }), of("assistant", "No.")],
+    "who says it": [of("user", "Hi", { name: "ada" }), of("user", "Hi", { name: "bob" })],
+    "an answer to be continued": [of("assistant", "Hi", { prefix: true }), of("assistant", "Hi")],
   };
 
   it.each(Object.entries(different))("tells apart %s", (_what, [a, b]) => {
@@ -76,30 +57,19 @@ describe("what a message means", () => {
 
   const same: Record<string, [ChatMessage, ChatMessage]> = {
     "an answer of OpenAI's and what its SDK's users send back": [
-      {
-        role: "assistant",
-        content: "Hi",
-        refusal: null,
-        annotations: [],
-        audio: null,
-        tool_calls: null,
-      } as ChatMessage,
-      { role: "assistant", content: "Hi" },
+      of("assistant", "Hi", { refusal: null, annotations: [], audio: null, tool_calls: null }),
+      of("assistant", "Hi"),
     ],
     "an answer that was thought about": [
-      { role: "assistant", content: "Hi", reasoning_content: "The user greets me.", reasoning: "So do I." },
-      { role: "assistant", content: "Hi" },
+      of("assistant", "Hi", { reasoning_content: "The user greets me.", reasoning: "So do I." }),
+      of("assistant", "Hi"),
     ],
     "an answer of the AI SDK's, and the same without its provider's options and reasoning": [
-      {
-        role: "assistant",
-        content: [
-          { type: "reasoning", text: "She wants tea.", providerOptions: { openai: { itemId: "rs_1" } } },
-          { type: "text", text: "Hi", providerOptions: { openai: { itemId: "msg_1" } } },
-        ],
-        providerOptions: {},
-      },
-      { role: "assistant", content: [{ type: "text", text: "Hi" }] },
+      of("assistant", [
+        { type: "reasoning", text: "She wants tea.", providerOptions: { openai: { itemId: "rs_1" } } },
+        { type: "text", text: "Hi", providerOptions: { openai: { itemId: "msg_1" } } },
+      ]),
+      of("assistant", parts("Hi")),
     ],
     "arguments that Python wrote": [
       call('{"b": [1, 2.50], "a": "caf\\u00e9\\/"}', { index: 0 }),
@@ -120,14 +90,7 @@ describe("what a message means", () => {
 
   it("reads arguments of 4 MiB in one pass, whatever they are", () => {
     const quotes = '\\"'.repeat(2 * 1024 * 1024);
-    for (const json of [
-      quotes,
-      `"${quotes}"`,
-      `"${quotes}`,
-      "9".repeat(4 * 1024 * 1024),
-      "-".repeat(4 * 1024 * 1024),
-    ]) {
-      expect(meaningOf(call(json))).toMatch(/./);
-    }
+    const long = ["9", "-"].map((digit) => digit.repeat(4 * 1024 * 1024));
+    for (const json of [quotes, `"${quotes}"`, `"${quotes}`, ...long]) expect(meaningOf(call(json))).toMatch(/./);
   });
 });

@@ -32,11 +32,7 @@ describe("a chat template", () => {
   it("that is broken, endless or none says nothing", () => {
     const many = "{% if m.role == 'user' %}".repeat(50_000);
     for (const template of [
-      "",
-      "think",
-      "{%",
-      "think {{ {%",
-      "{% endif %}think{% else %}",
+      ...["", "think", "{%", "think {{ {%", "{% endif %}think{% else %}"],
       `think${many}`,
       `think${"{".repeat(200_000)}`,
     ])
@@ -46,21 +42,10 @@ describe("a chat template", () => {
 
 describe("a model's name", () => {
   it.each([
-    ...[
-      "Qwen/Qwen3-8B",
-      "qwen3:8b",
-      "qwen/qwen3-235b-a22b-thinking-2507",
-      "Qwen3.5-397B-A17B",
-      "qwen-3-32b",
-      "Qwen3-8B-Q4_K_M.gguf",
-    ],
-    ...[
-      "zai-org/GLM-4.5-Air",
-      "z-ai/glm-4.6",
-      "glm-4.7-flash:latest",
-      "zai.glm-5",
-      "accounts/fireworks/models/glm-4p5",
-    ],
+    ...["Qwen/Qwen3-8B", "qwen3:8b", "qwen/qwen3-235b-a22b-thinking-2507", "Qwen3.5-397B-A17B", "qwen-3-32b"],
+    "Qwen3-8B-Q4_K_M.gguf",
+    ...["zai-org/GLM-4.5-Air", "z-ai/glm-4.6", "glm-4.7-flash:latest", "zai.glm-5"],
+    "accounts/fireworks/models/glm-4p5",
     ...[
       "MiniMaxAI/MiniMax-M2",
       "XiaomiMiMo/MiMo-V2-Flash",
@@ -74,23 +59,10 @@ describe("a model's name", () => {
 
   it.each([
     ...["Qwen/Qwen2.5-7B-Instruct", "qwen2.5:32b", "Qwen1.5-110B", "zai-org/glm-4-9b-chat", "chatglm3-6b", "glm-4-32b"],
-    ...[
-      "gpt-5",
-      "claude-opus-4-8",
-      "meta-llama/Llama-3.3-70B",
-      "moonshotai/Kimi-K2-Thinking",
-      "openai/gpt-oss-120b",
-      "MiniMax-Text-01",
-    ],
-    ...[
-      "deepseek-ai/DeepSeek-V3.1",
-      "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B",
-      "deepseek-chat-v2",
-      "stub-1",
-      "",
-      7,
-      null,
-    ],
+    ...["gpt-5", "claude-opus-4-8", "meta-llama/Llama-3.3-70B", "moonshotai/Kimi-K2-Thinking", "openai/gpt-oss-120b"],
+    "MiniMax-Text-01",
+    ...["deepseek-ai/DeepSeek-V3.1", "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "deepseek-chat-v2", "stub-1", "", 7],
+    null,
   ])("%s does not", (name) => {
     expect(keepsThoughtsByName(name)).toBe(false);
   });

@@ -3,7 +3,6 @@ import type { Upstream } from "../../../src/engines/upstream/upstream.js";
 import { upstreamEngine } from "../../../src/eval/engine/upstream-engine.js";
 import { EXACT_ARM } from "../run/run-fixture.js";
 
-/** An engine whose list of models is this. */
 function listing(status: number, json: string): Upstream {
   async function* body() {
     yield Buffer.from(json);

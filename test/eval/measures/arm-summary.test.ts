@@ -6,40 +6,33 @@ import { answeredBy, EXACT_ARM, failedBy, README_ARM, runOf } from "../run/run-f
 
 const judged = (isCorrect: boolean | null) => ({ judge: { isCorrect, prompt: "p", raw: "r" } });
 
+/** A question with its tokens (prompt, cached, answer) and times (first token, search, compose), its evidence and its scores. */
+function measured(question: number, category: number, of: number[], found: number[], scores: number[], more: object) {
+  const [promptTokens, cachedTokens, answerTokens, ttftMs, searchMs, composeMs] = of as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const [evidence, evidenceInPrompt, f1, bleu1] = [...found, ...scores] as [number, number, number, number];
+  const times = { ttftMs, searchMs, composeMs };
+  const counts = { promptTokens, cachedTokens, answerTokens, evidence, evidenceInPrompt };
+  return answeredBy(README_ARM, question, { category, ...counts, ...times, f1, bleu1, ...more });
+}
+
 describe("an arm's summary", () => {
   it("is what its questions come to, by hand", () => {
     const records = [
       // Warming up: 9,999 tokens that are in no figure.
       answeredBy(README_ARM, 0, { isWarmUp: true, promptTokens: 9_999, cachedTokens: 0, ttftMs: 9_999, f1: 1 }),
-      answeredBy(README_ARM, 1, {
-        promptTokens: 1_000,
-        cachedTokens: 400,
-        answerTokens: 10,
-        ttftMs: 300,
-        searchMs: 40,
-        composeMs: 1,
-        evidence: 2,
-        evidenceInPrompt: 1,
+      measured(1, 1, [1_000, 400, 10, 300, 40, 1], [2, 1], [0.5, 0.25], {
+        ...judged(true),
         references: 3,
         referencesResolved: 3,
-        f1: 0.5,
-        bleu1: 0.25,
-        ...judged(true),
       }),
-      answeredBy(README_ARM, 2, {
-        category: 2,
-        promptTokens: 2_000,
-        cachedTokens: 1_400,
-        answerTokens: 30,
-        ttftMs: 100,
-        searchMs: 60,
-        composeMs: 3,
-        evidence: 1,
-        evidenceInPrompt: 1,
-        f1: 1,
-        bleu1: 0.75,
-        ...judged(false),
-      }),
+      measured(2, 2, [2_000, 1_400, 30, 100, 60, 3], [1, 1], [1, 0.75], judged(false)),
       // The engine said nothing of its cache.
       answeredBy(README_ARM, 3, { category: 2, promptTokens: 3_000, ttftMs: 200, ...judged(null) }),
       failedBy(README_ARM, 4, { category: 2 }),

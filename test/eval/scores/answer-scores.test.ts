@@ -6,71 +6,29 @@ import { bleu1, scoreAnswer, tokenF1, treebankWords } from "../../../src/eval/sc
  * Worked by hand. F1 = 2 · common ÷ (distinct words answered + distinct words of gold). BLEU-1 = clipped common ÷ words answered, times
  * e^(1 − words of gold ÷ words answered) where no more words were answered than gold has.
  */
-const CASES: readonly { answer: string; gold: string; f1: number; bleu: number; because: string }[] = [
-  { answer: "7 May 2023", gold: "7 May 2023", f1: 1, bleu: 1, because: "the same" },
-  {
-    answer: "May 7, 2023",
-    gold: "7 May 2023",
-    f1: 1,
-    bleu: 3 / 4,
-    because: "the comma is a word of BLEU's, not of F1's",
-  },
-  {
-    answer: "She went there on 7 May 2023",
-    gold: "7 May 2023",
-    f1: (2 * 3) / (7 + 3),
-    bleu: 3 / 7,
-    because: "3 of 7 words are gold's 3; a longer answer has no brevity penalty",
-  },
-  {
-    answer: "May",
-    gold: "7 May 2023",
-    f1: (2 * 1) / (1 + 3),
-    bleu: (1 / 1) * Math.exp(1 - 3 / 1),
-    because: "1 of 1 word, and a third of gold's length",
-  },
-  {
-    answer: "the the the",
-    gold: "the cat",
-    f1: (2 * 1) / (1 + 2),
-    bleu: 1 / 3,
-    because: "F1 counts a word once; BLEU clips it to the one time that it stands in gold",
-  },
-  {
-    answer: "adoption agencies",
-    gold: "Adoption agencies.",
-    f1: 1,
-    bleu: (2 / 2) * Math.exp(1 - 3 / 2),
-    because: "gold's period is a third word of BLEU's",
-  },
-  {
-    answer: "a transgender woman",
-    gold: "Transgender woman",
-    f1: (2 * 2) / (3 + 2),
-    bleu: 2 / 3,
-    because: "articles count",
-  },
-  {
-    answer: "painting, swimming",
-    gold: "pottery, camping, painting, swimming",
-    f1: (2 * 2) / (2 + 4),
-    bleu: (3 / 3) * Math.exp(1 - 7 / 3),
-    because: "gold is taken whole; 2 words and 1 comma of 4 words and 3 commas",
-  },
-  {
-    answer: "She doesn't know",
-    gold: "doesn't know",
-    f1: (2 * 2) / (3 + 2),
-    bleu: 3 / 4,
-    because: "n't is a word of BLEU's: she, does, n't, know against does, n't, know",
-  },
-  { answer: "Sweden", gold: "Norway", f1: 0, bleu: 0, because: "nothing is common, so nothing is smoothed" },
-  { answer: "", gold: "Sweden", f1: 0, bleu: 0, because: "no answer" },
-  { answer: "?!", gold: "Sweden", f1: 0, bleu: 0, because: "no word in the answer" },
+const CASES: readonly [answer: string, gold: string, f1: number, bleu: number, because: string][] = [
+  ["7 May 2023", "7 May 2023", 1, 1, "the same"],
+  ["May 7, 2023", "7 May 2023", 1, 3 / 4, "the comma is a word of BLEU's, not of F1's"],
+  ["She went there on 7 May 2023", "7 May 2023", 6 / 10, 3 / 7, "a longer answer has no brevity penalty"],
+  ["May", "7 May 2023", 2 / 4, Math.exp(1 - 3), "1 of 1 word, and a third of gold's length"],
+  [
+    "the the the",
+    "the cat",
+    2 / 3,
+    1 / 3,
+    "F1 counts a word once; BLEU clips it to the one time that it stands in gold",
+  ],
+  ["adoption agencies", "Adoption agencies.", 1, Math.exp(1 - 3 / 2), "gold's period is a third word of BLEU's"],
+  ["a transgender woman", "Transgender woman", 4 / 5, 2 / 3, "articles count"],
+  ["painting, swimming", "pottery, camping, painting, swimming", 4 / 6, Math.exp(1 - 7 / 3), "gold is taken whole"],
+  ["She doesn't know", "doesn't know", 4 / 5, 3 / 4, "n't is a word of BLEU's: she, does, n't, know"],
+  ["Sweden", "Norway", 0, 0, "nothing is common, so nothing is smoothed"],
+  ["", "Sweden", 0, 0, "no answer"],
+  ["?!", "Sweden", 0, 0, "no word in the answer"],
 ];
 
 describe("scores, worked by hand", () => {
-  it.each(CASES)("$answer | $gold: $because", ({ answer, gold, f1, bleu }) => {
+  it.each(CASES)("%s | %s: %d, %d: %s", (answer, gold, f1, bleu) => {
     expect(tokenF1(answer, gold)).toBeCloseTo(f1, 12);
     expect(bleu1(answer, gold)).toBeCloseTo(bleu, 12);
   });
@@ -115,27 +73,6 @@ describe("treebankWords", () => {
 describe("any scores", () => {
   const word = fc.stringMatching(/^[a-z0-9]{1,6}$/);
   const words = fc.array(word, { minLength: 1, maxLength: 12 });
-  const text = fc.string({ unit: "grapheme", maxLength: 60 });
-
-  it("are from 0 to 1", () => {
-    fc.assert(
-      fc.property(text, text, (answer, gold) => {
-        for (const score of [tokenF1(answer, gold), bleu1(answer, gold)]) {
-          expect(score).toBeGreaterThanOrEqual(0);
-          expect(score).toBeLessThanOrEqual(1);
-        }
-      }),
-    );
-  });
-
-  it("are 1 for the same words, whatever the case", () => {
-    fc.assert(
-      fc.property(words, (said) => {
-        expect(tokenF1(said.join(" "), said.join(" ").toUpperCase())).toBe(1);
-        expect(bleu1(said.join(" "), said.join(" ").toUpperCase())).toBe(1);
-      }),
-    );
-  });
 
   it("do not depend on the order of words, and F1 not on which text is gold", () => {
     fc.assert(

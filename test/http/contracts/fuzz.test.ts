@@ -119,7 +119,6 @@ describe.each(["generic", "anthropic"])("whatever comes over HTTP, to an engine 
         }),
       );
       const outside = new Database(join(dataDir, "memprefix.db"), { readonly: true });
-      /** Changes with every commit of another connection. */
       const version = () => outside.pragma("data_version", { simple: true });
       const outcomes = new Map<string, number>();
       /** Users with a memory that was forgotten: a stored answer does not name it, though its text, another memory's too, may stand. */
@@ -177,7 +176,6 @@ async function metric(base: string, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
 }
 
-/** Its method and path, less the names in it. */
 function about({ method, path }: FuzzedRequest): string {
   const [, first = "", second = "", third = ""] = path.split(/[?/]/);
   const isOfUser = first === "users" && third !== "";

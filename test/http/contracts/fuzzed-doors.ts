@@ -78,7 +78,6 @@ export const response = fc.record(
   },
   { requiredKeys: ["input", "user"] },
 );
-/** Blocks of Anthropic's API. */
 const block = fc.oneof(
   fc.record(
     { type: fc.constant("text"), text: written, cache_control: mostly(fc.constant({ type: "ephemeral" }), anything) },

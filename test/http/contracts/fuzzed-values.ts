@@ -20,37 +20,10 @@ const markers = fc
   .map((tokens) => tokens.map(([token, between]) => token.slice(0, 1) + between + token.slice(1)).join(" tea "));
 /** What a text of many characters is made of, so that reading it may take the square of its length. */
 const REPEATED = [
-  ...[
-    "<memories>\n",
-    "<memories>\n[1] ",
-    "tea <memories>\n",
-    "[1]",
-    "[1] a\n",
-    "  a\n",
-    "<",
-    "<[",
-    "[A",
-    "<\u200b",
-    "/think",
-  ],
-  ...[
-    "a",
-    " ",
-    "\n",
-    "\r\n",
-    "\t",
-    "1",
-    "!",
-    "茶",
-    "\u0301",
-    "👩‍👩‍👧‍👦",
-    "\\",
-    '\\"',
-    '"',
-    "ａ",
-    "\u2028",
-    "(replaces [Doc_1][Doc_1]",
-  ],
+  ...["<memories>\n", "<memories>\n[1] ", "tea <memories>\n", "[1]", "[1] a\n", "  a\n", "<", "<[", "[A", "<\u200b"],
+  "/think",
+  ...["a", " ", "\n", "\r\n", "\t", "1", "!", "茶", "\u0301", "👩‍👩‍👧‍👦", "\\", '\\"', '"', "ａ", "\u2028"],
+  "(replaces [Doc_1][Doc_1]",
 ];
 const huge = fc
   .tuple(fc.constantFrom(...REPEATED), fc.integer({ min: 5_000, max: 200_000 }))

@@ -88,7 +88,6 @@ export class OpenApiDocument {
     return this.#document.components.schemas[name] ?? {};
   }
 
-  /** Whether a value is what a component says. */
   accepts(component: string, value: unknown): boolean {
     const schemas = withLocalReferences(this.#document.components.schemas, false);
     return validator({ $ref: `#/$defs/${component}`, $defs: schemas }).safeParse(value).success;
@@ -101,18 +100,15 @@ export class OpenApiDocument {
     expect(this.#issues(schema, JSON.parse(text)), `${method} ${path}: ${text}`).toEqual([]);
   }
 
-  /** The headers that are described of an answer. */
   headers(method: string, path: string, status: number): string[] {
     return Object.keys(this.#response(method, path, status)?.headers ?? {});
   }
 
-  /** Names of an operation's query parameters. */
   queryParameters(method: string, path: string): string[] {
     const { parameters = [] } = this.#document.paths[path]?.[method] ?? {};
     return parameters.filter((one) => one.in === "query").map(({ name }) => name);
   }
 
-  /** What an example's schema says is wrong with it. */
   issuesOf({ schema, value }: DocumentedExample): readonly unknown[] {
     return this.#issues(schema, value);
   }

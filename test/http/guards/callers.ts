@@ -33,7 +33,6 @@ export async function revoke(app: Pick<ServedApp, "database">, id: string): Prom
   await inKeysOf(app, (keys) => keys.revoke(id, Date.now()));
 }
 
-/** A key is added before the call returns. */
 function inKeysOf<T>({ database }: Pick<ServedApp, "database">, work: (keys: StoredApiKeys) => Promise<T>): Promise<T> {
   const connection = Connection.to(database);
   const keys = new StoredApiKeys(

@@ -10,7 +10,6 @@ import { callerOf, sendWith } from "./callers.js";
 const compose = (user: string) => ({ user_id: user, query: "Tea?", memories: [] });
 const search = (user: string) => ({ user_id: user, query: "Tea?" });
 
-/** A held source for each test. */
 function heldApp(environment: Readonly<Record<string, string>>, limits: Partial<HttpLimits> = {}) {
   let source = heldSource();
   const app = servedApp({

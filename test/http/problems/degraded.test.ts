@@ -23,7 +23,6 @@ describe("a service whose parts fail", () => {
   let answer: Answer = FOUND;
   /** Null: the connection breaks off. */
   let engineStatus: number | null = 200;
-  /** Whether it breaks off its streams. */
   let breaksOff = false;
   /** What its answers have in place of a choice, though they begin with 200. */
   let toldWithin: object | null = null;

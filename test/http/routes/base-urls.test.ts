@@ -6,7 +6,6 @@ import { openAiEngine } from "./openai-engine.js";
 
 const TEA = "Ada drinks green tea";
 const QUESTION = [{ role: "user", content: "Which tea?" }];
-/** The three doors, with a body that names nobody. */
 const DOORS = [
   ["chat/completions", { model: "m", messages: QUESTION }],
   ["responses", { model: "m", input: "Which tea?" }],

@@ -30,7 +30,6 @@ describe("a request that is not to be composed", () => {
   const inTrip = { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" };
   const raw = (headers: Record<string, string>, fields: object = {}) =>
     sendWith(app, { ...inTrip, ...headers }, "POST", "/v1/chat/completions", { ...ask(TITLE), ...fields });
-  /** Asks, and gives the history with the answer. */
   const say = async (history: Said, content: string): Promise<Said> => {
     const messages: Said = [...history, { role: "user", content }];
     const { choices } = await clientOf(app, inTrip).chat.completions.create({ model: "stub-1", messages });

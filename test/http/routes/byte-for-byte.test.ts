@@ -17,7 +17,6 @@ import { openAiEngine, sendJson } from "./openai-engine.js";
 const MEMORY = "Likes tea.";
 const SECTION = `<memories>\n- ${MEMORY}\n</memories>`;
 const LONG = "12345678901234567890";
-/** Texts as clients may spell them in JSON. */
 const TEXT = fc.constantFrom("Which?", "caf\\u00e9 \\/ \\ud83c\\udf75", "日本語", 'a \\"b\\"', "</memories>\\n", "1.0");
 /** Values in spellings that no JSON library would choose. */
 const VALUE = fc.constantFrom(
@@ -161,7 +160,8 @@ describe.each(Object.values(APIS))("a request to $path", ({ name, path, historyF
     }
   });
 
-  it("may have 8 MB", async () => {
+  // One API is enough: all are edited and streamed by the same code.
+  it.runIf(name === "chat")("may have 8 MB", async () => {
     answer("{}");
     const long = "é\\u00e9".repeat(1_000_000);
     const body = (question: string) =>
@@ -230,7 +230,7 @@ describe.each(Object.values(APIS))("a request to $path", ({ name, path, historyF
     );
   });
 
-  it("is streamed a line of 40 MB, and breaks off where the engine does", async () => {
+  it.runIf(name === "chat")("is streamed a line of 40 MB, and breaks off where the engine does", async () => {
     const long = Buffer.concat([Buffer.from("data: "), Buffer.alloc(40 * 1024 * 1024, "x"), Buffer.from("\n\n")]);
     engine.behave((_request, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });

@@ -27,7 +27,6 @@ function tokenized({ system, messages }: AnthropicRequest): MarkedPrompt {
   return prompt;
 }
 
-/** What a prompt is billed for, in tokens. */
 interface Bill {
   readonly input: number;
   readonly written: number;

@@ -67,7 +67,6 @@ describe("a client that reads slowly", () => {
   });
 });
 
-/** Resolves once the socket takes more. */
 function drained(response: ServerResponse, text: string): Promise<void> {
   return new Promise((go) => {
     if (response.write(text)) return go();

@@ -14,7 +14,6 @@ const memories = Array.from({ length: 12 }, (_, at) => ({
 
 const QUESTION = "Which books does Ada own?";
 
-/** A chat with the twelve memories, by OpenAI's client. */
 async function complete(app: ServedApp, memprefix: object = {}, body: object = {}) {
   const asked = { ...ask(QUESTION), ...body, memprefix: { memories, ...memprefix } };
   const { data, response } = await clientOf(app).chat.completions.create(asked).withResponse();

@@ -5,7 +5,6 @@ import { servedApp } from "../server/served-app.js";
 import { openAiEngine, sendJson } from "./openai-engine.js";
 import { rowCounts } from "./stored-rows.js";
 
-/** Holds what comes to it until it is opened. */
 class Gate {
   waiting = 0;
   #open: () => void = () => {};

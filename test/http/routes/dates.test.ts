@@ -1,13 +1,9 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { filesHolding } from "./stored-rows.js";
 
-const fixture = (name: string): unknown =>
-  JSON.parse(readFileSync(join(import.meta.dirname, "../../memory/fixtures", name), "utf8"));
 const linesIn = (prompt: { readonly messages: readonly object[] }) =>
   String((prompt.messages.at(-1) as { readonly content?: unknown } | undefined)?.content)
     .split("\n")
@@ -26,16 +22,6 @@ describe("dates", () => {
   });
   const ada = { user_id: "ada", query: "Which tea?" };
   const tea = { id: "m", memory: "Likes tea.", created_at: "2023-05-08T23:30:00Z" };
-
-  it.each([
-    ["oss-search.json", "- 2026-11-21: Ada lives in London"],
-    ["platform-search.json", "- 2025-03-10: Finished the Q1 product review on March 10, 2025."],
-    ["platform-search-sdk.json", "- 2025-03-10: Finished the Q1 product review on March 10, 2025."],
-    ["rest-search.json", "- 2025-01-02: Loves hiking"],
-    ["bare-array.json", "- 2025-01-02: Loves hiking"],
-  ])("are read of %s", async (file, line) => {
-    expect(linesIn(await app.compose({ ...ada, memories: fixture(file), dates: true }))).toContain(line);
-  });
 
   it("stand before what is given, found, or known while the source fails, where they are wanted", async () => {
     expect(linesIn(await app.compose({ ...ada, memories: [tea] }))).toEqual(["- Likes tea."]);

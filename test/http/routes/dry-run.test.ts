@@ -100,7 +100,6 @@ describe("a dry run of POST /compose", () => {
   });
 });
 
-/** An answer without the ids that are made for each. */
 function bare(composed: unknown): unknown {
   const { request_id: _id, engine: _engine, ...rest } = composed as Record<string, unknown>;
   return rest;

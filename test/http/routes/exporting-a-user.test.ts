@@ -49,7 +49,6 @@ const composed = {
 describe("GET /users/{user_id}/export", () => {
   const app = servedApp();
 
-  /** Everything there can be of a user. */
   async function live() {
     await app.compose(composed);
     await app.compose({ ...composed, request_id: "r-2", conversation_id: null, policy: "knowledge-tree" });

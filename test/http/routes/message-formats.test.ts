@@ -37,7 +37,6 @@ interface Loop {
   readonly format: string | null;
   ask(engine: AgentEngine, prompt: Composed): Promise<readonly Message[]>;
   question(text: string): Message;
-  /** The results of the calls in an answer. */
   results(answer: readonly Message[]): readonly Message[];
   text(answer: readonly Message[]): string;
 }

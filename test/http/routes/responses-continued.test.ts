@@ -22,7 +22,6 @@ describe("a client that continues a response by its id", () => {
   const app = servedApp({ source: () => source, upstream: engine });
   const received = () => engine.requests.map(({ raw }) => JSON.parse(raw) as ReceivedResponses);
   const newest = () => received().at(-1) ?? expect.fail();
-  /** Which facts a request was given. */
   const factsIn = (sent: unknown) => FACTS.filter((fact) => JSON.stringify(sent).includes(`- ${fact}`));
   /** Asks with so many facts found; gives the response's id. */
   const ask = async (input: string, found: number, more: object = {}, user = "ada"): Promise<string> => {

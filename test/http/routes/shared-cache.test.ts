@@ -25,7 +25,6 @@ describe("users whose conversations do not fit into the engine's cache together"
   const source = answeringSource([]);
   const app = servedApp({ source: () => source, upstream: engine });
 
-  /** All users' turns, one after the other. */
   async function day(app: ServedApp, retention: string, headersOf: (user: string) => Record<string, string>) {
     const histories = USERS.map((): ChatMessage[] => [{ role: "system", content: "Be kind, and say what you know." }]);
     const sent: Sent[] = [];

@@ -35,7 +35,6 @@ function metricOf(name: string, known: ReadonlySet<string>): string {
 
 describe("examples/grafana-dashboard.json", () => {
   const app = servedApp();
-  /** Types by name, as `/metrics` says them. */
   const served = async () => {
     const { text } = await app.send("GET", "/metrics");
     return new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = "", type = ""]) => [name, type]));

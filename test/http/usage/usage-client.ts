@@ -4,7 +4,6 @@ import * as wire from "../../../src/http/contracts/usage-contract.js";
 import { usageRequestResult } from "../../../src/http/contracts/usage-contract.js";
 import type { ServedApp } from "../server/served-app.js";
 
-/** The answers of `GET /usage/…`, by the part after it. */
 const ANSWERS = {
   summary: wire.usageSummaryResult,
   requests: wire.usageRequestsResult,

@@ -30,7 +30,6 @@ describe("the AI SDK's middleware", () => {
     });
   const answering = (provider = "engine.chat", modelId = "m") =>
     new MockLanguageModelV3({ provider, modelId, doGenerate: { ...TEXT, ...FINISH } });
-  /** What the provider was called with. */
   const sentWith = async (options: Partial<AiSdkOptions>, call: object = {}, provider?: string, name?: string) => {
     const model = answering(provider, name);
     await generateText({

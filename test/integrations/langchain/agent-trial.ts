@@ -27,7 +27,6 @@ export interface Trial {
   readonly searches: number;
   /** LangChain's model of OpenAI's at the engine's address. */
   model(name: string): ChatOpenAI;
-  /** What is wrong with what is stored of the prompts. */
   recorded(): Promise<readonly string[]>;
 }
 

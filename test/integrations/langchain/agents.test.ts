@@ -12,7 +12,6 @@ const CHAT = "gpt-5-mini";
 const RESPONSES = "gpt-5.2-pro";
 const CONTEXT = { context: { userId: "ana", conversationId: "trip" } };
 
-/** An agent as its users write it. */
 function agentOf({ memprefix, options, model }: Trial, name: string) {
   const middleware = [memprefixMiddleware({ memprefix, ...options })];
   return createAgent({ model: model(name), tools: [weather], systemPrompt: INSTRUCTIONS, middleware });
@@ -49,7 +48,6 @@ async function converse(trial: Trial, name: string, use: Use) {
   return { answers, messages };
 }
 
-/** What is wrong with a conversation. */
 async function wrongWith(trial: Trial, model: string, use: Use): Promise<readonly unknown[]> {
   const { answers, messages } = await converse(trial, model, use);
   const { engine, errors } = trial;

@@ -48,7 +48,6 @@ function everything(): BaseMessage[] {
   ];
 }
 
-/** All that a message is, however it was constructed. */
 function whole(message: BaseMessage) {
   const { lc_kwargs: _arguments, ...fields } = message;
   return { class: message.constructor, fields, text: message.text, blocks: message.contentBlocks };

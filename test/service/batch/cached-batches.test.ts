@@ -15,16 +15,8 @@ import { openInMemory } from "../../../src/store/sqlite/open.js";
 import { type Store, StoreUnavailableError } from "../../../src/store/store.js";
 import { composeWith, NOON, openService } from "../compose/service-fixture.js";
 
-/** Texts that contain no other, of different lengths. */
 const FACTS = [
-  "oak",
-  "heron above water",
-  "slate",
-  "marsh grass in autumn",
-  "flint",
-  "kelp on the shore",
-  "amber",
-  "moss",
+  ...["oak", "heron above water", "slate", "marsh grass in autumn", "flint", "kelp on the shore", "amber", "moss"],
 ];
 
 const memoriesOf = (facts: readonly number[]) => facts.map((n) => ({ id: `m${n}`, memory: FACTS[n] ?? "" }));

@@ -15,7 +15,6 @@ const FACTS = {
 const found = (...names: (keyof typeof FACTS)[]) =>
   memories(Object.fromEntries(names.map((name) => [name, FACTS[name]])));
 
-/** Searches of which a record was kept. */
 const KNOWN = [found("vegan", "porto", "cooks"), found("porto", "vegan")];
 const ASKED: ComposeOptions = {
   userId: "cy",

@@ -34,7 +34,6 @@ export class BreakpointCache {
     this.#rules = RULES[provider];
   }
 
-  /** Looks a prompt up and writes it; returns the tokens that were cached. */
   serve({ tokens, breakpoints, blockEnds }: MarkedPrompt): number {
     const { maxBreakpoints, lookUps, lookBackBlocks } = this.#rules;
     if (breakpoints.length > maxBreakpoints) throw new Error(`at most ${maxBreakpoints} breakpoints`);

@@ -56,7 +56,6 @@ interface Asked {
 
 const memoriesOf = (ids: readonly number[]) => Object.fromEntries(ids.map((id) => [`m${id}`, `Fact ${id}.`]));
 
-/** Finds what the query names. */
 const searchable = (wait: <T>(value: T) => Promise<T>) =>
   searchingSource(async ({ query }) => wait(found(memoriesOf(query.split(" ").filter(Boolean).map(Number)))));
 

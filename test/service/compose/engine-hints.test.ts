@@ -54,7 +54,6 @@ function simulated(messages: readonly ChatMessage[], field: string): MarkedPromp
   return { tokens, breakpoints, blockEnds };
 }
 
-/** Characters that two prompts begin with in common. */
 function commonStart(a: MarkedPrompt, b: MarkedPrompt): number {
   const at = a.tokens.findIndex((token, n) => b.tokens[n] !== token);
   return at < 0 ? a.tokens.length : at;

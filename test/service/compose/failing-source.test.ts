@@ -22,24 +22,6 @@ describe("a memory source that fails", () => {
 });
 
 describe("users and their queues", () => {
-  it("serves one user's requests in the order they came, and another user's meanwhile", async () => {
-    const done: string[] = [];
-    const source = searchingSource(async ({ query, scope }) => {
-      await new Promise((resolve) => setTimeout(resolve, scope.userId === "slow" ? 80 : 1));
-      done.push(query);
-      return found({ [query]: `About ${query}.` });
-    });
-    const service = openService({ source });
-    const answers = await Promise.all([
-      composeWith(service, { userId: "slow", query: "first" }),
-      composeWith(service, { userId: "slow", query: "second", memories: [] }),
-      composeWith(service, { userId: "quick", query: "other" }),
-    ]);
-    expect(done).toEqual(["other", "first"]);
-    expect(answers.map(({ requestId }) => requestId)).toEqual(["generated-2", "generated-3", "generated-1"]);
-    await service.close();
-  });
-
   it("does not send what was forgotten while its search was under way", async () => {
     let release: () => void = () => {};
     const gate = new Promise<void>((resolve) => {

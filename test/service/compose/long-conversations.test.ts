@@ -55,7 +55,6 @@ class Client {
   said: ChatMessage[] = [];
   #calls = 0;
 
-  /** The messages of the step's request. */
   send({ cut, does }: Step): readonly ChatMessage[] {
     const n = this.said.length;
     if (does === "asks again" && n > 1) this.said.pop();

@@ -34,14 +34,14 @@ describe("a service that was closed and opened again", () => {
       });
     const own = join(directory, policy);
     const steady = openService();
-    for (let turn = 0; turn < 24; turn++) {
+    for (let turn = 0; turn < 14; turn++) {
       const reopened = openService({ directory: own });
       expect(await ask(reopened, turn)).toEqual(await ask(steady, turn));
       if (turn % 5 === 4) {
         const ids = [`r${turn - 2}` as RequestId];
         expect(await reopened.evict(ids)).toEqual(await steady.evict(ids));
       }
-      if (turn === 15) {
+      if (turn === 9) {
         await reopened.forgetMemory(ana, "m3" as never);
         await steady.forgetMemory(ana, "m3" as never);
       }

@@ -11,7 +11,6 @@ import { composeWith, memories, NOON, openService } from "./service-fixture.js";
 
 const WORKERS = ["north", "south", "west"];
 
-/** A user's question about some of their facts. */
 function question(userId: string, ...facts: readonly number[]): ComposeOptions {
   const texts = facts.map((n) => [`${userId}-${n}`, `Fact ${n} of ${userId}, which takes some words to say.`]);
   return { userId, query: "Which?", memories: memories(Object.fromEntries(texts)), workers: WORKERS };

@@ -13,7 +13,6 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 const fact = (name: string) => ({ [name]: `${name} ${"x".repeat(1_000)}` });
 const facts = (...names: readonly string[]) => memories(Object.assign({}, ...names.map(fact)));
 
-/** Of one fact's line and what stood behind it. */
 const FACT_TOKENS = expect.toSatisfy((tokens: number) => tokens > 250 && tokens < 270);
 
 const ask = (service: Memprefix, requestId: string, ...names: readonly string[]) =>

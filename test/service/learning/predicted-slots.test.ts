@@ -7,7 +7,6 @@ import { ana, composeWith, openService } from "../compose/service-fixture.js";
 
 const SLOTS = 3;
 const QUESTIONS = 24;
-/** The cache block of most engines. */
 const BLOCK_TOKENS = 16;
 const NAMES = ["Ada", "Bo", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal", "Ida", "Jo", "Kim", "Leo"];
 /** So long that instructions alone are less than a tenth of a slot. */

@@ -37,12 +37,4 @@ describe("the ratio of an engine's tokens to memprefix's", () => {
     of.take({ ...ada, model: "n" }, { estimated: 0, reported: 5 });
     expect(of.ratioFor({ ...ada, model: "n" }, 1)).toBe(1);
   });
-
-  it("forgets the pair of user and model that was reported longest ago, of more than a thousand", () => {
-    const { of } = ratios();
-    for (let user = 0; user <= 1_000; user++)
-      of.take({ userId: `u${user}` as UserId, model: "m" }, { estimated: 100, reported: 150 });
-    expect(of.ratioFor({ userId: "u0" as UserId, model: "m" }, 100)).toBe(1);
-    expect(of.ratioFor({ userId: "u1000" as UserId, model: "m" }, 100)).toBe(1.51);
-  });
 });

@@ -19,7 +19,6 @@ class Traffic {
     return this.losses.reported(observedCompose(request, 0, user, tenant).scope, request as RequestId, report);
   }
 
-  /** Composes a prompt and gives what its report shows. */
   serve(user: string, at: number, report = NOTHING, tenant = "default") {
     this.compose(`${user}${at}`, at, user, tenant);
     return this.report(`${user}${at}`, report, user, tenant);

@@ -11,7 +11,6 @@ export function builtModule(name: string): string {
 /** A Node.js process that runs a test's script. */
 export interface Script {
   readonly child: ChildProcess;
-  /** Resolves with the next line that it prints. */
   line(): Promise<string>;
   /** Its exit code, signal, and all that it wrote to standard error. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null; readonly stderr: string }>;

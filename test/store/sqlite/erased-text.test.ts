@@ -13,7 +13,6 @@ const newDirectory = temporaryFolders();
 const ana = scopeOf("ana");
 const SECRET = "Ana hides the key under the third flower pot, behind the garden shed";
 
-/** Numbers that look random, the same each time. */
 function randomly(seed: number): (most: number) => number {
   let state = seed;
   return (most) => {
@@ -30,9 +29,7 @@ describe("text that was deleted", () => {
     users = new ComposedUsers(storeIn(openOwned(directory).database));
   });
   const bytes = () => readdirSync(directory).map((name) => readFileSync(join(directory, name)));
-  /** How many files have a text, as `grep -a` finds it. */
   const inFiles = (text: string) => bytes().filter((file) => file.includes(text)).length;
-  /** Pieces of a text that are in the files. */
   const pieces = (text: string, length = 32) => {
     const files = bytes();
     const all = Array.from({ length: Math.max(1, text.length - length + 1) }, (_, at) => text.slice(at, at + length));

@@ -26,7 +26,6 @@ function opened(threads: URL | null) {
   return { database: new SqliteDatabase(connection, () => false, threads), sqlite: connection.sqlite };
 }
 
-/** The row of a user. */
 const user = (name: string, agent = ""): Statement => ({
   text: "insert into scopes (tenant, user_id, agent_id, created_at) values ('default', $1, $2, 1)",
   values: [name, agent],
