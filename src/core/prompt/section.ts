@@ -403,7 +403,7 @@ export interface ParsedSection {
   readonly blocks: readonly ParsedText[];
   /** The texts of its updates; of long ones that the prompt gave before, the start. */
   readonly updates: readonly ParsedText[];
-  /** All lines after the blocks, as written. */
+  /** The references among the blocks, then all lines after them, as written. */
   readonly annotations: readonly string[];
 }
 
