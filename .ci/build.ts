@@ -8,9 +8,11 @@ import { dirname, join, relative } from "node:path";
 import { writePlainTypes } from "./plain-types.js";
 
 const DIST = "dist";
-const PAGE = ["page.ts", "page.css", "page.html", "icon.svg"].map((name) => `src/dashboard/${name}`);
-/** Built into the page, so that the package needs their licences. */
-const IN_PAGE = ["htm", "preact", "uplot"];
+const PAGES = ["page.ts", "page.css", "page.html", "icon.svg", "api.ts", "api.html"].map(
+  (name) => `src/dashboard/${name}`,
+);
+/** Built into the pages, so that the package needs their licences. */
+const IN_PAGES = ["htm", "preact", "uplot", "openapi-explorer"];
 const BUNDLE = ["--bundle", "--minify", "--format=esm", "--target=es2022", "--loader:.html=copy", "--loader:.svg=copy"];
 
 mkdirSync(".tmp", { recursive: true });
@@ -18,9 +20,9 @@ const made = mkdtempSync(join(".tmp", "build-"));
 process.on("exit", () => rmSync(made, { recursive: true, force: true }));
 // Types are checked by `npm run check`, which `npm test` runs beside the tests.
 run("tsc", "-p", ".ci", "--noCheck", "--outDir", made);
-const licenses = IN_PAGE.map((name) => `${name}:\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}`);
+const licenses = IN_PAGES.map((name) => `${name}:\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}`);
 const banner = `/*\nThis script includes ${licenses.join("\n\nand ")}\n*/`;
-run("esbuild", ...PAGE, ...BUNDLE, `--banner:js=${banner}`, "--log-level=warning", `--outdir=${made}/dashboard`);
+run("esbuild", ...PAGES, ...BUNDLE, `--banner:js=${banner}`, "--log-level=warning", `--outdir=${made}/dashboard`);
 for (const file of ["client/wire-types", "service/fields/call-options"]) {
   await writePlainTypes(join(made, `${file}.d.ts`), `src/${file}.ts`);
 }

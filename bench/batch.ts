@@ -19,14 +19,14 @@ import { fileURLToPath } from "node:url";
 import { encodeO200k } from "../src/cli/o200k.js";
 import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
+  ClusterTree,
   clusterContexts,
   DEFAULT_BATCH_PLANNER,
   groupBy,
   type Label,
   planBatch,
-  type TurnId,
 } from "../src/core/index.js";
-import { schedule, withPaths } from "../src/core/published/clustering.js";
+import { schedule } from "../src/core/published/clustering.js";
 import { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { executedLive, knownAfter } from "./live-batches.js";
@@ -66,25 +66,17 @@ function contexts(count: number, k: number): Label[][] {
   });
 }
 
-const ticketed = (all: readonly (readonly Label[])[]) => all.map((blocks, at) => ({ ticket: at as TurnId, blocks }));
-
 /** Hit ratio of the tree's orders, executed by Alg. 5; every prompt ends with a block that is its own. */
 function treeHits(all: readonly (readonly Label[])[], partSize: number | null, capacityShare: number): number {
   const options = partSize === null ? {} : { maxExact: 0, partSize };
-  const { nodes } = clusterContexts(ticketed(all), 0, 0, options);
-  const orders: (readonly Label[])[] = [];
-  const paths: (readonly number[])[] = [];
-  for (const { node, searchPath } of withPaths(nodes)) {
-    for (const ticket of node.tickets) {
-      orders[ticket] = node.blocks;
-      paths[ticket] = searchPath;
-    }
-  }
+  const { nodes, nextId } = clusterContexts(all, 0, 0, options);
+  const tree = new ClusterTree(nodes, nextId, Number.POSITIVE_INFINITY);
+  const leaves = all.map((context) => tree.leafOf(context));
   const promptTokens = ((all[0]?.length ?? 0) + 1) * BLOCK_TOKENS;
   const cache = new SimulatedCache("blocks", { capacityTokens: capacityShare * promptTokens * all.length });
   let cached = 0;
-  for (const at of schedule(paths)) {
-    const blocks = [...(orders[at] ?? []), BLOCKS + 1 + at];
+  for (const at of schedule(leaves.map((leaf) => leaf?.searchPath ?? []))) {
+    const blocks = [...(leaves[at]?.blocks ?? []), BLOCKS + 1 + at];
     const tokens = blocks.flatMap((block) => Array.from({ length: BLOCK_TOKENS }, (_, n) => block * BLOCK_TOKENS + n));
     cached += cache.serve(tokens);
   }
@@ -116,7 +108,7 @@ function build(): void {
 }
 
 function buildOne(count: number): void {
-  const all = ticketed(contexts(count, 15));
+  const all = contexts(count, 15);
   const name = `tree of ${count.toLocaleString("en")}, ${count > 12_000 ? "in parts" : "exact"}`;
   report(name, () => clusterContexts(all, 0, 0), count > 2_000 ? 1 : 5);
 }

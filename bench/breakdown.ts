@@ -12,6 +12,7 @@ import type { BatchPlanner } from "../src/core/index.js";
 import { type ExecutedRequest, RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { executedLive } from "./live-batches.js";
+import { longestMatchFirst } from "./longest-match.js";
 import { onlineOrders } from "./online-orders.js";
 import { neededTraces } from "./recorded-data.js";
 import { hitRatioBound } from "./saving-bound.js";
@@ -39,8 +40,8 @@ const asTheyCame = (executed: readonly ExecutedRequest[]) =>
   executed.toSorted((a, b) => (place.get(a.request) ?? 0) - (place.get(b.request) ?? 0));
 
 /** One by one, or in batches of so many, planned behind what was served before. */
-const live = (size: number | null, planner?: BatchPlanner): readonly ExecutedRequest[] =>
-  executedLive(batch.requests, size, planner, arrivals);
+const live = (size: number | null, planner?: BatchPlanner, isOnTrees = true): readonly ExecutedRequest[] =>
+  executedLive(batch.requests, size, planner, arrivals, isOnTrees ? new Map() : null);
 
 const known = batch.executedBy("context-pilot");
 const ROWS: readonly (readonly [name: string, executed: readonly ExecutedRequest[]])[] = [
@@ -48,8 +49,10 @@ const ROWS: readonly (readonly [name: string, executed: readonly ExecutedRequest
   ["+ ordering, online (Alg. 2)", asTheyCame(onlineOrders(batch))],
   ["+ ordering, all known (Alg. 4)", asTheyCame(known)],
   ["+ scheduling (Alg. 4 and 5)", known],
-  ["Alg. 4 and 5, batches of 64", live(64, "context-pilot")],
-  ["Alg. 4 and 5, batches of 512", live(512, "context-pilot")],
+  ["Alg. 4 and 5, each batch of 64 by itself", live(64, "context-pilot", false)],
+  ["Alg. 4 and 5, each of 512", live(512, "context-pilot", false)],
+  ["Alg. 4 and 5, then Alg. 2 and 5 on the tree, batches of 64", live(64, "context-pilot")],
+  ["of 512", live(512, "context-pilot")],
   ["memprefix, one by one (`prefix-exact`)", live(null)],
   ["memprefix, batches of 64", live(64)],
   ["memprefix, batches of 512", live(512)],
@@ -69,5 +72,27 @@ for (const engine of ["blocks", "radix"] as const) {
     });
     printRow([name, ...cells]);
   }
+}
+console.log("\nradix, longest match first (SGLang's `lpm`), retrieval order\n");
+printHead(["waiting", "1/64", "1/16", "1/4", "all"]);
+for (const waiting of [64, batch.requests.length]) {
+  const cells = SHARES.map((share) => {
+    const limits = { capacityTokens: Math.floor(share * batch.promptTokens) };
+    const came = asTheyCame(batch.executedBy("retrieval"));
+    const executed = longestMatchFirst(came, (each) => batch.promptOf(each), limits, waiting);
+    return (100 * batch.hitRatio(executed, new SimulatedCache("radix", limits))).toFixed(1);
+  });
+  printRow([waiting, ...cells]);
+}
+
+console.log("\nblocks, room for a sixteenth: by eighths of the run\n");
+printHead(["", ...Array.from({ length: 8 }, (_, at) => at + 1)]);
+for (const [name, executed] of ROWS) {
+  const cache = new SimulatedCache("blocks", { capacityTokens: Math.floor(batch.promptTokens / 16) });
+  const cells = Array.from({ length: 8 }, (_, at) => {
+    const part = executed.slice((at * executed.length) / 8, ((at + 1) * executed.length) / 8);
+    return (100 * batch.hitRatio(part, cache)).toFixed(1);
+  });
+  printRow([name, ...cells]);
 }
 console.log(`\nno plan above ${(100 * hitRatioBound(batch, BOUND_DEPTH)).toFixed(1)} %`);

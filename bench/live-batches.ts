@@ -1,6 +1,7 @@
 import {
   type BatchPlanner,
   type BatchRequest,
+  type ClusteredKey,
   ContextIndex,
   DEFAULT_BATCH_PLANNER,
   type Digest,
@@ -23,7 +24,8 @@ const MAX_NODES = 20_000;
 /**
  * Executes requests in batches of `size`, one batch after the other, as the service does: each is planned from what the batches before it
  * left in their users' indexes, and what the plan leaves open is ordered by `prefix-exact` when its turn comes. `size` null: no plan, every
- * request by `prefix-exact` in the order in which they came. Nothing is evicted from the indexes. `context-pilot` plans each batch by itself.
+ * request by `prefix-exact` in the order in which they came. Nothing is evicted from the indexes. `context-pilot` goes on from each user's tree, as
+ * the service does; `trees` null: it plans each batch by itself.
  *
  * @param arrivals indices of requests in the order in which they come; default: as they are listed
  */
@@ -32,6 +34,7 @@ export function executedLive(
   size: number | null,
   planner: BatchPlanner = DEFAULT_BATCH_PLANNER,
   arrivals: readonly number[] = [...listed.keys()],
+  trees: Map<string, ClusteredKey> | null = new Map(),
 ): readonly ExecutedRequest[] {
   const requests = arrivals.map((at) => listed[at] as BatchRequest);
   const scopes = new Map<string, UserScope>();
@@ -57,9 +60,9 @@ export function executedLive(
     const knowledge = [...groupBy(batch.keys(), (at) => batch[at]?.key)].map(([, ofKey]) =>
       scopeOf(from + (ofKey[0] ?? 0)).knownFor(ofKey.map((at) => batch[at] as BatchRequest)),
     );
-    for (const { request, order, shared } of planBatch(batch, planner, knowledge)) {
-      execute(from + request, order.slice(0, shared));
-    }
+    const plan = planBatch(batch, planner, knowledge, [...(trees?.values() ?? [])]);
+    for (const tree of plan.trees) trees?.set(tree.key, tree);
+    for (const { request, order, shared } of plan.requests) execute(from + request, order.slice(0, shared));
   }
   return executed;
 }

@@ -1,4 +1,4 @@
-import { alignTo, ClusterTree, type TurnId } from "../src/core/index.js";
+import { alignTo, ClusterTree } from "../src/core/index.js";
 import { keptIn } from "../src/core/text/collections.js";
 import type { ExecutedRequest, RecordedBatch } from "../src/eval/replay/replay-batch.js";
 
@@ -12,7 +12,7 @@ export function onlineOrders({ requests }: Pick<RecordedBatch, "requests">): rea
     const tree = keptIn(trees, key, () => new ClusterTree([], 1, MAX_NODES));
     const context = blocks.map(({ label }) => label);
     const order = alignTo(tree.search(context).blocks, context);
-    tree.insert(context, request as TurnId, request);
+    tree.insert(context, request);
     return { request, order };
   });
 }

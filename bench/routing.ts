@@ -8,6 +8,8 @@
  * which is the best that a hash can do. Each worker has vLLM's cache; `¼` is a quarter of what one endless cache holds after all prompts,
  * shared evenly by the workers. Balance is the tokens of the busiest worker ÷ the mean, over the run and over pieces of 100 prompts.
  *
+ * First Chain-of-Agents, which `--agents` runs alone.
+ *
  * Floor of the balance: 1. Ceiling of the hit ratio, online: that of one endless cache, in the first line.
  */
 
@@ -150,6 +152,54 @@ function rivals(title: string, sent: readonly Sent[], workers: number, all: numb
   );
 }
 
+/**
+ * Chain-of-Agents (ContextPilot 7.2): each of `AGENTS` agents reads one document of a question. One request a document, a question at a time; documents
+ * are the recorded memories of one user. How many of the documents that some agent read before reach one that did.
+ */
+async function agents(): Promise<void> {
+  const [trace] = traces;
+  const [AGENTS, QUESTIONS] = [15, 30];
+  const memprefix = openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => 0);
+  const names = namesOf(AGENTS);
+  const asked = (trace?.questions ?? []).slice(0, QUESTIONS).flatMap(({ question, retrieved }) =>
+    retrieved.slice(0, AGENTS).map((at) => {
+      const memory = trace?.memories[at]?.memory ?? "";
+      const memories = [{ id: String(at), memory }];
+      return { at, request: readComposeOptions({ userId: "kb", system: INSTRUCTION, query: question, memories }) };
+    }),
+  );
+  const inputs = asked.map(({ request }, index): BatchInput => ({ index, request, priority: 0, deadline: null }));
+  const workers = asked.map(() => "");
+  const loads = new Map<string, number>();
+  const options = { window: AGENTS, workers: names, signal: NO_ABORT };
+  for await (const event of composeBatch(memprefix.batches, inputs, options)) {
+    if (event.kind === "failure") throw event.error;
+    if (event.kind !== "answer") continue;
+    const worker = event.worker ?? "";
+    workers[event.index] = worker;
+    loads.set(worker, (loads.get(worker) ?? 0) + promptTokens(event.answer.messages).length);
+  }
+  await memprefix.close();
+  const known = (worker: (index: number) => string) => {
+    const readBy = new Map<number, Set<string>>();
+    let [again, reached] = [0, 0];
+    for (const [index, { at }] of asked.entries()) {
+      const readers = readBy.get(at) ?? new Set();
+      if (readers.size > 0) again++;
+      if (readers.has(worker(index))) reached++;
+      readBy.set(at, readers.add(worker(index)));
+    }
+    return `${reached} of ${again}`;
+  };
+  const busiest = (Math.max(...loads.values()) * AGENTS) / [...loads.values()].reduce((sum, load) => sum + load, 0);
+  console.log(`\n${QUESTIONS} questions, ${AGENTS} documents each, ${AGENTS} agents\n`);
+  printHead(["routed", "documents that reach an agent that had them", "busiest ÷ mean"]);
+  printRow(["round robin", known((index) => names[index % AGENTS] ?? ""), ""]);
+  printRow(["by blocks", known((index) => workers[index] ?? ""), busiest.toFixed(2)]);
+}
+
+await agents();
+if (process.argv.includes("--agents")) process.exit();
 for (const k of [20, 100]) {
   const asked = userQuestions(k);
   const alone = await online(asked, 1, 1);

@@ -4,7 +4,7 @@
  * by one. An endless cache that is exact on blocks and empty at the start, memories alone; share of blocks that it held, means over the users. Takes
  * `--data FOLDER` (`recorded-data.ts`).
  *
- * `known`: memprefix composed the first half and was told that the engine has none of it (`POST /evict`); ContextPilot's tree is built of it (Alg. 4).
+ * `known`: memprefix composed the first half as a `warm_start`; ContextPilot's tree is built of it (Alg. 4).
  * `sent`: those prompts went to the engine, memprefix's one by one, ContextPilot's in the orders of its tree. Floor: `cold`.
  */
 import {
@@ -54,15 +54,14 @@ function ours(known: Contexts): Orderer {
 
 /** ContextPilot (Alg. 1 and 2) behind a tree of the `known` contexts (Alg. 4). */
 function contextPilot(known: Contexts): Orderer {
-  const ticketed = known.map((blocks, at) => ({ ticket: (at + 1) as TurnId, blocks }));
-  const { nodes, nextId } = clusterContexts(ticketed, 1, 0);
+  const { nodes, nextId } = clusterContexts(known, 1, 0);
   const tree = new ClusterTree(nodes, nextId, MAX_NODES);
   let turn = known.length;
   return {
     order(context) {
       const labels = alignTo(tree.search(context).blocks, context);
       turn++;
-      tree.insert(context, turn as TurnId, turn);
+      tree.insert(context, turn);
       return labels;
     },
   };

@@ -10,6 +10,7 @@ CREATE TABLE `conversations` (
 	`id` text NOT NULL,
 	`used_at` integer NOT NULL,
 	`forgotten_at` integer,
+	`sent_after` text,
 	PRIMARY KEY(`scope_id`, `id`)
 );
 --> statement-breakpoint
@@ -49,6 +50,8 @@ CREATE TABLE `prompts` (
 	`retention` text NOT NULL,
 	`epoch_began` text,
 	`epoch_prompts` integer,
+	`in_message_tokens` integer,
+	`in_system_tokens` integer,
 	`prompt_tokens` integer NOT NULL,
 	`expected_tokens` integer NOT NULL,
 	`uncached_tokens` integer NOT NULL,

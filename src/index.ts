@@ -19,6 +19,7 @@ import type {
   FeedbackOptions,
   ForgetMemoryOptions,
   ForgetUserOptions,
+  MemoriesOptions,
 } from "./service/fields/call-options.js";
 import {
   addOptions,
@@ -27,6 +28,7 @@ import {
   forgetMemoryOptions,
   forgetUserOptions,
   mem0Items,
+  memoriesOptions,
   newMemories,
 } from "./service/fields/companion-options.js";
 import { readOptions } from "./service/fields/fields.js";
@@ -94,6 +96,8 @@ export interface MemprefixClient {
   compose<const M extends MessageLike = QueryMessage>(options: ComposeOptions<M>): Promise<ComposedPrompt<M>>;
   /** Adds texts to the memory source unmodified. Rejects with `MemorySourceError`. */
   add(options: AddOptions): Promise<{ id: string; memory: string }[]>;
+  /** The most relevant to a query, else all. */
+  memories(options: MemoriesOptions): Promise<{ id: string; memory: string }[]>;
   /** Reports that the engine dropped these requests' cache. */
   evict(options: EvictOptions): Promise<Eviction>;
   /** Reports the engine's usage. A request's first `cachedTokens` corrects the context index. Rejects with `NotFoundError`. */
@@ -128,6 +132,7 @@ export function createMemprefix(options: MemprefixOptions = {}): MemprefixClient
       // Given messages come back with text added; memprefix's own messages are system or user messages of the same form.
       return { ...answer, messages: [...answer.messages] as MessageLike[] as M[] };
     }),
+    memories: whileOpen(async (given) => mem0Items(await memprefix.memories(readOptions(memoriesOptions, given)))),
     add: whileOpen(async (given) => {
       const { userId, agentId = null, memories, metadata } = readOptions(addOptions, given);
       return mem0Items(await memprefix.addMemories(userId, agentId, newMemories(memories, metadata)));

@@ -29,7 +29,7 @@ const ROOMS = [
   "cli",
 ];
 
-/** The table of docs/internals/architecture.md, "Rooms". */
+/** The table of CONTRIBUTING.md, "Rooms". */
 const RULES: Readonly<Record<string, RoomRule>> = {
   core: { rooms: [] },
   threads: { rooms: [] },

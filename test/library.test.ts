@@ -143,6 +143,7 @@ describe("the library", () => {
       const calls: Record<Exclude<keyof MemprefixClient, "close">, () => Promise<unknown>> = {
         compose: () => closed.compose(TEA_FOR),
         add: () => closed.add({ userId: "di", memories: ["x"] }),
+        memories: () => closed.memories({ userId: "di" }),
         evict: () => closed.evict({ requestIds: [requestId] }),
         feedback: () => closed.feedback({ userId: "di", requestId, cachedTokens: 0 }),
         forgetMemory: () => closed.forgetMemory({ userId: "di", memoryId: "m1" }),

@@ -10,6 +10,7 @@ CREATE TABLE "memprefix"."conversations" (
 	"id" text NOT NULL,
 	"used_at" bigint NOT NULL,
 	"forgotten_at" bigint,
+	"sent_after" text,
 	CONSTRAINT "conversations_scope_id_id_pk" PRIMARY KEY("scope_id","id")
 );
 --> statement-breakpoint
@@ -49,6 +50,8 @@ CREATE TABLE "memprefix"."prompts" (
 	"retention" text NOT NULL,
 	"epoch_began" text,
 	"epoch_prompts" bigint,
+	"in_message_tokens" bigint,
+	"in_system_tokens" bigint,
 	"prompt_tokens" bigint NOT NULL,
 	"expected_tokens" bigint NOT NULL,
 	"uncached_tokens" bigint NOT NULL,

@@ -56,6 +56,8 @@ export const conversations = memprefix.table(
     usedAt: integer("used_at").notNull(),
     /** When a memory was forgotten that its end was given; null once it goes on. */
     forgottenAt: integer("forgotten_at"),
+    /** Model and tools of its newest prompt, as JSON; null: unknown. */
+    sentAfter: text("sent_after"),
   },
   (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
 );
@@ -157,6 +159,9 @@ export const prompts = memprefix.table(
     retention: text("retention").notNull(),
     epochBegan: text("epoch_began"),
     epochPrompts: integer("epoch_prompts"),
+    /** What the same memories would have cost as a list in the newest message, and in the system prompt; null: not known. */
+    inMessageTokens: integer("in_message_tokens"),
+    inSystemTokens: integer("in_system_tokens"),
     promptTokens: integer("prompt_tokens").notNull(),
     expectedTokens: integer("expected_tokens").notNull(),
     uncachedTokens: integer("uncached_tokens").notNull(),

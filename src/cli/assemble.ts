@@ -11,6 +11,7 @@ import {
 import { type EngineAdapter, type EngineName, newRequestId } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
+import type { RecognisedFamily } from "../engines/upstream/engine-family.js";
 import type { KvEventPackages } from "../engines/upstream/kv-events.js";
 import { openUpstream, type Upstream, type UpstreamOptions } from "../engines/upstream/upstream.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
@@ -18,6 +19,7 @@ import { openHostedMem0 } from "../memory/hosted-mem0.js";
 import { type MemorySource, withDeadline } from "../memory/memory-source.js";
 import { type OwnMem0, openOwnMem0 } from "../memory/own-mem0.js";
 import { openRestMem0 } from "../memory/rest-mem0.js";
+import { engineFamilyFor } from "../service/base/memprefix-parts.js";
 import { type ApiKeys, DEFAULT_TENANT, newSecret, withConfiguredKey } from "../service/base/tenant.js";
 import type { ChatEngine } from "../service/chat/chat.js";
 import { KvExpectations, startCacheReadings } from "../service/learning/cache-readings.js";
@@ -60,6 +62,13 @@ export function assemble(settings: Settings, source?: MemorySource | null): Memp
 export function assembleInside(settings: Settings, own: OwnMem0 | null): Memprefix {
   loadO200k();
   return assemble(settings, own === null ? undefined : limited(openOwnMem0(own), settings));
+}
+
+/** What settings do not say. */
+interface AssembledWith {
+  readonly scopeBounds?: ScopeBounds | undefined;
+  /** The family that the engine names; null: a setting or its host does. */
+  readonly recognised?: RecognisedFamily | null | undefined;
 }
 
 interface OpenedDatabase {
@@ -109,12 +118,12 @@ export async function openStoreBeside(settings: Settings): Promise<Store> {
 export async function assembleWhereStored(
   settings: Settings,
   source?: MemorySource | null,
-  scopeBounds?: ScopeBounds,
+  { scopeBounds, recognised }: AssembledWith = {},
 ): Promise<AssembledService> {
   const { apiKey, databaseUrl } = settings;
   const opened = databaseUrl === undefined ? openFile(settings) : await openServer(databaseUrl);
   const { keys: storedKeys, announce } = opened;
-  const assembled = assembleOn(opened, settings, source, scopeBounds);
+  const assembled = assembleOn(opened, settings, source, { scopeBounds, recognised });
   if (apiKey === undefined) return { ...assembled, storedKeys, keys: storedKeys, announce };
   const { name } = DEFAULT_TENANT;
   try {
@@ -137,7 +146,7 @@ function assembleOn(
   { database }: OpenedDatabase,
   settings: Settings,
   given?: MemorySource | null,
-  scopeBounds?: ScopeBounds,
+  { scopeBounds, recognised = null }: AssembledWith = {},
 ): Pick<AssembledService, "memprefix" | "source"> {
   let source: MemorySource | null;
   try {
@@ -151,12 +160,19 @@ function assembleOn(
     store: storeIn(database),
     source,
     scopeBounds,
+    untrustedOrigins: settings.untrustedOrigins,
     defaults: {
       policy: settings.policy,
       topK: settings.topK,
       search: settings.mem0Search,
       retention: settings.retention,
+      stableTools: settings.stableTools === "on",
+      stableInstructions: settings.stableInstructions === "on",
       ...engineOf(settings),
+      // It may become known while the service runs.
+      get engineFamily() {
+        return engineOf(settings, recognised).engineFamily;
+      },
       maxPromptTokens: settings.maxPromptTokens ?? null,
       workers: workersOf(settings),
     },
@@ -175,16 +191,19 @@ function assembleOn(
 export type Waits = Partial<Pick<UpstreamOptions, "after" | "idleMs" | "timeoutMs">>;
 
 /** The engine that chats are forwarded to; null: not configured. */
-export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngine | null {
+export function openChatEngine(
+  settings: Settings,
+  waits: Waits = {},
+  recognised: RecognisedFamily | null = null,
+): ChatEngine | null {
   const upstream = openConfiguredUpstream(settings, waits);
   if (upstream === null) return null;
   const { writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
-  const family = settings.engineFamily;
-  const { readUsage } = ENGINES[family];
+  const family = () => engineFamilyFor(engineOf(settings, recognised), null);
   return {
     upstream,
     hasOwnKey: settings.upstreamApiKey !== undefined,
-    readUsage,
+    readUsage: (answer) => ENGINES[family()].readUsage(answer),
     family,
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",
@@ -199,6 +218,7 @@ export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngin
 
 /** Where the engine's cache events go. */
 interface FollowedEngine extends Pick<KvEventOptions, "onFollowed" | "onFault"> {
+  readonly recognised: RecognisedFamily | null;
   /** Null: cache events are not followed. */
   readonly packages: KvEventPackages | null;
   readonly waits?: Waits | undefined;
@@ -208,9 +228,9 @@ interface FollowedEngine extends Pick<KvEventOptions, "onFollowed" | "onFault"> 
 export function openFollowedEngine(
   settings: Settings,
   cache: CachingEngine | undefined,
-  { packages, waits, ...on }: FollowedEngine,
+  { packages, waits, recognised, ...on }: FollowedEngine,
 ): { readonly chat: ChatEngine | null; stop(): Promise<void> } {
-  const opened = openChatEngine(settings, waits);
+  const opened = openChatEngine(settings, waits, recognised);
   if (opened === null || cache === undefined) return { chat: opened, stop: async () => {} };
   const { upstream } = opened;
   const of = { cache, upstream, now: systemClock };
@@ -263,7 +283,12 @@ function openBareSource(settings: Settings): MemorySource | null {
 }
 
 /** A service without users or a memory source, on a database in memory. `cachingEngine`: shared by all users; default: unlimited. */
-export function openMeasuredMemprefix(cost: EngineModel, now: () => number, cachingEngine?: CachingEngine): Memprefix {
+export function openMeasuredMemprefix(
+  cost: EngineModel,
+  now: () => number,
+  cachingEngine?: CachingEngine,
+  untrustedOrigins?: ReadonlySet<string>,
+): Memprefix {
   return new Memprefix({
     store: storeIn(openInMemory()),
     source: null,
@@ -272,6 +297,7 @@ export function openMeasuredMemprefix(cost: EngineModel, now: () => number, cach
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
     cachingEngine,
+    untrustedOrigins,
     now,
   });
 }

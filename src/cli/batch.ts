@@ -3,7 +3,7 @@ import { createReadStream, createWriteStream, statSync } from "node:fs";
 import { Readable, type Writable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { z } from "zod";
-import type { ServicePlanner } from "../core/index.js";
+import type { BatchPlanner } from "../core/index.js";
 import { writeBatchEvent } from "../http/contracts/batch-contract.js";
 import { HTTP_LIMITS } from "../http/guards/limits.js";
 import { batchLines } from "../http/routes/batch-route.js";
@@ -20,7 +20,8 @@ export interface BatchOptions {
   readonly window: number;
   /** Separated by commas. */
   readonly workers?: string;
-  readonly planner?: ServicePlanner;
+  readonly planner?: BatchPlanner;
+  readonly warmStart?: boolean;
 }
 
 const named = z.object({ workers: field.workers.nullable().default(null) });
@@ -31,7 +32,7 @@ const named = z.object({ workers: field.workers.nullable().default(null) });
  */
 export async function runBatch(
   file: string,
-  { out, window, workers, planner }: BatchOptions,
+  { out, window, workers, planner, warmStart }: BatchOptions,
   { env, stdout, stderr }: Pick<Invocation, "env" | "stdout" | "stderr">,
 ): Promise<BatchProgress> {
   const settings = readSettings(env);
@@ -55,7 +56,8 @@ export async function runBatch(
       maxRequests: Number.POSITIVE_INFINITY,
     });
     const { signal } = new AbortController();
-    for await (const event of composeBatch(memprefix.batches, inputs, { window, workers: names, planner, signal })) {
+    const options = { window, workers: names, planner, warmStart, signal };
+    for await (const event of composeBatch(memprefix.batches, inputs, options)) {
       if (event.kind === "progress") continue;
       if (event.kind === "end") end = event;
       else {

@@ -8,7 +8,7 @@
 
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
-import { POLICY_NAMES, SERVICE_PLANNERS } from "../core/compose/policies.js";
+import { BATCH_PLANNERS, POLICY_NAMES } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { parseSafeJson } from "../http/guards/safe-json.js";
 import { InvalidRequestError } from "../service/base/errors.js";
@@ -28,7 +28,7 @@ import { HISTORY_RATIO, list, oneOf, positive, ratio, WINDOW_HISTORIES, wholeNum
 import { VERSION } from "./package.js";
 import type { ReplayCommand } from "./replay.js";
 import type { RunningService } from "./serve.js";
-import { leftOutSource, readSettings, settingsHelp, settingsUnder, UsageError, unknownVariables } from "./settings.js";
+import { readSettings, settingsHelp, settingsUnder, UsageError, unknownVariables } from "./settings.js";
 
 /** Exit code for an unknown option or a wrong setting; other errors end with 1. */
 const USAGE_ERROR = 2;
@@ -42,7 +42,7 @@ const USAGE_ERROR = 2;
 export async function run(args: readonly string[], env: Environment, io: CommandIo): Promise<number> {
   const call = invocation(env, io);
   try {
-    await commandLine(call).parseAsync(args, { from: "user" });
+    await commandLine(call).parseAsync(args.length === 0 ? ["--help"] : args, { from: "user" });
     return call.exitCode;
   } catch (error) {
     // Commander throws for help and the version, too.
@@ -55,7 +55,7 @@ export async function run(args: readonly string[], env: Environment, io: Command
 function commandLine(call: Invocation): Command {
   const program = new Command("memprefix")
     .description("Composes prompts from agent memory that an inference engine's prefix cache can reuse.")
-    .version(VERSION)
+    .version(VERSION, "-v, --version")
     // The whole help would scroll the one-line error off the screen.
     .showHelpAfterError("--help says what it takes")
     .configureOutput({
@@ -89,8 +89,7 @@ function commandLine(call: Invocation): Command {
       // Before the service reports that it listens: a reader of that may send a signal at once.
       const stopped = stopAtSignal(call, service);
       call.print(`memprefix ${VERSION} listens on ${service.address}`);
-      const install = leftOutSource(settings);
-      if (install !== null) call.print(`It searches no memories of its own: for the embedded Mem0, ${install}`);
+      for (const line of service.message) call.print(line);
       await stopped;
       call.exit(0);
     });
@@ -102,6 +101,16 @@ function commandLine(call: Invocation): Command {
     )
     .option("--user <id>", "whose memories to search for", "memprefix-doctor")
     .option("--model <name>", "the engine's model to try (default: the only one that it lists)")
+    .option(
+      "--isolation",
+      "check only that no tenant's prompt hits another's cache: sends the engine pairs of prompts, and says which layer ignores salts",
+    )
+    .option("--engine-url <url>", "with --isolation: the engine's own base URL, where the upstream is a gateway")
+    .option(
+      "--keys <keys>",
+      "with --isolation: keys of different tenants, with commas, to try in the running service",
+      (text: string) => text.split(","),
+    )
     .addHelpText("after", () => settingsHelp())
     .action(async (options: DoctorOptions) => {
       const { runDoctor } = await import("./doctor.js");
@@ -136,7 +145,8 @@ function commandLine(call: Invocation): Command {
     .argument("<file>", "where the requests are")
     .option("--out <file>", "where the answers go, one on each line (default: standard output)")
     .option("--workers <names>", "assign each request to one of these workers, separated by commas")
-    .addOption(new Option("--planner <name>", "who orders blocks and requests").choices(SERVICE_PLANNERS))
+    .addOption(new Option("--planner <name>", "who orders blocks and requests").choices(BATCH_PLANNERS))
+    .option("--warm-start", "the prompts are not sent: later requests are only ordered by them")
     .option("--window <number>", "requests planned together and held in memory", positive, 10_000)
     .addHelpText("after", () => settingsHelp(COMPOSING))
     .action(async (file: string, options: BatchOptions) => {

@@ -1,18 +1,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
-import type { EngineUsage } from "../apis/api/usage.js";
 import { APIS } from "../apis/apis.js";
 import { createMemprefixClient } from "../client/client.js";
 import { MemprefixError } from "../client/errors.js";
-import { priceOf } from "../core/cost/prices.js";
-import type { ChatMessage, RequestId, UserId } from "../core/index.js";
-import { listIn, parsedJson, record, text } from "../core/text/json.js";
-import type { EngineName } from "../engines/adapters/engine-adapter.js";
-import { ENGINES } from "../engines/adapters/engines.js";
-import { wholeOf } from "../engines/upstream/answer-body.js";
-import { errorsIn } from "../engines/upstream/engine-errors.js";
-import { type ModelLimit, ModelLimits } from "../engines/upstream/model-limits.js";
+import type { UserId } from "../core/index.js";
 import { OWN_NAME, type Upstream, UpstreamError } from "../engines/upstream/upstream.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import { StoreUnavailableError } from "../service/base/errors.js";
@@ -21,7 +13,17 @@ import { DatabaseOpenError } from "../store/open-error.js";
 import { DATABASE_FILE } from "../store/sqlite/open.js";
 import { openChatEngine, openSource, openStoreBeside } from "./assemble.js";
 import { databasesIn } from "./data-directory.js";
+import {
+  EngineRefusal,
+  familiesOf,
+  openProbes,
+  type Probe,
+  type ProbedEngine,
+  plain,
+  received,
+} from "./engine-probe.js";
 import type { Invocation } from "./invocation.js";
+import { checkIsolation } from "./isolation.js";
 import type { Settings } from "./setting-list.js";
 import { addressOf, leftOutSource, readSettings, sourceOf } from "./settings.js";
 import { loadEveryUser, quickCheck } from "./stored-users.js";
@@ -30,10 +32,14 @@ export interface DoctorOptions {
   /** Whose memories are searched. */
   readonly user: string;
   readonly model?: string;
+  /** Whether tenants' caches are checked to be apart, and nothing else. */
+  readonly isolation?: true;
+  readonly engineUrl?: string;
+  readonly keys?: readonly string[];
 }
 
 /** Most urgent first: what breaks everything, what costs whole prompts, what costs knowledge. */
-const PARTS = ["store", "engine", "service", "memories", "cache", "identity", "apis"] as const;
+const PARTS = ["store", "engine", "service", "memories", "cache", "identity", "apis", "memprefix", "gateway"] as const;
 
 /** One check's result. `change`: works, but a setting would improve it; `unknown`: cannot be checked now. */
 interface Finding {
@@ -47,14 +53,17 @@ interface Finding {
 const LAST_PROMPTS = 100;
 
 /** Checks everything that the settings name and prints recommended changes, most valuable first. Exit code 1 where something is broken. */
-export async function runDoctor({ user, model }: DoctorOptions, call: Invocation): Promise<void> {
+export async function runDoctor(options: DoctorOptions, call: Invocation): Promise<void> {
+  const { user, model = null, isolation, engineUrl = null, keys = [] } = options;
   const settings = readSettings(call.env);
-  const findings: readonly Finding[] = [
-    ...(await store(settings)),
-    await memories(settings, user),
-    ...(await engine(settings, model ?? null)),
-    ...(await service(settings)),
-  ];
+  const findings: readonly Finding[] = isolation
+    ? await checkIsolation(settings, { model, engineUrl, keys })
+    : [
+        ...(await store(settings)),
+        await memories(settings, user),
+        ...(await engine(settings, model)),
+        ...(await service(settings)),
+      ];
   for (const { part, state, says } of findings) call.print(`${part.padEnd(9)} ${state.padEnd(8)} ${says}`);
   const toDo = findings
     .filter(({ advice }) => advice !== undefined)
@@ -107,7 +116,8 @@ async function memories(settings: Settings, user: string): Promise<Finding> {
   try {
     const scope = { tenant: DEFAULT_TENANT.name, userId: user as UserId, agentId: null };
     const search = () => source.search({ scope, query: "What is known of me?", topK: settings.topK }, NO_STOP);
-    // The first one loads and connects.
+    // Loading a model may take longer than a search is given.
+    await source.load?.();
     await search();
     const began = performance.now();
     const found = await search();
@@ -119,15 +129,18 @@ async function memories(settings: Settings, user: string): Promise<Finding> {
   } catch (error) {
     if (!(error instanceof MemorySourceError)) throw error;
     const says = plain(error.message);
-    const { kind } = error.failure;
-    const advice =
-      kind === "refused"
-        ? "make Mem0 answer: MEMPREFIX_MEM0_API_KEY, MEMPREFIX_SOURCE and MEMPREFIX_MEM0_URL say whom memprefix calls, and how"
-        : "start Mem0, or correct MEMPREFIX_MEM0_URL";
-    return { part, state: "broken", says, advice };
+    return { part, state: "broken", says, advice: mem0Advice(error.failure.kind, source.owned) };
   } finally {
     await source.close();
   }
+}
+
+function mem0Advice(failure: MemorySourceError["failure"]["kind"], isEmbedded: boolean): string {
+  if (failure === "timeout") return "try again when the machine is less busy, or raise MEMPREFIX_SEARCH_TIMEOUT_MS";
+  if (isEmbedded) return "look at the embedded Mem0's files in MEMPREFIX_DATA_DIR, or reinstall what it needs";
+  return failure === "refused"
+    ? "make Mem0 answer: MEMPREFIX_MEM0_API_KEY, MEMPREFIX_SOURCE and MEMPREFIX_MEM0_URL say whom memprefix calls, and how"
+    : "start Mem0, or correct MEMPREFIX_MEM0_URL";
 }
 
 const NO_STOP = new AbortController().signal;
@@ -141,8 +154,13 @@ async function engine(settings: Settings, model: string | null): Promise<readonl
   }
   const { upstream } = opened;
   try {
-    const facts = await probeEngine(upstream, settings.engineFamily, model);
-    return [answering(facts, upstream.name, settings), cached(facts), await routes(upstream)];
+    const probed = await openProbes(upstream, await familiesOf(settings, upstream), model);
+    const asking = probed.newPrompts();
+    const tenant = uuidV7();
+    const probe = (question: string) => asking(question).send(tenant);
+    // A new prompt; the same again; the same memories with another question.
+    const probes = [await probe("Say yes."), await probe("Say yes."), await probe("Say no.")] as const;
+    return [answering(probed, probes[0], upstream.name), cached(probes), await routes(upstream)];
   } catch (error) {
     if (error instanceof EngineRefusal)
       return [{ part, state: "broken", says: `${upstream.name}: ${error.message}`, advice: error.advice }];
@@ -150,16 +168,6 @@ async function engine(settings: Settings, model: string | null): Promise<readonl
     return [
       { part, state: "broken", says: error.message, advice: "start the engine, or correct MEMPREFIX_UPSTREAM_URL" },
     ];
-  }
-}
-
-/** The engine answered with an error. */
-class EngineRefusal extends Error {
-  constructor(
-    message: string,
-    readonly advice: string,
-  ) {
-    super(message);
   }
 }
 
@@ -180,20 +188,13 @@ async function routes(upstream: Upstream): Promise<Finding> {
   return { part, state: "ok", says };
 }
 
-/** Engines that name themselves in their list of models. */
-const FAMILIES: Readonly<Record<string, string>> = { vllm: "vllm", sglang: "sglang", llamacpp: "llamacpp" };
-
-function answering({ model, owner, probes }: EngineFacts, name: string, settings: Settings): Finding {
-  const says = `${name} answers as ${plain(model)} in ${Math.round(probes[0].ms)} ms`;
-  const family = FAMILIES[owner];
-  if (family === undefined || settings.engineFamily !== "generic") return { part: "engine", state: "ok", says };
-  const advice = `it is ${family}: MEMPREFIX_ENGINE_FAMILY=${family} keeps tenants apart in its cache and names requests to it`;
-  return { part: "engine", state: "change", says, advice };
+function answering({ model, family }: ProbedEngine, { ms }: Probe, name: string): Finding {
+  const says = `${name} answers as ${plain(model)} in ${Math.round(ms)} ms; family ${family}`;
+  return { part: "engine", state: "ok", says };
 }
 
-function cached({ probes }: EngineFacts): Finding {
+function cached([fresh, again, changed]: readonly [fresh: Probe, again: Probe, changed: Probe]): Finding {
   const part = "cache";
-  const [fresh, again, changed] = probes;
   const { cachedTokens: second, promptTokens: of } = again.usage;
   const third = changed.usage.cachedTokens;
   const times = `a new prompt took ${Math.round(fresh.ms)} ms, the same again ${Math.round(again.ms)} ms`;
@@ -256,113 +257,4 @@ async function identity(client: Pick<ReturnType<typeof createMemprefixClient>, "
       error.status === 401 ? "to see it, the service's key is needed: MEMPREFIX_API_KEY" : "no usage is recorded";
     return { part, state: "unknown", says };
   }
-}
-
-/** Tokens of a probe's prompt; providers cache nothing below 1,024. */
-const PROBE_TOKENS = 1_500;
-const MOST_BYTES = 8 * 1024 * 1024;
-const LINE = "The museum opens at nine, and the garden behind it at ten.";
-/** Approximate tokens of a line with its number. */
-const LINE_TOKENS = 16;
-
-interface Probe {
-  readonly usage: EngineUsage;
-  /** To the end of an answer of a few tokens. */
-  readonly ms: number;
-}
-
-interface EngineFacts {
-  readonly model: string;
-  /** The owner in its list of models, as `vllm`; empty: none. */
-  readonly owner: string;
-  /** A new prompt; the same again; the same memories with another question. */
-  readonly probes: readonly [fresh: Probe, again: Probe, changed: Probe];
-}
-
-/**
- * Sends an engine three prompts of some 1,500 tokens, as memprefix composes them for its family, and reads how much of each hit. Rejects with
- * {@link EngineRefusal}.
- *
- * @param wanted the model; null: the only one listed
- */
-async function probeEngine(upstream: Upstream, family: EngineName, wanted: string | null): Promise<EngineFacts> {
-  const list = await received(upstream, { method: "GET", path: "models", query: "", headers: [OWN_NAME], body: null });
-  if (list.status === 401 || list.status === 403) throw refusal(list);
-  const json = parsedJson(list.text);
-  const models = [...listIn(record(json)["data"] ?? json)].map(record);
-  const names = models.map(({ id }) => text(id)).filter((id) => id !== "");
-  const model = wanted ?? (names.length === 1 ? names[0] : undefined);
-  if (model === undefined) {
-    const listed = names.length === 0 ? "it lists no models" : `it lists ${names.length} models`;
-    throw new EngineRefusal(`which model to try is not known: ${listed}`, "name one: --model NAME");
-  }
-  const { minimumTokens } = priceOf({ host: new URL(upstream.name).hostname, family }, model) ?? {};
-  const prompt = promptFor(family, model, ModelLimits.read(json)?.of(model) ?? null, minimumTokens ?? 0);
-  const probe = async (question: string): Promise<Probe> => {
-    const sent = await ask(upstream, prompt(question));
-    if (sent.status !== 200) throw refusal(sent);
-    return { usage: ENGINES[family].readUsage(parsedJson(sent.text)), ms: sent.ms };
-  };
-  const owner = text(models.find(({ id }) => id === model)?.["owned_by"]);
-  return { model, owner, probes: [await probe("Say yes."), await probe("Say yes."), await probe("Say no.")] };
-}
-
-function refusal({ status, text: body }: Received): EngineRefusal {
-  const [error] = [...errorsIn(body)];
-  const says = error === undefined ? "" : `: ${plain(error.message)}`;
-  const advice =
-    status === 401 || status === 403
-      ? "give its key as MEMPREFIX_UPSTREAM_API_KEY"
-      : status === 404
-        ? "name a model that it serves (--model), or correct MEMPREFIX_UPSTREAM_URL, which most often ends with /v1"
-        : "make it answer a chat completion of this model";
-  return new EngineRefusal(`it answered with status ${status}${says}`, advice);
-}
-
-/** Untrusted text, as one line of a terminal. */
-function plain(line: string): string {
-  return line.replace(/[\p{C}\s]+/gu, " ").slice(0, 200);
-}
-
-/** Builds bodies of questions after a fixed text that no earlier prompt had. */
-function promptFor(family: EngineName, model: string, limit: ModelLimit | null, minimumTokens: number) {
-  const requestId = uuidV7() as RequestId;
-  const most = Math.floor((limit?.promptTokens ?? limit?.contextTokens ?? Number.POSITIVE_INFINITY) / 2);
-  const least = Math.max(PROBE_TOKENS, 1.25 * minimumTokens);
-  const lines = Math.max(1, Math.floor(Math.min(most, least) / LINE_TOKENS));
-  const known = [requestId, ...Array.from({ length: lines }, (_, at) => `${at}. ${LINE}`)].join("\n");
-  return (question: string) => {
-    const messages: ChatMessage[] = [
-      { role: "system", content: known },
-      { role: "user", content: question },
-    ];
-    const of = { requestId, tenantKey: requestId, scopeKey: requestId, messages, reusableMessages: [0, 1] };
-    const { headers, fields, messages: marked } = ENGINES[family].emit(of);
-    return { headers: Object.entries(headers), body: { ...fields, model, messages: marked } };
-  };
-}
-
-interface Received {
-  readonly status: number;
-  readonly text: string;
-  readonly ms: number;
-}
-
-type Sent = ReturnType<ReturnType<typeof promptFor>>;
-
-/** OpenAI's newer models have another name for the answer's length. */
-async function ask(upstream: Upstream, { headers, body }: Sent): Promise<Received> {
-  const to = { method: "POST", path: "chat/completions", query: "" } as const;
-  const all = [["content-type", "application/json"] as const, ...headers];
-  const first = await received(upstream, { ...to, headers: all, body: JSON.stringify({ ...body, max_tokens: 16 }) });
-  if (first.status !== 400 || !first.text.includes("max_completion_tokens")) return first;
-  const again = { ...to, headers: all, body: JSON.stringify({ ...body, max_completion_tokens: 16 }) };
-  return await received(upstream, again);
-}
-
-async function received(upstream: Upstream, call: Parameters<Upstream["send"]>[0]): Promise<Received> {
-  const began = performance.now();
-  const { status, body } = await upstream.send(call, new AbortController().signal);
-  const text = await wholeOf(body, upstream.name, MOST_BYTES);
-  return { status, text, ms: performance.now() - began };
 }

@@ -1,7 +1,9 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { Dataset } from "../eval/base/run-record.js";
+import type { EvalFactsOptions } from "./eval-facts.js";
 import { type GivenRunOptions, runOptions, withRunOptions } from "./eval-options.js";
 import type { Invocation } from "./invocation.js";
+import { wholeNumber } from "./option-values.js";
 
 const KEYS = `
 Keys come from the environment: MEMPREFIX_UPSTREAM_API_KEY or OPENAI_API_KEY for the engine, OPENAI_API_KEY for the judge.
@@ -26,4 +28,20 @@ export function addEvalCommands(program: Command, call: Invocation): void {
         call.exitCode = await runEvalLocomo(options, call);
       });
   }
+
+  evaluate
+    .command("facts")
+    .description("synthetic facts that change or are false: which value a model prefers after each prompt")
+    .requiredOption("--engine <address>", "vLLM's base URL: it gives log-probabilities of prompts")
+    .requiredOption("--model <name>", "its model")
+    .addOption(new Option("--limit <number>", "only the first n cases").argParser(wholeNumber(1, 120)).default(120))
+    .addOption(
+      new Option("--timeout-ms <number>", "of one request to the engine")
+        .argParser(wholeNumber(1, 86_400_000))
+        .default(600_000),
+    )
+    .action(async (given: EvalFactsOptions) => {
+      const { runEvalFacts } = await import("./eval-facts.js");
+      call.exitCode = await runEvalFacts(given, call);
+    });
 }

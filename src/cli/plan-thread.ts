@@ -4,10 +4,11 @@ import { messageOf } from "../core/text/thrown.js";
 import { type PlanJob, packPlan, unpackBatch } from "./threaded-planning.js";
 
 /** The thread that plans large batches, so that no other request waits for them. */
-parentPort?.on("message", ({ id, batch, planner, knowledge }: PlanJob) => {
+parentPort?.on("message", ({ id, batch, planner, knowledge, trees: known }: PlanJob) => {
   try {
-    const plan = packPlan(planBatch(unpackBatch(batch), planner, knowledge));
-    parentPort?.postMessage({ id, plan }, [
+    const { requests, trees } = planBatch(unpackBatch(batch), planner, knowledge, known);
+    const plan = packPlan(requests);
+    parentPort?.postMessage({ id, plan, trees }, [
       plan.requests.buffer,
       plan.ends.buffer,
       plan.labels.buffer,

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { pino } from "pino";
 import type { ScopeBounds } from "../core/index.js";
+import { RecognisedFamily } from "../engines/upstream/engine-family.js";
 import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp } from "../http/server/app.js";
 import { type HttpSurface, nodeServer } from "../http/server/node-server.js";
@@ -15,11 +16,14 @@ import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
 import { VERSION } from "./package.js";
 import type { Settings } from "./setting-list.js";
-import { addressOf, leftOutSource, rateOf, sourceOf, UsageError } from "./settings.js";
+import { addressOf, hasUnknownFamily, leftOutSource, rateOf, sourceOf, UsageError } from "./settings.js";
+import { startMessage } from "./start-message.js";
 import { startSweeps } from "./sweeps.js";
 
 const NEEDS_A_KEY =
   "without an API key only the loopback is listened on; make one with memprefix keys add, or give one as MEMPREFIX_API_KEY";
+const NAME_THE_USER =
+  "name it in the header x-memprefix-user, in the body's own field for it, or in a base URL /users/{user}/v1";
 const OTHER_API = "use an API that the engine has, or LiteLLM in front of it";
 /** Limit for running requests, streams included, after SIGTERM. Docker kills after 10 s. */
 export const SHUTDOWN_MS = 8_000;
@@ -37,6 +41,8 @@ export interface ServiceConstants {
 
 export interface RunningService {
   readonly address: string;
+  /** What it works with, a line each. */
+  readonly message: readonly string[];
   /** Rejects new requests, finishes running ones within {@link SHUTDOWN_MS}, then closes everything. The rest is cut off. */
   stop(): Promise<void>;
 }
@@ -59,7 +65,9 @@ export async function startService(
   const log = pino({ level: settings.logLevel, base: null }, written);
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
   const packages = await kvEventPackages(settings);
-  const { memprefix, keys, storedKeys, source, announce } = await assembleWhereStored(settings, undefined, scopeBounds);
+  const recognised = hasUnknownFamily(settings) ? new RecognisedFamily() : null;
+  const assembled = await assembleWhereStored(settings, undefined, { scopeBounds, recognised });
+  const { memprefix, keys, storedKeys, source, announce } = assembled;
   const hasKey = keys.configured !== undefined || (await storedKeys.list()).some(({ revokedAt }) => revokedAt === null);
   if (!isLoopbackAddress(settings.host) && !hasKey) {
     await memprefix.close();
@@ -80,9 +88,11 @@ export async function startService(
   const { chat, stop: stopReadings } = openFollowedEngine(settings, memprefix.cachingEngine, {
     packages,
     waits,
+    recognised,
     onFollowed: ({ endpoint }) => log.info({ endpoint }, "events of the engine's cache are followed"),
     onFault,
   });
+  if (chat !== null) await recognised?.ask(chat.upstream, (family) => log.info({ family }, "engine recognised"));
   const surface = createApp({
     memprefix,
     keys,
@@ -98,10 +108,12 @@ export async function startService(
     onFault,
     onAbsentRoute: (path) =>
       log.warn({ path: `/v1/${path}`, instead: OTHER_API }, "the engine lacks this route, or what was requested there"),
+    onNobody: () => log.warn({ instead: NAME_THE_USER }, "a chat names no user: it gets no memories"),
     clock: () => performance.now(),
   });
   const { server, port } = await listen(surface, settings).catch(async (error: unknown) => {
     // Its sockets would keep the process alive.
+    recognised?.stop();
     await stopReadings();
     await memprefix.close();
     throw error;
@@ -122,6 +134,7 @@ export async function startService(
       isStopping = true;
       const deadline = performance.now() + shutdownMs;
       finishing.abort();
+      recognised?.stop();
       await Promise.all([stopSweeps(), stopReadings(), finished]);
       const left = () => Math.max(0, deadline - performance.now());
       // Otherwise a kept connection would stay open, and send requests, until its own timeout.
@@ -138,7 +151,7 @@ export async function startService(
     })();
     return stopping;
   };
-  return { address, stop };
+  return { address, message: startMessage(settings, recognised, address), stop };
 }
 
 /** Where users' data is, without the credentials that open it. */

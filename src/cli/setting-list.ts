@@ -73,6 +73,14 @@ const adaptiveDepth = z.string().transform((text, context): DepthSettings | null
   return readObject(text, depth, context, "must be off, on, or an object as JSON");
 });
 
+/** Names separated by commas, in lower case. */
+const untrustedOrigins = z.string().transform((text, context): ReadonlySet<string> => {
+  const read = z.array(field.memoryOrigin).safeParse(text.split(","));
+  if (read.success) return new Set(read.data);
+  context.addIssue({ code: "custom", message: "must be names of 1 to 100 characters, separated by commas" });
+  return z.NEVER;
+});
+
 /** Options of a search in HTTP's form, as JSON. */
 const mem0Search = z
   .string()
@@ -240,6 +248,11 @@ export const SETTINGS = {
     .describe(
       'Mem0\'s own options of a search, as JSON: the defaults of each request\'s `search`, such as {"filters": {"topic": "food"}, "rerank": true, "threshold": 0.2}; default: none',
     ),
+  untrustedOrigins: untrustedOrigins
+    .optional()
+    .describe(
+      "origins of memories, separated by commas, whose texts are given once in a prompt and never repeated, as in tool,web; default: none",
+    ),
   searchTimeoutMs: wholeNumber(1, 600_000)
     .default(2_000)
     .describe("time-out of a memory search, in ms, after which the prompt is composed without it"),
@@ -255,6 +268,16 @@ export const SETTINGS = {
     .enum(RETENTION_NAMES)
     .default(DEFAULT_RETENTION)
     .describe(`default retention, what a conversation keeps of injected memories: ${RETENTION_NAMES.join(", ")}`),
+  stableTools: onOrOff
+    .default("on")
+    .describe(
+      "on or off: send a conversation's tools in the order and the bytes that it sent first, new ones after them; off: as they come",
+    ),
+  stableInstructions: onOrOff
+    .default("off")
+    .describe(
+      "on or off: keep a conversation's first system text, and give the lines that changed since in the newest message; see docs/proxy.md",
+    ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()
     .describe(
@@ -267,8 +290,10 @@ export const SETTINGS = {
     ),
   engineFamily: z
     .enum(ENGINE_NAMES)
-    .default("generic")
-    .describe(`default engine family of prompts: ${ENGINE_NAMES.join(", ")}`),
+    .optional()
+    .describe(
+      `default engine family of prompts: ${ENGINE_NAMES.join(", ")}; default: by the upstream's host, its list of models or its /metrics, else generic`,
+    ),
   engineCost: engineModel
     .optional()
     .describe(

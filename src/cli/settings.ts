@@ -1,10 +1,11 @@
 import { closest } from "fastest-levenshtein";
+import { providerOf } from "../core/cost/prices.js";
 import type { ResidencyConfig } from "../core/index.js";
-import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import type { SessionRouter } from "../engines/adapters/session-routers.js";
+import type { RecognisedFamily } from "../engines/upstream/engine-family.js";
 import { InvalidRequestError } from "../service/base/errors.js";
-import { engineModelFor } from "../service/base/memprefix-parts.js";
+import { type EngineDefaults, engineFamilyFor, engineModelFor } from "../service/base/memprefix-parts.js";
 import type { Rate } from "../service/base/token-buckets.js";
 import { DEFAULT_IDENTITY_SOURCES, type IdentitySources } from "../service/chat/chat-request.js";
 import { hasEmbeddedMem0, installCommand, keptMemories, missingPackages } from "./package.js";
@@ -74,9 +75,7 @@ function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Setti
   }
   const needed = source === "hosted" ? "mem0ApiKey" : source === "rest" ? "mem0Url" : null;
   if (needed !== null && settings[needed] === undefined) yield [needed, `is needed for MEMPREFIX_SOURCE=${source}`];
-  // Undefined where it is not one of them.
-  const family: EngineName | undefined = settings.engineFamily;
-  const noLogprobs = family && ENGINES[family].noLogprobs;
+  const { noLogprobs } = ENGINES[engineFamilyFor(engineOf(settings), null)];
   if (settings.adaptiveDepth && noLogprobs !== undefined)
     yield ["adaptiveDepth", `is not available with this engine: ${noLogprobs}`];
   if (cacheSize !== undefined && "slots" in cacheSize && cacheTtlSeconds !== undefined)
@@ -110,10 +109,19 @@ export function leftOutSource(settings: Settings): string | null {
   return settings.source === undefined && sourceOf(settings) === "none" ? installCommand("embedded") : null;
 }
 
+/** Whether the engine has to say of which family it is: neither a setting nor its host does. */
+export function hasUnknownFamily(settings: Settings): boolean {
+  const { engineFamily, engineHost = null } = engineOf(settings);
+  return settings.upstreamUrl !== undefined && engineFamily === null && providerOf(engineHost, null) === null;
+}
+
 /** The engine that prompts go to by default, and its cost model; null: its provider's prices, else time on a GPU. */
-export function engineOf({ engineCost, engineFamily, upstreamUrl }: Settings) {
+export function engineOf(
+  { engineCost, engineFamily, upstreamUrl }: Settings,
+  recognised: Pick<RecognisedFamily, "name"> | null = null,
+): EngineDefaults {
   const engineHost = upstreamUrl === undefined ? null : new URL(upstreamUrl).hostname;
-  return { engine: engineCost ?? null, engineFamily, engineHost };
+  return { engine: engineCost ?? null, engineFamily: engineFamily ?? recognised?.name ?? null, engineHost };
 }
 
 /** For composing a chat: the search, and as long again for the rest on a loaded machine. After that, a prompt goes without memories. */

@@ -1,6 +1,8 @@
 import {
+  type BatchPlan,
   type BatchPlanner,
   type BatchRequest,
+  type ClusteredKey,
   type KeyKnowledge,
   type Label,
   type PlannedRequest,
@@ -11,7 +13,10 @@ import { WorkerCalls } from "../threads/worker-calls.js";
 /** Blocks of a batch and its cached knowledge from which a thread pays off: fewer take only milliseconds to plan. */
 const BLOCKS_FOR_A_THREAD = 5_000;
 
-type Outcome = { readonly id: number } & ({ readonly plan: PackedPlan } | { readonly problem: string });
+type Outcome = { readonly id: number } & (
+  | { readonly plan: PackedPlan; readonly trees: readonly ClusteredKey[] }
+  | { readonly problem: string }
+);
 
 /** Whether a thread ended because its file, or an import of it, is missing. */
 function isMissingFile(error: Error): boolean {
@@ -28,25 +33,27 @@ export class ThreadedPlanning {
     requests: readonly BatchRequest[],
     planner: BatchPlanner,
     knowledge: readonly KeyKnowledge[],
-  ): Promise<readonly PlannedRequest[]> => {
-    const planHere = () => planBatch(requests, planner, knowledge);
+    trees: readonly ClusteredKey[],
+  ): Promise<BatchPlan> => {
+    const planHere = () => planBatch(requests, planner, knowledge, trees);
     let blocks = 0;
     for (const request of requests) blocks += request.blocks.length;
     for (const { cached } of knowledge) for (const sequence of cached) blocks += sequence.length;
+    for (const { nodes } of trees) for (const node of nodes) blocks += node.blocks.length;
     // Run from source, there is no JavaScript file for a thread to load.
     if (blocks < BLOCKS_FOR_A_THREAD || import.meta.filename.endsWith(".ts")) return planHere();
     const batch = packBatch(requests);
     const arrays = [batch.ends.buffer, batch.labels.buffer, batch.tokens.buffer] as ArrayBuffer[];
     let outcome: Outcome;
     try {
-      outcome = await this.#calls.ask({ batch, planner, knowledge }, arrays);
+      outcome = await this.#calls.ask({ batch, planner, knowledge, trees }, arrays);
     } catch (error) {
       // A new build may be replacing the running one. The next large batch tries again.
       if (error instanceof Error && isMissingFile(error)) return planHere();
       throw error;
     }
     if ("problem" in outcome) throw new Error(`planning a batch failed: ${outcome.problem}`);
-    return unpackPlan(outcome.plan);
+    return { requests: unpackPlan(outcome.plan), trees: outcome.trees };
   };
 }
 
@@ -77,6 +84,7 @@ export interface PlanJob {
   readonly batch: PackedBatch;
   readonly planner: BatchPlanner;
   readonly knowledge: readonly KeyKnowledge[];
+  readonly trees: readonly ClusteredKey[];
 }
 
 export function packBatch(requests: readonly BatchRequest[]): PackedBatch {

@@ -1,4 +1,4 @@
-import type { ServicePlanner } from "../core/index.js";
+import type { BatchPlanner } from "../core/index.js";
 import type { ComposedPrompt, MessageLike, QueryMessage } from "../service/base/call-types.js";
 import type { ComposeOptions } from "../service/fields/call-options.js";
 import type { Problem } from "./errors.js";
@@ -13,8 +13,8 @@ export type BatchComposeOptions<M extends MessageLike = MessageLike> = Omit<Comp
   readonly deadline?: number | null | undefined;
 };
 
-/** memprefix's planner (default), ContextPilot's Alg. 4 and 5, or its Alg. 2 and 5 on live trees. */
-export type BatchPlannerName = ServicePlanner;
+/** memprefix's planner (default), or ContextPilot's: Alg. 4 and 5, or Alg. 2 and 5 on a user's tree. */
+export type BatchPlannerName = BatchPlanner;
 
 /** At most 10,000 requests, of any users. */
 export interface WholeBatchOptions<M extends MessageLike = MessageLike> {
@@ -22,6 +22,8 @@ export interface WholeBatchOptions<M extends MessageLike = MessageLike> {
   /** Names of engine replicas, each with its own prefix cache. */
   readonly workers?: readonly string[] | null | undefined;
   readonly planner?: BatchPlannerName | null | undefined;
+  /** The prompts are not sent to an engine: they only teach later orders. */
+  readonly warmStart?: boolean | null | undefined;
 }
 
 export interface BatchLineOptions {
@@ -30,6 +32,7 @@ export interface BatchLineOptions {
   /** As in {@link WholeBatchOptions}; a name must not contain a comma. */
   readonly workers?: readonly string[] | undefined;
   readonly planner?: BatchPlannerName | undefined;
+  readonly warmStart?: boolean | undefined;
 }
 
 /** A composed prompt: `index` is its request's position, `rank` its own in the order of sending, both from 0. */

@@ -35,6 +35,8 @@ export interface RemoteMemprefix {
     call?: CallControl,
   ): AsyncIterableIterator<batch.BatchLine<M>>;
   add(options: options.AddOptions, call?: CallControl): Promise<{ id: string; memory: string }[]>;
+  /** The most relevant to a query, else all. */
+  memories(options: options.MemoriesOptions, call?: CallControl): Promise<{ id: string; memory: string }[]>;
   evict(options: options.EvictOptions, call?: CallControl): Promise<Eviction>;
   feedback(options: options.FeedbackOptions, call?: CallControl): Promise<Feedback>;
   explain(options: wire.ExplainRequestOptions, call?: CallControl): Promise<wire.ExplainedPrompt>;
@@ -78,12 +80,16 @@ export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
     composeBatch: (given, call) => posted(ROUTES.composeBatch, given, call),
     async *composeLines<const M extends MessageLike>(
       requests: Iterable<batch.BatchComposeOptions<M>> | AsyncIterable<batch.BatchComposeOptions<M>>,
-      { window, workers, planner }: batch.BatchLineOptions = {},
+      { window, workers, planner, warmStart }: batch.BatchLineOptions = {},
       call: CallControl = {},
     ) {
       const route = ROUTES.composeLines;
       const { body, stop } = lineBody(requests, (request) => JSON.stringify(toWire(request, route.unmodified)));
-      const outgoing = { query: { window, workers: workers?.join(","), planner }, body, type: "application/x-ndjson" };
+      const outgoing = {
+        query: { window, workers: workers?.join(","), planner, warm_start: warmStart },
+        body,
+        type: "application/x-ndjson",
+      };
       try {
         let isWhole = false;
         for await (const json of await send(route, outgoing, call, async (response) =>
@@ -100,6 +106,10 @@ export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
     },
     async add(given, call) {
       const { results } = await posted<{ results: { id: string; memory: string }[] }>(ROUTES.add, given, call);
+      return results;
+    },
+    async memories(given, call) {
+      const { results } = await queried<{ results: { id: string; memory: string }[] }>(ROUTES.memories, given, call);
       return results;
     },
     evict: (given, call) => posted(ROUTES.evict, given, call),

@@ -18,7 +18,7 @@ function route(
   return { operation, method, path, answers, unmodified };
 }
 
-const OF_PROMPTS = ["messages", "memories", "search.filters", "system", "engine.fields", "engine.headers"];
+const OF_PROMPTS = ["messages", "memories", "search.filters", "system", "tools", "engine.fields", "engine.headers"];
 const under = (path: string) => OF_PROMPTS.map((part) => `${path}.${part}`);
 const OF_BATCHES = [...under("requests"), ...under("answers.answer")];
 const OF_EXPORTS = ["scopes.scope", "scopes.tables", "source.memories.metadata"];
@@ -29,6 +29,7 @@ export const ROUTES = {
   /** The same route in lines: each line of the request is one of `/compose`. */
   composeLines: route("composeBatch", "POST /compose/batch", undefined, [...OF_PROMPTS, ...under("answer")]),
   add: route("addMemories", "POST /memories", "results", ["memories", "metadata"]),
+  memories: route("listMemories", "GET /memories", "results"),
   evict: route("evict", "POST /evict", "evicted"),
   feedback: route("feedback", "POST /feedback", "request_id"),
   receiveMem0Event: route("receiveMem0Event", "POST /webhooks/mem0"),

@@ -1,6 +1,11 @@
 /** `memprefix/core`: composes prompts without I/O. Clock, ids and the token counter come from the caller; state is plain rows. */
 
-export { type BatchRequest, type KeyKnowledge, type PlannedRequest, underUrgency } from "./batch/batch-plan.js";
+export {
+  type BatchRequest,
+  type KeyKnowledge,
+  type PlannedRequest,
+  underUrgency,
+} from "./batch/batch-plan.js";
 export { BlockRegister } from "./blocks/block-register.js";
 export * from "./blocks/context-block.js";
 export * from "./blocks/dated-memory.js";
@@ -22,6 +27,7 @@ export * from "./cache/observed-cache.js";
 export * from "./cache/predicted-cache.js";
 export * from "./cache/residency.js";
 export { type BlockChain, type KvEvent, ResidentBlocks } from "./cache/resident-blocks.js";
+export type { ByHand } from "./compose/by-hand.js";
 export * from "./compose/compose.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/compose-input.js";
 export * from "./compose/depth.js";
@@ -91,6 +97,7 @@ export {
 } from "./ordering/prefix-search.js";
 export * from "./prompt/prompt.js";
 export * from "./prompt/section.js";
+export { type KnownTool, type SentTools, type ToolChanges, toolsToSend } from "./prompt/tools.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";
 export {
   type ClusterMatch,
@@ -98,7 +105,7 @@ export {
   ClusterTree,
   contextDistance,
 } from "./published/cluster-tree.js";
-export { type ClusteredRows, clusterContexts, schedule, type TicketedContext } from "./published/clustering.js";
+export { type ClusteredKey, type ClusteredRows, clusterContexts, schedule } from "./published/clustering.js";
 export * from "./published/published-knowledge.js";
 export {
   MAX_WORKERS,

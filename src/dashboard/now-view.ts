@@ -62,11 +62,12 @@ function tiles({ total, window, hasPrices }: UsageSummary): VNode {
   return html`<dl class="tiles">
     ${tile("Cached share", percent(total.cachedShare ?? total.expectedShare), sharesOf(total))}
     ${tile("Tokens computed", short(total.uncachedTokens), `of ${short(total.promptTokens)} sent`)}
+    ${savedTile(total.byHand)}
     ${tile("Missed", short(total.missedTokens), html`<a href=${linkTo("misses")}>why</a>`)}
     ${tile("First token", duration(ttft?.p50), ttft === null ? "not measured yet" : `p95 ${duration(ttft.p95)}, of ${counted(ttft.prompts, "prompt")}`)}
     ${
       hasPrices
-        ? tile("Saved", money(total.savedMoney), "net of cache writes, by your prices")
+        ? tile("Saved by the cache", money(total.savedMoney), "net of cache writes, by your prices")
         : tile("Prompts", whole(total.prompts), `of the last ${window}`)
     }
     ${
@@ -84,6 +85,21 @@ function tile(title: string, value: string, sub: ComponentChildren): VNode {
   return html`<div class="tile">
     <dt>${title}</dt><dd><span class="value">${value}</span><span class="sub">${sub}</span></dd>
   </div>`;
+}
+
+/** Null where no prompt was compared. */
+function savedTile({
+  uncachedTokens: computed,
+  inMessageTokens,
+  inSystemTokens,
+}: UsageFigures["byHand"]): VNode | null {
+  if (inMessageTokens === 0) return null;
+  const saved = (byHand: number) => percent(1 - computed / byHand);
+  return tile(
+    "Saved",
+    saved(inMessageTokens),
+    `of ${short(inMessageTokens)} tokens with the memories in the last message; ${saved(inSystemTokens)} against Mem0's README`,
+  );
 }
 
 /** Who reported a share, and of how many prompts. */

@@ -18,9 +18,6 @@ export interface EmbeddedMem0Options {
 
 const NAME = "embedded";
 
-/** Mem0's keyword search compares every word of a query with every word of every memory. */
-const MAX_QUERY_CHARACTERS = 4_000;
-
 const DELETE_ALL_ATTEMPTS = 3;
 
 const MOST_LISTED = 1_000_000_000;
@@ -89,8 +86,7 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): MemorySource {
       const search = { ...embeddedScope(scope), ...asked };
       const limits = options.threshold === undefined ? {} : { threshold: options.threshold };
       const searching = { filters: embeddedFilters(search), ...limits, ...searchOptions(search) };
-      const seen = query.slice(0, MAX_QUERY_CHARACTERS);
-      const ask = (most: number) => call(signal, (mem0) => mem0.search(seen, { ...searching, topK: most }));
+      const ask = (most: number) => call(signal, (mem0) => mem0.search(query, { ...searching, topK: most }));
       return await searchMem0(NAME, search, topK, ask);
     },
 

@@ -115,18 +115,19 @@ function rankedMemory(parsed: ReadItem): RankedMemory {
   const score = parsed["rerankScore"] ?? parsed["rerank_score"];
   const createdAt = timestampOf(parsed["createdAt"] ?? parsed["created_at"]);
   const end = mem0End(parsed);
+  const updatedAt = timestampOf(parsed["updatedAt"] ?? parsed["updated_at"]);
   const ofRun = (parsed["run_id"] ?? parsed["runId"]) != null;
-  const memory = { id: parsed.id as MemoryId, text: parsed.memory };
+  const origin = mem0Origin(parsed);
   return {
-    memory:
-      createdAt === undefined && end === undefined && !ofRun
-        ? memory
-        : {
-            ...memory,
-            ...(createdAt !== undefined && { createdAt }),
-            ...(end && { end }),
-            ...(ofRun && { ofRun: true }),
-          },
+    memory: {
+      id: parsed.id as MemoryId,
+      text: parsed.memory,
+      ...(createdAt !== undefined && { createdAt }),
+      ...(updatedAt !== undefined && { updatedAt }),
+      ...(end && { end }),
+      ...(ofRun && { ofRun: true }),
+      ...(origin !== undefined && { origin }),
+    },
     rerankScore: typeof score === "number" && Number.isFinite(score) ? score : null,
   };
 }
@@ -224,6 +225,15 @@ function inBothSpellings(readers: Readonly<Record<string, EndReader>>): Readonly
       [camel(name), reader],
     ]),
   );
+}
+
+export const MAX_ORIGIN_CHARACTERS = 100;
+
+/** What wrote a memory, in lower case: its own `origin`, else its metadata's. Undefined: it does not say. */
+export function mem0Origin(item: Mem0Item): string | undefined {
+  const said = item["origin"] ?? record(item["metadata"])["origin"];
+  const name = typeof said === "string" ? said.trim().toLowerCase() : "";
+  return name === "" || name.length > MAX_ORIGIN_CHARACTERS ? undefined : name;
 }
 
 /** Undefined if the memory has no end or it cannot be read. Never throws. */

@@ -52,7 +52,7 @@ export interface JsonRequest {
 
 /**
  * Returns the answer's JSON, null for an empty body. Rejects with {@link MemorySourceError} only: `aborted`; `unreachable` without a whole
- * answer; `refused` for any status but 2xx (a redirect would carry the key elsewhere); `unreadable` for invalid JSON or more than 16 MiB.
+ * answer; `refused` for any status but 2xx, also a redirect that would carry the key elsewhere; `unreadable` for invalid JSON or more than 16 MiB.
  */
 export async function requestJson(request: JsonRequest): Promise<unknown> {
   const response = await answerTo(request);
@@ -63,7 +63,14 @@ export async function requestJson(request: JsonRequest): Promise<unknown> {
     const said = refusalSentence(body, request.body, request.secret);
     const keyless = request.secret === undefined && (status === 401 || status === 403) ? "no API key was sent" : null;
     const says = [said, keyless].filter((text) => text !== null).join("; ");
-    throw new MemorySourceError(request.source, { kind: "refused", status, body: kept, says: says || null });
+    const retryAfterMs = retryAfterIn(response.headers.get("retry-after"));
+    throw new MemorySourceError(request.source, {
+      kind: "refused",
+      status,
+      body: kept,
+      says: says || null,
+      retryAfterMs,
+    });
   }
   if (body.trim() === "") return null;
   const json = parsedJson(body);
@@ -74,11 +81,30 @@ export async function requestJson(request: JsonRequest): Promise<unknown> {
 
 async function answerTo(request: JsonRequest): Promise<Response> {
   const { url, method, headers, body = null, signal } = request;
+  const sent = { method, headers, signal, redirect: "manual", body } as const;
   try {
-    return await fetch(url, { method, headers, signal, redirect: "manual", body });
+    const response = await fetch(url, sent);
+    const target = redirectedWithin(url, response);
+    if (target === null) return response;
+    await response.body?.cancel();
+    return await fetch(target, sent);
   } catch (error) {
     throw brokenOff(request, error);
   }
+}
+
+/** Where a redirect that keeps method and body (RFC 9110 §15.4.8, as FastAPI's for a slash) leads on the same server; null: it does not. */
+function redirectedWithin(url: string, { status, headers }: Response): URL | null {
+  const location = status === 307 || status === 308 ? headers.get("location") : null;
+  const target = location === null || !URL.canParse(location, url) ? null : new URL(location, url);
+  return target?.origin === new URL(url).origin && target.username === "" && target.password === "" ? target : null;
+}
+
+/** Milliseconds of a `Retry-After`: seconds, or a date (RFC 9110 §10.2.3); null where there is none. */
+function retryAfterIn(header: string | null): number | null {
+  if (header === null) return null;
+  const ms = /^\s*\d+\s*$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - Date.now();
+  return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
 
 async function textOf(response: Response, request: JsonRequest): Promise<string> {

@@ -4,6 +4,7 @@
  * Leaves: memories, best first, or a `MemorySourceError`, which quotes neither memory nor key.
  */
 
+import { setTimeout as passed } from "node:timers/promises";
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { withoutFilePaths } from "../core/text/file-paths.js";
 import type { AgentId, MemoryId, Scope } from "../core/text/ids.js";
@@ -61,6 +62,8 @@ export type MemorySourceFailure =
       readonly body: string;
       /** The source's own words, as one line that may be shown to the caller; null or absent: none. */
       readonly says?: string | null;
+      /** When to try again, as the source says; null or absent: it does not say. */
+      readonly retryAfterMs?: number | null;
     }
   | { readonly kind: "unreadable"; readonly cause: string }
   | { readonly kind: "unsupported"; readonly operation: string };
@@ -179,7 +182,7 @@ export interface DeadlineLimits {
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
 /**
- * The same source, with a timeout for every call but `close`. Rejects with {@link MemorySourceError} `timeout`, or `aborted` when the caller's
+ * The same source, with a timeout for every call but `close`, and a second try of a search of another system within it. Rejects with {@link MemorySourceError} `timeout`, or `aborted` when the caller's
  * signal aborts, even if the source ignores signals. A write that timed out may have happened. Throws a `RangeError` for invalid delays.
  */
 export function withDeadline(source: MemorySource, limits: DeadlineLimits): MemorySource {
@@ -188,9 +191,39 @@ export function withDeadline(source: MemorySource, limits: DeadlineLimits): Memo
       throw new RangeError(`${name} must be over 0 and at most ${LONGEST_DELAY_MS}`);
   }
   const { searchMs, writeMs } = limits;
-  return wrappedSource(source, ({ name }, signal, make) =>
-    within(source.name, name === "search" || name === "current" ? searchMs : writeMs, signal, make),
-  );
+  return wrappedSource(source, ({ name }, signal, make) => {
+    const isTriedTwice = name === "search" && !source.owned;
+    const limitMs = name === "search" || name === "current" ? searchMs : writeMs;
+    return within(source.name, limitMs, signal, isTriedTwice ? (own) => triedTwice(make, limitMs, own) : make);
+  });
+}
+
+/** Statuses that pass: too slow, too early, too many, a gateway's, overload; and a redirect that was not followed. */
+const PASSING: ReadonlySet<number> = new Set([307, 308, 408, 425, 429, 502, 503, 504]);
+const PAUSE_MS = 100;
+
+/** Calls again if the first failure may pass, unless that is later than the whole call may take. */
+async function triedTwice<T>(
+  make: (signal: AbortSignal) => Promise<T>,
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<T> {
+  const start = performance.now();
+  try {
+    return await make(signal);
+  } catch (error) {
+    const pauseMs = error instanceof MemorySourceError ? pauseAfter(error.failure) : null;
+    if (pauseMs === null || performance.now() - start + pauseMs >= limitMs) throw error;
+    await passed(pauseMs, undefined, { signal });
+    return await make(signal);
+  }
+}
+
+/** Milliseconds to wait before a second try; null: it would fail too. */
+function pauseAfter(failure: MemorySourceFailure): number | null {
+  if (failure.kind === "unreachable") return PAUSE_MS;
+  if (failure.kind !== "refused" || !PASSING.has(failure.status)) return null;
+  return failure.retryAfterMs ?? PAUSE_MS;
 }
 
 /** Settles as a call does, or rejects with {@link MemorySourceError} `aborted` or `timeout`. A later outcome is dropped. */

@@ -1,7 +1,7 @@
 import type { MemoryId } from "../core/text/ids.js";
 import { filtersOf, searchFilters, searchOptions } from "./mem0-identity.js";
 import { checkedService, type Mem0Service, requestJson } from "./mem0-service.js";
-import type { MemorySource } from "./memory-source.js";
+import { type MemorySource, MemorySourceError } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
 
 export interface RestMem0Options {
@@ -17,11 +17,17 @@ const NAME = "mem0-rest";
 export function openRestMem0(options: RestMem0Options): MemorySource {
   const service = checkedService(options);
   const pathOf = (id: MemoryId) => `/memories/${encodeURIComponent(id)}`;
+  const idsIn = new IdPlace();
   return sharedMem0(NAME, {
     search: (search, query, top_k, signal) => {
       const { showExpired: show_expired, referenceDate: reference_date, ...options } = searchOptions(search);
-      const body = { query, filters: searchFilters(search), ...options, show_expired, reference_date, top_k };
-      return send(service, "POST", "/search", signal, body);
+      const more = { ...options, show_expired, reference_date, top_k };
+      const { user_id, agent_id, ...conditions } = searchFilters(search);
+      const atTop = { user_id, agent_id, ...(search.filters == null ? {} : { filters: conditions }) };
+      return idsIn.search((place) => {
+        const named = place === "top" ? atTop : { filters: { user_id, agent_id, ...conditions } };
+        return send(service, "POST", "/search", signal, { query, ...named, ...more });
+      });
     },
     get: (id, signal) => send(service, "GET", pathOf(id), signal),
     add: (scope, { text, metadata }, signal) =>
@@ -39,6 +45,36 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
       await send(service, "DELETE", `/memories?${new URLSearchParams({ user_id })}`, signal);
     },
   });
+}
+
+/** Statuses with which a server refuses a search whose ids are not where it looks for them. */
+const MISPLACED: ReadonlySet<number> = new Set([400, 422, 500]);
+
+/** Where this server's searches take ids: in `filters`, or at the top as in Mem0 0.1, which answers the newer form with 500. */
+class IdPlace {
+  #place: "filters" | "top" = "filters";
+  #isNewer = false;
+
+  /** Searches; after a refusal with ids in the other place, unless a search with `filters` has worked. */
+  async search(search: (place: "filters" | "top") => Promise<unknown>): Promise<unknown> {
+    try {
+      const found = await search(this.#place);
+      this.#isNewer = this.#place === "filters";
+      return found;
+    } catch (error) {
+      if (this.#isNewer || !isMisplaced(error)) throw error;
+      const other = this.#place === "filters" ? "top" : "filters";
+      const found = await search(other).catch(() => {
+        throw error;
+      });
+      this.#place = other;
+      return found;
+    }
+  }
+}
+
+function isMisplaced(error: unknown): boolean {
+  return error instanceof MemorySourceError && error.failure.kind === "refused" && MISPLACED.has(error.failure.status);
 }
 
 async function send(

@@ -47,7 +47,7 @@ async function expireIn(read: ReadRows, { version, state }: LoadedState, before:
   if (left === 0 && used.length === 0) return { count: removed.size, statements: removeScopes([scopeId]) };
   const live = "select turn_id as turn, leaf from requests where scope_id = $1 and evicted = 0";
   for (const { turn, leaf } of await read<{ turn: TurnId; leaf: NodeId }>(live, [scopeId]))
-    if (removed.has(turn)) state.evict(leaf, turn);
+    if (removed.has(turn)) state.index.evict(leaf);
   state.forget(state.register.keepOnly(named));
   const forgetConversation = "delete from conversations where scope_id = $1 and id = $2";
   const statements = [

@@ -81,7 +81,7 @@ async function cutsIn(
   const requested: { turn: Turn; keys: readonly string[] }[] = [];
   for await (const { turn, keys } of turnsOf(read, scopeId)) {
     const isGiven = [...labelsIn(turn.injection)].some((label) => labels.has(label));
-    if (isGiven || heads.has(turn.head)) cut(cuts, turn.conversationId, turn.id);
+    if (isGiven || heads.has(turn.head) || isSaidIn(turn, words)) cut(cuts, turn.conversationId, turn.id);
     else if (turn.requested.some((label) => labels.has(label))) requested.push({ turn, keys });
   }
   const ended = "update conversations set forgotten_at = $3 where scope_id = $1 and id = $2";
@@ -91,9 +91,19 @@ async function cutsIn(
       .map(({ turn, keys }) => withoutRequested(scopeId, turn, keys, labels)),
     ...removeTurns(scopeId, cuts),
     ...conversationsIn(cuts).map((id) => sql(ended, scopeId, id, at)),
+    ...forms(words).map((form) => sql(SAYS_IN_TOOLS, scopeId, form)),
     ...snapshotStatements(version, state.stored()).statements,
   ];
   return { ...gone, cuts, statements };
+}
+
+/** Whether the instructions that a turn was given say one of the texts. */
+function isSaidIn({ injection }: Turn, words: readonly string[]): boolean {
+  return injection.annotations.some((annotation) => {
+    if (annotation.kind !== "instructions") return false;
+    const said = [...annotation.lines, ...annotation.removed].join("\n");
+    return words.some((text) => said.includes(text));
+  });
 }
 
 function conversationsIn(cuts: Cuts): ConversationId[] {
@@ -112,8 +122,16 @@ async function messagesThatSay(read: ReadRows, scopeId: number, words: readonly 
   const text = `select key, conversation_id as conversation, turn_id as turn from messages
     where scope_id = $1 and replace(message, $2, '') <> message`;
   const found: SayingRow[][] = [];
-  for (const form of new Set(words.flatMap(formsInJson))) found.push(await read<SayingRow>(text, [scopeId, form]));
+  for (const form of forms(words)) found.push(await read<SayingRow>(text, [scopeId, form]));
   return found.flat();
+}
+
+/** Tools may quote a memory; without them the next prompt's are sent as they come. */
+const SAYS_IN_TOOLS = `update conversations set sent_after = null
+  where scope_id = $1 and sent_after is not null and replace(sent_after, $2, '') <> sent_after`;
+
+function forms(words: readonly string[]): readonly string[] {
+  return [...new Set(words.flatMap(formsInJson))];
 }
 
 /** A remaining turn, without the forgotten labels among its retrieved blocks. */

@@ -42,6 +42,8 @@ function columnsOf(scopeId: number, { composition, request, at }: ComposeRecord,
     retention: prompt.retention,
     epoch_began: prompt.epoch?.began ?? null,
     epoch_prompts: prompt.epoch?.prompts ?? null,
+    in_message_tokens: prompt.byHand?.inMessage ?? null,
+    in_system_tokens: prompt.byHand?.inSystem ?? null,
     ...figureColumns(prompt),
   } satisfies Readonly<Record<string, SqlValue>>;
 }
@@ -104,6 +106,9 @@ const SUMS: Readonly<Record<keyof PromptSums, string>> = {
   expectedTokens: "sum(p.expected_tokens)",
   uncachedTokens: "sum(p.uncached_tokens)",
   missedTokens: "sum(coalesce(p.miss_tokens, 0))",
+  comparedTokens: sumWhere("p.in_message_tokens is not null", "p.uncached_tokens"),
+  inMessageTokens: "sum(coalesce(p.in_message_tokens, 0))",
+  inSystemTokens: "sum(coalesce(p.in_system_tokens, 0))",
   reportedPrompts: "count(p.reported_cached_tokens)",
   reportedPromptTokens: sumWhere(IS_REPORTED, COUNTED),
   reportedCachedTokens: sumWhere(IS_REPORTED, "p.reported_cached_tokens"),
@@ -231,6 +236,7 @@ function windowOf({ tenant, model }: PromptView, { from, to }: WindowSpan) {
 
 function storedFigures(row: PromptRow): StoredFigures {
   const { reported_prompt_tokens: promptTokens, reported_cached_tokens: cachedTokens, epoch_prompts: prompts } = row;
+  const { in_message_tokens: inMessage, in_system_tokens: inSystem } = row;
   return {
     id: row.id,
     tenant: row.tenant,
@@ -245,6 +251,7 @@ function storedFigures(row: PromptRow): StoredFigures {
     policy: row.policy,
     retention: row.retention,
     epoch: prompts === null ? null : { began: row.epoch_began, prompts },
+    byHand: inMessage === null || inSystem === null ? null : { inMessage, inSystem },
     usage: {
       promptTokens: row.prompt_tokens,
       expectedTokens: row.expected_tokens,

@@ -21,6 +21,7 @@ import type {
   RequestId,
   Scope,
   ScopeChanges,
+  SentAfter,
   StoredPrompt,
   StoredScope,
   Turn,
@@ -73,6 +74,8 @@ export interface ComposeRecord {
   readonly delta: ScopeDelta;
   readonly request: { readonly id: RequestId; readonly body: Digest; readonly answer: StoredAnswer };
   readonly prompt: NewPrompt | null;
+  /** What the conversation's prompt is sent after; null: as stored, or no conversation. */
+  readonly sentAfter: SentAfter | null;
   readonly at: number;
 }
 
@@ -109,6 +112,10 @@ export interface LoadedConversation {
   readonly turns: readonly Turn[];
   /** Whether its end was removed since its newest prompt, because a memory was forgotten. */
   readonly isCut: boolean;
+  /** Null: unknown. */
+  readonly sentAfter: SentAfter | null;
+  /** Instructions of its newest prompt; null: it has no prompt. */
+  readonly instructions: readonly ChatMessage[] | null;
 }
 
 /** The messages of a conversation's newest epoch, without what memprefix injected. */

@@ -9,7 +9,15 @@ import {
   type TurnId,
 } from "../core/index.js";
 import { type Database, type SqlValue, type Statement, sql } from "./database.js";
-import { decodedJson, decodeTurn, encodeTurn, storable, type TurnColumns } from "./rows.js";
+import {
+  decodedJson,
+  decodeSentAfter,
+  decodeTurn,
+  encodeSentAfter,
+  encodeTurn,
+  storable,
+  type TurnColumns,
+} from "./rows.js";
 import type { ComposeRecord, Store } from "./store.js";
 
 /** For a message of no conversation. */
@@ -37,14 +45,16 @@ const KEEP_MESSAGE = `insert into messages (scope_id, conversation_id, key, turn
   on conflict (scope_id, conversation_id, key) do nothing`;
 const KEEP_TURN = `insert into turns (scope_id, id, conversation_id, at, head, section, sections, turn)
   values ($1, $2, $3, $4, $5, $6, $7, $8)`;
-const KEEP_CONVERSATION = `insert into conversations (scope_id, id, used_at) values ($1, $2, $3)
-  on conflict (scope_id, id) do update set used_at = excluded.used_at, forgotten_at = null`;
+const KEEP_CONVERSATION = `insert into conversations (scope_id, id, used_at, sent_after) values ($1, $2, $3, $4)
+  on conflict (scope_id, id) do update set used_at = excluded.used_at, forgotten_at = null,
+  sent_after = coalesce(excluded.sent_after, conversations.sent_after)`;
 
-export function turnStatements(scopeId: number, { composition, section, at }: ComposeRecord): Statement[] {
+export function turnStatements(scopeId: number, { composition, section, sentAfter, at }: ComposeRecord): Statement[] {
   const { turn, given, restated, head, sections } = composition;
   const statements: Statement[] = [];
   const keep = (text: string, ...values: SqlValue[]) => statements.push(sql(text, scopeId, ...values));
-  if (turn.conversationId !== null) keep(KEEP_CONVERSATION, turn.conversationId, at);
+  const after = sentAfter && encodeSentAfter(sentAfter);
+  if (turn.conversationId !== null) keep(KEEP_CONVERSATION, turn.conversationId, at, after);
   if (head.length > 0) keep(KEEP_MESSAGE, NO_CONVERSATION, HEAD + turn.head, turn.id, JSON.stringify(head));
   for (const said of [...restated, { turn, given }]) {
     const isOwn = said.turn === turn;
@@ -131,17 +141,21 @@ export function turnsIn(database: Database): Pick<Store, "loadConversation" | "f
   return {
     async loadConversation(scopeId, id) {
       const reading = new TurnReading(database, scopeId);
-      const cut = `select forgotten_at as "forgottenAt" from conversations where scope_id = $1 and id = $2`;
+      const own = `select forgotten_at as "forgottenAt", sent_after as "sentAfter" from conversations
+        where scope_id = $1 and id = $2`;
       const [newest, [row]] = await Promise.all([
         reading.newest(id, MOST_TURNS),
-        read<{ forgottenAt: number | null }>(cut, [scopeId, id]),
+        read<{ forgottenAt: number | null; sentAfter: string | null }>(own, [scopeId, id]),
       ]);
       const { epoch = 0 } = newest[0] ?? {};
+      const instructions = newest[0] === undefined ? null : await reading.head(newest[0]);
       const isCut = (row?.forgottenAt ?? null) !== null;
+      const sentAfter = row?.sentAfter == null ? null : decodeSentAfter(row.sentAfter);
       const oldest = newest.at(-1)?.id ?? 0;
-      if (newest.length < MOST_TURNS || oldest <= epoch) return { turns: newest.reverse(), isCut };
+      if (newest.length < MOST_TURNS || oldest <= epoch)
+        return { turns: newest.reverse(), isCut, sentAfter, instructions };
       const all = await reading.newest(id, Number.MAX_SAFE_INTEGER);
-      return { turns: all.filter((turn) => turn.id >= epoch).reverse(), isCut };
+      return { turns: all.filter((turn) => turn.id >= epoch).reverse(), isCut, sentAfter, instructions };
     },
 
     /** Follows the newest turn's parents, so it leaves out abandoned branches. */

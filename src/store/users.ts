@@ -1,6 +1,7 @@
 import type { MemoryId, Scope, UserId } from "../core/index.js";
+import { parsedJson } from "../core/text/json.js";
 import { type Database, type ReadRows, type SqlValue, type Statement, sql } from "./database.js";
-import { agentIn, decodeAnswer, decodedJson } from "./rows.js";
+import { agentIn, decodeAnswer, decodedJson, decodeSentAfter } from "./rows.js";
 import { begin, HAS_STATE, readScope, userRow } from "./scopes.js";
 import type { ExportedRow, ExportedUser, PendingSourceDeletions, Store, User, UsersFound } from "./store.js";
 
@@ -90,7 +91,7 @@ async function exportUser(read: ReadRows, user: User): Promise<ExportedUser> {
 }
 
 const EXPORTED = {
-  conversations: "id, used_at, forgotten_at",
+  conversations: "id, used_at, forgotten_at, sent_after",
   turns: "id, conversation_id, at, section, response_id, engine_conversation",
   messages: "turn_id, conversation_id, message",
   requests: "turn_id, id, at, answer, report, evicted",
@@ -103,7 +104,13 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   message: (text) => decodedJson("a message", text),
   report: (text) => decodedJson("a report", text),
   answer: decodeAnswer,
+  sent_after: sentAfterShown,
 };
+
+function sentAfterShown(text: string) {
+  const { root, tools } = decodeSentAfter(text);
+  return { model: root.model, tools: tools.map(({ json }) => parsedJson(json)) };
+}
 
 function withParsedJson(row: Readonly<Record<string, SqlValue>>): ExportedRow {
   const parsed = Object.entries(row).map(([column, value]) => {

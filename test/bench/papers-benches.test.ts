@@ -41,12 +41,12 @@ function printedBy(bench: string, data: string): string {
 const recorded = recordedData();
 const reason = recorded === null ? SKIPPED : "";
 
-describe.skipIf(reason !== "")(`docs/papers.md${reason}`, () => {
+describe.skipIf(reason !== "")(`docs/papers-tables.md${reason}`, () => {
   it.each(["breakdown", "permutation"])(
     "has the rows that `npm run bench -- papers` prints with %s",
     { timeout: 120_000 },
     (bench) => {
-      const page = readFileSync(join(ROOT, "docs/papers.md"), "utf8").split("\n");
+      const page = readFileSync(join(ROOT, "docs/papers-tables.md"), "utf8").split("\n");
       const printed = printedBy(bench, recorded ?? "")
         .split("\n")
         .filter((line) => /^\| [^|]+ \| \d/.test(line));
@@ -56,7 +56,7 @@ describe.skipIf(reason !== "")(`docs/papers.md${reason}`, () => {
   );
 });
 
-describe("the benches of docs/papers.md, on searches made up here", () => {
+describe("the benches of docs/papers-tables.md, on searches made up here", () => {
   let data = "";
   beforeAll(() => {
     data = mkdtempSync(join(tmpdir(), "memprefix-benches-"));

@@ -62,7 +62,7 @@ describe("the most that a batch can save", () => {
           key: "one",
           blocks: blocks.map((block) => ({ label: block as Label, tokens: tokensOf(block) })),
         }));
-        const saved = savedBy(planBatch(requests, "shared-prefixes").map(({ order }) => order));
+        const saved = savedBy(planBatch(requests, "shared-prefixes").requests.map(({ order }) => order));
         const bounds = [2, 3, 5, 8].map((depth) => mostSavable(contexts.map(contextOf), depth));
         for (const bound of bounds) expect(bound).toBeGreaterThanOrEqual(saved - 1e-6);
         for (const [at, bound] of bounds.slice(1).entries())

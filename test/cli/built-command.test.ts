@@ -83,7 +83,7 @@ describe("built memprefix serve, in a process", () => {
     service.kill("SIGTERM");
     const { code, signal, stdout, stderr } = await service.ended;
     expect({ code, signal }).toEqual({ code: 0, signal: null });
-    expect(stdout).toBe(`memprefix ${VERSION} listens on ${service.address}\n`);
+    expect(stdout.split("\n")[0]).toBe(`memprefix ${VERSION} listens on ${service.address}`);
     const messages = stderr
       .trimEnd()
       .split("\n")

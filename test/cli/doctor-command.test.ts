@@ -148,8 +148,9 @@ describe("memprefix doctor", () => {
     });
     const { code, stdout, states } = await doctor({ MEMPREFIX_UPSTREAM_URL: url });
     expect(code).toBe(1);
-    expect(states).toMatchObject({ engine: "change", cache: "broken" });
-    expect(stdout).toMatch(/\n1\. turn the engine's prefix cache on: .+\n2\. it is vllm: MEMPREFIX_ENGINE_FAMILY=vllm/);
+    expect(states).toMatchObject({ engine: "ok", cache: "broken" });
+    expect(stdout).toMatch(/^engine +ok .+; family vllm$/m);
+    expect(stdout).toMatch(/\n1\. turn the engine's prefix cache on: /);
   });
 
   it("says of a service whose prompts name no conversation what to do first", async () => {
@@ -210,6 +211,15 @@ describe("memprefix doctor", () => {
     expect(stdout).toContain("it answered with status 401: wrong key [31m for this model\n");
     expect(stdout).toContain("1. give its key as MEMPREFIX_UPSTREAM_API_KEY\n2. make Mem0 answer");
     expect(stdout).toContain('memory source "mem0-rest" answered with status 500');
+  });
+
+  it("advises more time, not another address, where Mem0 answers too late", async () => {
+    const url = await standIn(() => {});
+    const parts = { MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: url, MEMPREFIX_SEARCH_TIMEOUT_MS: "50" };
+    const { code, stdout, states } = await doctor(parts);
+    expect([code, states["memories"]]).toEqual([1, "broken"]);
+    expect(stdout).toContain("did not answer within 50 ms");
+    expect(stdout).toMatch(/1\. try again .*MEMPREFIX_SEARCH_TIMEOUT_MS/);
   });
 
   it("asks which of several models to try, and does not take another program for memprefix", async () => {

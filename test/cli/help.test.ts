@@ -7,18 +7,19 @@ import { commands } from "./memprefix-command.js";
 describe("memprefix --help", () => {
   const memprefix = commands();
 
-  it("names the commands; --version the version; without a command both are an error", async () => {
+  it("names the commands, also where none is given; --version and -v the version", async () => {
     const help = await memprefix.run(["--help"]);
     expect(help.code).toBe(0);
+    expect(await memprefix.run([])).toEqual(help);
     for (const command of [
       ...["serve", "doctor", "compose", "batch", "explain", "mcp", "export", "demo", "replay", "eval", "keys"],
     ])
       expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
-    expect(await memprefix.run(["--version"])).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
-    });
-    expect(await memprefix.run([])).toMatchObject({ code: 2, stdout: "" });
+    for (const flag of ["--version", "-v"])
+      expect(await memprefix.run([flag])).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+      });
   });
 
   it("lists every setting with its default for serve", async () => {

@@ -22,9 +22,9 @@ describe("a batch between threads", () => {
       fc.property(fc.array(anyRequest, { maxLength: 12 }), (requests) => {
         const sent = structuredClone(packBatch(requests));
         expect(unpackBatch(sent)).toEqual(requests);
-        const plan = planBatch(requests);
+        const plan = planBatch(requests).requests;
         expect(unpackPlan(structuredClone(packPlan(plan)))).toEqual(plan);
-        expect(planBatch(unpackBatch(sent))).toEqual(plan);
+        expect(planBatch(unpackBatch(sent)).requests).toEqual(plan);
       }),
     );
   });

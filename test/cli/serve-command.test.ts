@@ -5,6 +5,7 @@ import { PassThrough, Readable, Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { run } from "../../src/cli/command-line.js";
 import { composeResult } from "../../src/http/contracts/compose-contract.js";
+import { standIn } from "../stand-in.js";
 import { commands, type Ended } from "./memprefix-command.js";
 import type { Listening } from "./own-directories.js";
 
@@ -30,6 +31,51 @@ describe("memprefix serve", () => {
     });
     expect(readdirSync(memprefix.dataDir).every((name) => /^(memprefix|owner)\.(db|json)/.test(name))).toBe(true);
     expect(memprefix.leftBehind).toEqual([]);
+  });
+
+  it.each<[string, Record<string, string>, readonly string[]]>([
+    [
+      "without an engine",
+      {},
+      [
+        "upstream    none, so only /compose is served: .+",
+        "family      generic",
+        "cost model  a GPU's times, until measured",
+      ],
+    ],
+    [
+      "with OpenAI's address",
+      { MEMPREFIX_UPSTREAM_URL: "https://u:secret@api.openai.com/v1" },
+      ["upstream    https://api.openai.com/v1", "family      openai \\(by its host\\)", "cost model  OpenAI's prices"],
+    ],
+    [
+      "with an engine that cannot be reached, and its cost",
+      { MEMPREFIX_UPSTREAM_URL: "http://127.0.0.1:1/v1", MEMPREFIX_ENGINE_COST: "cpu" },
+      [
+        "upstream    http://127.0.0.1:1/v1",
+        "family      generic \\(the engine names no other\\)",
+        "cost model  as configured",
+      ],
+    ],
+  ])("says what it works with: %s", async (_how, environment, lines) => {
+    const service = await memprefix.serve({ MEMPREFIX_KV_EVENTS: "off", ...environment });
+    const memories = "memories    none, so requests bring them";
+    const message = [...lines, memories, `dashboard   ${service.address}/dashboard`].join("\n");
+    expect(await service.printed(new RegExp(`(${message})\n`))).not.toContain("secret");
+  });
+
+  it("recognises its engine by what it says, and sends it that family's fields", async () => {
+    const bodies: unknown[] = [];
+    const url = await standIn(async (incoming, response) => {
+      if (incoming.method === "GET") return response.end(JSON.stringify({ data: [{ id: "qwen", owned_by: "vllm" }] }));
+      bodies.push(JSON.parse(Buffer.concat(await incoming.toArray()).toString()));
+      return response.writeHead(200, { "content-type": "application/json" }).end('{"choices":[]}');
+    });
+    const service = await memprefix.serve({ MEMPREFIX_UPSTREAM_URL: `${url}/v1` });
+    await service.printed(/family {6}(vllm \(as the engine says\))\n/);
+    const chat = { model: "qwen", user: "ana", messages: [{ role: "user", content: "Tea?" }] };
+    expect((await post(service, "/v1/chat/completions", chat)).status).toBe(200);
+    expect(bodies).toMatchObject([{ cache_salt: expect.any(String), request_id: expect.any(String) }]);
   });
 
   it("stops at a signal that comes while it says that it listens", async () => {

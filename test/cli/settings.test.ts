@@ -16,7 +16,7 @@ import {
 } from "../../src/cli/settings.js";
 import { DEFAULT_DEPTH, ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/base/errors.js";
-import { engineModelFor } from "../../src/service/base/memprefix-parts.js";
+import { engineFamilyFor, engineModelFor } from "../../src/service/base/memprefix-parts.js";
 import { ROOT } from "../docs/pages.js";
 import { commands } from "./memprefix-command.js";
 
@@ -66,6 +66,27 @@ describe("the settings", () => {
     expect(of(anthropic).cost).toEqual({ kind: "money", uncached: 1, written: 1.25, cached: 0.05 });
     expect(of(anthropic, "claude-haiku-4-5").minimumPrefixTokens).toBe(4_096);
     expect(of({ ...anthropic, MEMPREFIX_ENGINE_COST: "gpu" }, "claude-haiku-4-5")).toEqual(ENGINE_MODELS.gpu);
+  });
+
+  it.each([
+    [{ MEMPREFIX_UPSTREAM_URL: "https://api.openai.com/v1" }, "gpt-5-mini", "openai"],
+    [{ MEMPREFIX_UPSTREAM_URL: "https://api.openai.com/v1" }, "gpt-5.6", "openai-breakpoints"],
+    [{ MEMPREFIX_UPSTREAM_URL: "https://api.openai.com/v1" }, null, "openai"],
+    [{ MEMPREFIX_UPSTREAM_URL: "https://api.openai.com/v1", MEMPREFIX_ENGINE_FAMILY: "generic" }, "gpt-5.6", "generic"],
+    [{ MEMPREFIX_UPSTREAM_URL: "https://api.anthropic.com/v1" }, "claude-opus-4-8", "anthropic"],
+    [{ MEMPREFIX_UPSTREAM_URL: "https://api.mistral.ai/v1" }, null, "mistral"],
+    [{ MEMPREFIX_UPSTREAM_URL: "https://api.deepseek.com/v1" }, null, "generic"],
+    [{ MEMPREFIX_UPSTREAM_URL: "http://127.0.0.1:8000/v1" }, "gpt-5.6", "generic"],
+    [{}, "gpt-5.6", "generic"],
+  ])("tell the engine family by the upstream's host and the model: %j, %s", (environment, model, family) => {
+    expect(engineFamilyFor(engineOf(readSettings(environment)), model)).toBe(family);
+  });
+
+  it("have OpenAI's prices with nothing but its address", () => {
+    const of = engineOf(readSettings({ MEMPREFIX_UPSTREAM_URL: "https://api.openai.com/v1" }));
+    const cost = (written: number) => ({ kind: "money", uncached: 1, written, cached: 0.05 });
+    expect(engineModelFor(of, "gpt-5-mini")).toEqual({ cost: cost(1), blockTokens: 128, minimumPrefixTokens: 1_024 });
+    expect(engineModelFor(of, "gpt-5.6")).toEqual({ cost: cost(1.25), blockTokens: 1, minimumPrefixTokens: 1_024 });
   });
 
   it.each([

@@ -33,6 +33,8 @@ export interface AgentEngine {
   readonly served: readonly ServedPrompt[];
   /** What it could not read, as it was sent. */
   readonly refused: readonly string[];
+  /** Empties its cache. */
+  clear(): void;
   close(): Promise<void>;
 }
 
@@ -82,7 +84,7 @@ export async function agentEngine(
 ): Promise<AgentEngine> {
   const served: ServedPrompt[] = [];
   const refused: string[] = [];
-  const count = countingCache();
+  let count = countingCache();
   const responses = new Map<string, readonly Readonly<Record<string, unknown>>[]>();
   const items = new Map<string, Readonly<Record<string, unknown>>>();
   const kept: KeptItems = { responses, items };
@@ -148,7 +150,10 @@ export async function agentEngine(
       sendJson(response, 400, { error: { message: String(error), type: "invalid_request_error" } });
     }
   });
-  return { url: `${url}/v1`, served, refused, close };
+  const clear = () => {
+    count = countingCache();
+  };
+  return { url: `${url}/v1`, served, refused, clear, close };
 }
 
 const NO_THREAD = {

@@ -52,7 +52,7 @@ export function modelSays(asked: Asked): Said {
 }
 
 const SECTION =
-  /<memories>[\s\S]*?<\/memories>(?:\n(?:Most relevant|No longer true|Current again|Also relevant)[^\n]*(?:\n {2}[^\n]*)*)*\s*/g;
+  /<memories>[\s\S]*?<\/memories>(?:\n(?:Most relevant|Update|Also relevant)[^\n]*(?:\n {2}[^\n]*)*)*\s*/g;
 
 /** One message as {@link lastQuestion} reads it. */
 export interface Turn {

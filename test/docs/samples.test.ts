@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -34,6 +34,14 @@ describe("every sample of the documentation", () => {
 
   it.each(inLanguage("json").map((sample) => [placeOf(sample), sample.text]))("%s is JSON", (_place, text) => {
     expect(() => JSON.parse(text) as unknown).not.toThrow();
+  });
+});
+
+const HAS_PYTHON = spawnSync("python3", ["--version"]).status === 0;
+describe.skipIf(!HAS_PYTHON)(`every sample in Python${HAS_PYTHON ? "" : " (skipped: there is no python3)"}`, () => {
+  it.each(inLanguage("python").map((sample) => [placeOf(sample), sample.text]))("%s is Python", (_place, text) => {
+    const parsed = spawnSync("python3", ["-c", "import ast, sys; ast.parse(sys.stdin.read())"], { input: text });
+    expect({ status: parsed.status, stderr: parsed.stderr.toString() }).toEqual({ status: 0, stderr: "" });
   });
 });
 

@@ -54,16 +54,17 @@ describe("a memory that changes at its source during a conversation", () => {
     return say;
   };
 
-  it.each(["compose", "chat"] as const)("is corrected once when it was updated: %s", async (door) => {
+  it.each(["compose", "chat"] as const)("is given once more when it was updated: %s", async (door) => {
     const say = await begun("c", door);
     serve({ ...dog, memory: NEW }, tea);
     const next = await say("two");
-    expect(next.last).toContain(`- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`);
+    expect(next.last).toContain(`</memories>\\nUpdate: ${NEW}\\n`);
+    expect(next.last).not.toContain(OLD);
     expect((await say("three")).last).not.toContain("called");
     serve({ ...dog, memory: `${NEW}, and he is two` }, tea);
-    expect((await say("four")).last).toContain(`- ${NEW}, and he is two\\n</memories>\\nNo longer true: ${NEW}\\n`);
+    expect((await say("four")).last).toContain(`</memories>\\nUpdate: ${NEW}, and he is two\\n`);
     serve(dog, tea);
-    expect((await say("five")).last).toContain(`Current again: ${OLD}\\nNo longer true: ${NEW}, and he is two\\n`);
+    expect((await say("five")).last).toContain(`</memories>\\nUpdate: ${OLD}\\n`);
   });
 
   it.each([
@@ -107,8 +108,7 @@ describe("a memory that changes at its source during a conversation", () => {
     }
   });
 
-  it("is said to be no longer true when it expired, was archived or superseded there", async () => {
-    const said = `No longer true: ${OLD}\\n`;
+  it("leaves the conversation when it expired, was archived or superseded there by something unknown", async () => {
     const ends: readonly (readonly [string, object])[] = [
       ["expired", { expiration_date: "2020-01-01" }],
       ["archived", { metadata: { lifecycle_state: "archived" } }],
@@ -117,8 +117,7 @@ describe("a memory that changes at its source during a conversation", () => {
     for (const [what, end] of ends) {
       const say = await begun(what);
       serve({ ...dog, ...end }, tea);
-      expect((await say("two")).last, what).toContain(said);
-      expect((await say("three")).last, what).not.toContain("No longer");
+      for (const turn of ["two", "three"]) expect((await say(turn)).all, what).not.toMatch(/Rex|Update/);
     }
   });
 
@@ -152,7 +151,7 @@ describe("a memory that changes at its source during a conversation", () => {
       if (what.startsWith("no such route")) serve(tea);
       const { all, last } = await say("two");
       expect(all, what).toContain(OLD);
-      expect(last, what).not.toMatch(/No longer|replaces|Bo/);
+      expect(last, what).not.toMatch(/Update|Bo/);
       Object.assign(mem0, { missing: 404, isDown: false });
     }
   });
@@ -195,11 +194,11 @@ describe("a memory that changes at its source during a conversation", () => {
     said.push({ role: "assistant", content: "To one" }, { role: "user", content: "two" });
     const looks = [await composed("c", said, { dry_run: true }), await composed("c", said, { dry_run: true })];
     const next = await composed("c", said, {});
-    expect(JSON.stringify(next.at(-1))).toContain("- Fact 0 is that.");
+    expect(JSON.stringify(next.at(-1))).toContain("Update: Fact 0 is that.");
     expect(looks).toEqual([next, next]);
   });
 
-  it("is said to be no longer true by what the webhook brings, with its text or without, once", async () => {
+  it("leaves the conversation by what the webhook brings, with its text or without", async () => {
     const ends: readonly (readonly [string, object])[] = [
       ["the same text", { data: { memory: OLD, lifecycle_state: "archived" } }],
       ["another text", { data: { memory: NEW, is_deleted: true } }],
@@ -217,23 +216,19 @@ describe("a memory that changes at its source during a conversation", () => {
         const taken = await app.send("POST", `/webhooks/mem0?token=${encodeURIComponent(TOKEN)}`, event);
         expect([what, taken.status]).toEqual([what, 204]);
       }
-      const next = await say("two", { memories: [tea] });
-      expect(next.last, what).toContain(`No longer true: ${OLD}\\n`);
-      expect(next.last, what).not.toContain(NEW);
-      expect((await say("three", { memories: [tea] })).last, what).not.toContain("No longer");
+      for (const turn of ["two", "three"])
+        expect((await say(turn, { memories: [tea] })).all, what).not.toMatch(/Rex|Bo|Update/);
     }
   });
 
-  it("is corrected by the memory that the webhook says took its place", async () => {
+  it("is updated by the memory that the webhook says took its place", async () => {
     const say = conversation("c");
     const bo = { id: "bo", memory: NEW, user_id: "ada" };
     await say("one", { memories: [dog, tea] });
     await conversation("other")("one", { memories: [bo] });
     const event = { event_details: { id: "dog", event: "UPDATE", data: { replaced_by: "bo" } } };
     await app.send("POST", `/webhooks/mem0?token=${encodeURIComponent(TOKEN)}`, event);
-    expect((await say("two", { memories: [tea] })).last).toContain(
-      `- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`,
-    );
+    expect((await say("two", { memories: [tea] })).last).toContain(`</memories>\\nUpdate: ${NEW}\\n`);
   });
 });
 

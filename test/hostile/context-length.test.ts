@@ -231,3 +231,56 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
 function tokensOf(text: string): number {
   return Number([...text.matchAll(/\d{4,}/g)].map(([digits]) => digits).find((digits) => Number(digits) > LIMIT) ?? 0);
 }
+
+/** The same refusal inside an answer with status 200, as engines and gateways send it. */
+const MESSAGE = `request (9000 tokens) exceeds the available context size (${LIMIT} tokens), try increasing it`;
+const FIELDS = { code: 400, message: MESSAGE, type: "exceed_context_size_error", n_prompt_tokens: 9_000, n_ctx: LIMIT };
+const OPENAI = JSON.stringify({
+  error: { message: MESSAGE, type: "invalid_request_error", code: "context_length_exceeded" },
+});
+const EVENTS = "text/event-stream";
+const IN_ANSWERS: readonly (readonly [name: string, type: string, text: string])[] = [
+  ["llama.cpp's line", EVENTS, `error: ${JSON.stringify(FIELDS)}\n\n`],
+  ["llama.cpp's line with an envelope", EVENTS, `error: ${JSON.stringify({ error: FIELDS })}\n\n`],
+  ["an event named error", EVENTS, `event: error\r\ndata: ${JSON.stringify(FIELDS)}\r\n\r\n`],
+  ["OpenAI's event, after comments", EVENTS, `: PROCESSING\n\n: PROCESSING\n\ndata: ${OPENAI}\n\ndata: [DONE]\n\n`],
+  ["vLLM's event", EVENTS, `data: ${JSON.stringify({ object: "error", ...FIELDS })}\n\ndata: [DONE]\n\n`],
+  ["JSON in an event stream", EVENTS, JSON.stringify(JSON.parse(OPENAI), null, 2)],
+  ["JSON as it is", "application/json", OPENAI],
+  ["JSON of no type", "text/plain", `${OPENAI}\n`],
+];
+
+describe.each(IN_ANSWERS)("a refusal inside an answer: %s", (_name, type, text) => {
+  const engine = openAiEngine();
+  const source = answeringSource(Array.from({ length: 10 }, (_, n) => fact(0, n)));
+  const app = servedApp({ source: () => source, upstream: engine });
+
+  it.each([1, 7, 4_096])("is followed by a prompt with fewer memories, in chunks of %d bytes", async (size) => {
+    engine.behave(async (request, response, usage) => {
+      const isFirst = engine.requests.length % 2 === 1;
+      if (!isFirst)
+        return bounded(() => ({ status: 400, body: {} }))(request, response, { ...usage, prompt_tokens: 1 });
+      response.writeHead(200, { "content-type": type });
+      for (let at = 0; at < text.length; at += size) {
+        response.write(text.slice(at, at + size));
+        if (at < 20 * size) await new Promise(setImmediate);
+      }
+      return void response.end();
+    });
+    for (const stream of [true, false]) {
+      const body = {
+        model: "stub-1",
+        user: `${stream}`,
+        stream,
+        messages: [{ role: "user", content: "Where is Ada?" }],
+      };
+      const { status, text: answer, headers } = await sendWith(app, {}, "POST", "/v1/chat/completions", body);
+      expect([status, headers.get("x-memprefix-not-composed")]).toEqual([200, null]);
+      expect(answer).toContain("so.");
+      expect(answer).not.toContain("exceeds");
+      const [first = 0, second = 0] = engine.requests.splice(0).map(({ raw }) => raw.split("Ada's fact").length);
+      expect([first, second < first]).toEqual([11, true]);
+    }
+    expect(app.faults).toEqual([]);
+  });
+});

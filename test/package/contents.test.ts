@@ -35,7 +35,7 @@ describe("the packed package", () => {
 
   it("has nothing else: no sources, tests, benches, maps, data or settings of the project", () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts)|dist\/http\/contracts\/[\w-]+\.json|dist\/dashboard\/(page\.(html|css)|icon\.svg)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png|txt)|examples\/([\w-]+\.json|helm\/[\w/-]+\.(yaml|md)|(hermes|openclaw)\/(README\.md|memprefix\/[\w.]+\.(py|yaml|js|json)))|[A-Z]+(\.md)?|package\.json)$/;
+      /^(dist\/.+\.(js|d\.ts)|dist\/http\/contracts\/[\w-]+\.json|dist\/dashboard\/(page\.(html|css)|api\.html|icon\.svg)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png|txt)|examples\/([\w-]+\.json|helm\/[\w/-]+\.(yaml|md)|(hermes|openclaw)\/(README\.md|memprefix\/[\w.]+\.(py|yaml|js|json)))|[A-Z]+(\.md)?|package\.json)$/;
     expect(memprefix.files.filter((name) => !expected.test(name))).toEqual([]);
   });
 
@@ -46,7 +46,7 @@ describe("the packed package", () => {
     const expected = sources
       .filter((name) => name.endsWith(".ts") && !isOfPage(name))
       .map((name) => `dist/${name.replace(/ts$/, "js")}`);
-    expect(compiled).toEqual([...expected, "dist/dashboard/page.js"].toSorted());
+    expect(compiled).toEqual([...expected, "dist/dashboard/api.js", "dist/dashboard/page.js"].toSorted());
   });
 
   it("has the page's modules as one script, with the license of what it includes", () => {

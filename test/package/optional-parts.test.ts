@@ -44,7 +44,7 @@ describe("an installed memprefix without its optional parts", () => {
     const sdk = `npm install @modelcontextprotocol/sdk@${manifest.devDependencies["@modelcontextprotocol/sdk"]}`;
     const detail = `the Model Context Protocol needs packages that are not installed: ${sdk}`;
     expect(tools).toMatchObject({ status: 501, detail });
-    expect(stdout).toContain(`for the embedded Mem0, ${INSTALL}\n`);
+    expect(stdout).toContain(`for the embedded Mem0: ${INSTALL}\n`);
     expect(stderr).toContain(INSTALL);
     expect((await served({ MEMPREFIX_SOURCE: "none" })).stdout).not.toContain("npm install");
   });

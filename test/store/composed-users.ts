@@ -18,6 +18,7 @@ import {
   renderSection,
   type Scope,
   ScopeState,
+  type SentAfter,
   type StoredScope,
   type TokenCounter,
   type UserId,
@@ -60,6 +61,7 @@ export interface Said {
   readonly retention?: RetentionName;
   readonly policy?: ComposeInput["policy"];
   readonly memoryBudgetTokens?: number;
+  readonly sentAfter?: SentAfter;
 }
 
 interface Working extends KnownScope {
@@ -132,6 +134,7 @@ export class ComposedUsers {
       delta: deltaOf(state),
       request: { id: requestId(said.requestId), body: digestOf(said.question), answer },
       prompt: figuresOf(composition),
+      sentAfter: id === null ? null : (said.sentAfter ?? null),
       at,
     };
   }
@@ -150,7 +153,7 @@ export class ComposedUsers {
     return this.#use(scope, async (held, state) => {
       const live = await this.store.findLiveRequests(scope.tenant, requests.map(requestId));
       const own = live.filter((found) => nameOf(found.scope) === nameOf(scope));
-      for (const { leaf, turn } of own) state.evict(leaf, turn);
+      for (const { leaf } of own) state.index.evict(leaf);
       const ids = own.map((found) => found.requestId);
       return { version: await held.commitEviction(deltaOf(state), ids), gives: undefined };
     });
@@ -167,7 +170,7 @@ export class ComposedUsers {
     return this.#use(scope, async (held, state) => {
       const served = await this.store.findServed(held.version?.scopeId ?? 0, requestId(request));
       if (served === null) return null;
-      state.evict(served.leaf, served.turn);
+      state.index.evict(served.leaf);
       return { version: await held.commitWithdrawal(deltaOf(state), served.turn), gives: undefined };
     });
   }
@@ -232,7 +235,7 @@ function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };
 }
 
-function figuresOf({ plan }: Composition): NewPrompt {
+function figuresOf({ plan, byHand }: Composition): NewPrompt {
   return {
     model: "gpt",
     engine: "vllm",
@@ -240,6 +243,7 @@ function figuresOf({ plan }: Composition): NewPrompt {
     policy: plan.policy,
     retention: plan.retention,
     epoch: null,
+    byHand,
     usage: {
       promptTokens: plan.totalTokens,
       expectedTokens: plan.expectedCachedTokens,

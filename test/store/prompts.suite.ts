@@ -54,6 +54,7 @@ export function describePrompts(name: string, open: () => Promise<TriedDatabase>
           policy: "prefix-exact",
           retention: "keep",
           epoch: { began: null, prompts: 3 },
+          byHand: { inMessage: 2_400, inSystem: 2_500 },
         });
         expect((await prompts.page({ tenant: "default" }, null, 50)).rows).toEqual([row]);
         for (const other of [{ agent: null }, { tenant: "acme" }, { user: "ben" }, { request: "r2" }])

@@ -66,6 +66,7 @@ export class SaidPrompts {
       policy: "prefix-exact",
       retention: "keep",
       epoch: conversation === null ? null : { began: null, prompts: 3 },
+      byHand: conversation === null ? null : { inMessage: 2_400, inSystem: 2_500 },
     } as const;
     const turn = { id: turnId, conversationId: conversation as ConversationId | null };
     const record = { prompt, composition: { turn }, request: { id: request }, at } as unknown as ComposeRecord;

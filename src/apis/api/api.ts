@@ -31,7 +31,8 @@ export interface Api {
   user(body: JsonObject): unknown;
   /** A body's instructions and messages as chat messages; null where it has none that can be composed. */
   history(body: JsonObject): readonly ChatMessage[] | null;
-  tools(body: JsonObject): readonly unknown[];
+  /** The fields that may hold tools, the preferred one first. */
+  readonly toolFields: readonly string[];
   /** The body with a prompt composed from its {@link history}. */
   withPrompt(body: JsonObject, prompt: readonly ChatMessage[]): JsonObject;
   /** A body for as few tokens as possible, with which the engine computes a prompt's prefix; null: the API allows none. */

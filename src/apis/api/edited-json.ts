@@ -38,6 +38,24 @@ export function valueText(json: string, name: string): string | null {
   return part === undefined ? null : json.slice(part.from, part.to);
 }
 
+/** The texts of the items of a top-level field's list; empty where it is none. */
+export function itemTexts(json: string, name: string): readonly string[] {
+  return itemParts(json, name).map(({ from, to }) => json.slice(from, to));
+}
+
+/** Replaces the items of a top-level field's list, and keeps what is between them. */
+export function withItems(json: string, name: string, items: readonly string[]): string {
+  const parts = itemParts(json, name);
+  if (parts.length !== items.length) return json;
+  const between = [...parts, { from: json.length }].map(({ from }, at) => json.slice(parts[at - 1]?.to ?? 0, from));
+  return between.map((text, at) => text + (items[at] ?? "")).join("");
+}
+
+function itemParts(json: string, name: string): readonly JsonPart[] {
+  const part = [...partsOf(json, pastBlanks(json, 0))].findLast(({ key }) => key === name);
+  return part === undefined || json[part.from] !== "[" ? [] : [...partsOf(json, part.from)];
+}
+
 function collect(json: string, from: number, value: unknown, next: unknown, edits: Edit[]): void {
   if (isSame(value, next)) return;
   if (Array.isArray(value) && Array.isArray(next)) collectItems(json, from, value, next, edits);
@@ -52,7 +70,9 @@ function collect(json: string, from: number, value: unknown, next: unknown, edit
 function collectFields(json: string, from: number, value: JsonObject, next: JsonObject, edits: Edit[]): void {
   const parts = [...partsOf(json, from)];
   const last = new Map(parts.map((part) => [part.key, part]));
-  const isKept = (part: JsonPart) => next[part.key] !== undefined;
+  // Of a repeated field that changes, only the last one is kept: an engine may read the first.
+  const isKept = (part: JsonPart) =>
+    next[part.key] !== undefined && (last.get(part.key) === part || isSame(value[part.key], next[part.key]));
   const added = Object.entries(next)
     .filter(([name, field]) => field !== undefined && !last.has(name))
     .map(([name, field]) => `${JSON.stringify(name)}:${JSON.stringify(field)}`);

@@ -47,6 +47,13 @@ function writtenTokensIn(usage: unknown, details: unknown): number | null {
   return null;
 }
 
+/** Whether a usage counts a prompt: some engines send zeros until they know, or after what they have said. */
+export function countsPrompt(usage: unknown): boolean {
+  const { prompt_tokens, input_tokens, cache_read_input_tokens, cache_creation_input_tokens } = record(usage);
+  const counts = [prompt_tokens, input_tokens, cache_read_input_tokens, cache_creation_input_tokens];
+  return counts.some((count) => typeof count === "number" && count > 0);
+}
+
 export function reported(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>((found, name) => record(found)[name], value);
 }
@@ -62,11 +69,12 @@ export function sumOf(a: number | null, b: number | null): number | null {
 }
 
 /**
- * More cached tokens than prompt tokens is impossible. Either may be wrong, so the cached count becomes unknown: a wrong one would mislead the
- * index.
+ * No prompt has zero tokens: that and what is cached of it are not known. More cached tokens than prompt tokens is impossible. Either may be
+ * wrong, so the cached count becomes unknown: a wrong one would mislead the index.
  */
 export function usageRecord(counts: Omit<EngineUsage, "raw">, raw: unknown): EngineUsage {
   const { promptTokens, cachedTokens } = counts;
+  if (promptTokens === 0) return { ...counts, promptTokens: null, cachedTokens: null, writtenTokens: null, raw };
   const isPossible = promptTokens === null || cachedTokens === null || cachedTokens <= promptTokens;
   return { ...counts, cachedTokens: isPossible ? cachedTokens : null, raw };
 }

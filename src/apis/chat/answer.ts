@@ -1,5 +1,6 @@
 import { isRecord, listIn, record } from "../../core/text/json.js";
 import { type AnswerReader, BoundedText, isWholeText } from "../api/answer.js";
+import { countsPrompt } from "../api/usage.js";
 
 export class ChatAnswer implements AnswerReader {
   readonly #text = new BoundedText();
@@ -12,7 +13,8 @@ export class ChatAnswer implements AnswerReader {
 
   take(given: unknown, at: number): void {
     const { choices, usage, timings } = record(given);
-    if (isRecord(usage) || isRecord(timings)) this.reported = given;
+    const isKnown = countsPrompt(record(this.reported)["usage"]);
+    if (isRecord(timings) || (isRecord(usage) && (countsPrompt(usage) || !isKnown))) this.reported = given;
     for (const choice of listIn(choices)) {
       const { index, delta, message, finish_reason: finish } = record(choice);
       if (isRecord(delta) && holdsToken(delta)) this.firstTokenAt ??= at;

@@ -1,7 +1,7 @@
 import type { Api } from "../api/api.js";
 import { ChatAnswer } from "./answer.js";
 import { error } from "./error.js";
-import { history, tools } from "./history.js";
+import { history } from "./history.js";
 import { warmUp, withPrompt } from "./sections.js";
 
 /** OpenAI's chat completions. Source: https://platform.openai.com/docs/api-reference/chat/create */
@@ -12,7 +12,8 @@ export const chat: Api = {
   userField: "user",
   user: ({ user }) => user,
   history,
-  tools,
+  // OpenAI's two forms of tools.
+  toolFields: ["tools", "functions"],
   withPrompt,
   warmUp,
   answerReader: () => new ChatAnswer(),

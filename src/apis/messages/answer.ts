@@ -1,6 +1,12 @@
 import { isRecord, record } from "../../core/text/json.js";
 import { type AnswerReader, BoundedText, isWholeText } from "../api/answer.js";
-import { type EngineUsage, reported, reportedCount, usageRecord } from "../api/usage.js";
+import { countsPrompt, type EngineUsage, reported, reportedCount, usageRecord } from "../api/usage.js";
+
+const OF_PROMPT: ReadonlySet<string> = new Set([
+  "input_tokens",
+  "cache_read_input_tokens",
+  "cache_creation_input_tokens",
+]);
 
 /** Source: https://platform.claude.com/docs/en/build-with-claude/streaming */
 export class MessageAnswer implements AnswerReader {
@@ -20,7 +26,7 @@ export class MessageAnswer implements AnswerReader {
         this.#takeMessage(event);
         break;
       case "message_start":
-        this.#takeFirstUsage(record(event["message"])["usage"]);
+        this.#takeUsage(record(event["message"])["usage"]);
         break;
       case "content_block_start":
         // A text's opening is empty and no token; a call's has its name.
@@ -64,14 +70,14 @@ export class MessageAnswer implements AnswerReader {
     return isCall;
   }
 
-  /** No prompt has zero tokens: if all counts are 0, they are not known yet. */
-  #takeFirstUsage(given: unknown): void {
-    if (Object.values(record(given)).some((count) => typeof count === "number" && count > 0)) this.#takeUsage(given);
-  }
-
+  /** Zeros for the prompt are not known yet, or left out after what was said before. */
   #takeUsage(given: unknown): void {
     if (!isRecord(given)) return;
-    const said = Object.entries(given).filter(([, count]) => count !== null && count !== undefined);
+    const isKnown = countsPrompt(given);
+    const said = Object.entries(given).filter(
+      ([name, count]) => count !== null && count !== undefined && (isKnown || !OF_PROMPT.has(name)),
+    );
+    if (said.length === 0) return;
     this.#usage = { ...this.#usage, ...Object.fromEntries(said) };
   }
 }

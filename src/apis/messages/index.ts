@@ -1,4 +1,4 @@
-import { listIn, record } from "../../core/text/json.js";
+import { record } from "../../core/text/json.js";
 import type { Api } from "../api/api.js";
 import { MessageAnswer, readMessagesUsage } from "./answer.js";
 import { error } from "./error.js";
@@ -13,7 +13,7 @@ export const messages: Api = {
   userField: "metadata.user_id",
   user: ({ metadata }) => record(metadata)["user_id"],
   history,
-  tools: ({ tools }) => listIn(tools),
+  toolFields: ["tools"],
   withPrompt,
   warmUp,
   answerReader: () => new MessageAnswer(),

@@ -1,4 +1,3 @@
-import { listIn } from "../../core/text/json.js";
 import type { Api } from "../api/api.js";
 import { readOpenAiUsage } from "../api/usage.js";
 import { ResponsesAnswer } from "./answer.js";
@@ -14,7 +13,7 @@ export const responses: Api = {
   userField: "user",
   user: ({ user }) => user,
   history,
-  tools: ({ tools }) => listIn(tools),
+  toolFields: ["tools"],
   withPrompt,
   warmUp,
   answerReader: () => new ResponsesAnswer(),

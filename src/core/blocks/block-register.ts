@@ -7,6 +7,7 @@ import { type ComparedText, canonicalText, comparedText } from "../text/memory-t
 import type { TokenCounter } from "../text/message.js";
 import {
   type EndedMemory,
+  ownWords,
   type RegisterChanges,
   type RenderedMemory,
   type RequestedMemory,
@@ -37,6 +38,8 @@ export class BlockRegister {
     stored: StoredRegister,
     nextLabel: number,
     private readonly countTokens: TokenCounter,
+    /** In lower case. */
+    private readonly untrustedOrigins: ReadonlySet<string> = new Set(),
   ) {
     this.#nextLabel = nextLabel;
     this.#forgotten = new Set(stored.forgotten);
@@ -89,7 +92,6 @@ export class BlockRegister {
     const stored = this.#blocks.get(block.label);
     if (stored === undefined) return 0;
     if (!block.isLabelled) return stored.tokens;
-    if (block.replaces.length > 0) return this.countTokens(renderBlock(block, stored.text));
     return keptIn(this.#labelledTokens, block.label, () => this.countTokens(renderBlock(block, stored.text)));
   }
 
@@ -104,12 +106,30 @@ export class BlockRegister {
     return holders.find((id) => this.#memories.currentOf(id) === label) ?? holders[0];
   }
 
-  comparedOf = (label: Label): ComparedText =>
-    keptIn(this.#compared, label, () => {
+  /** Of a text from an untrusted origin without its date, so that no date makes it another text. */
+  comparedOf = (label: Label): ComparedText => {
+    if (this.isUntrusted(label)) return comparedText(this.wordsOf(label));
+    return keptIn(this.#compared, label, () => {
       const compared = comparedText(this.textOf(label));
       this.#textLength += lengthOf(compared);
       return compared;
     });
+  };
+
+  /** A block's text without a date in front. */
+  wordsOf(label: Label): string {
+    const isDated = this.#memories.holdersOf(label).some((id) => this.isDated(id, label));
+    return ownWords(this.textOf(label), isDated);
+  }
+
+  /** Whether only memories of untrusted origins have this text: it is given at most once in a prompt, in a list, and is never carried over. */
+  isUntrusted(label: Label): boolean {
+    if (this.untrustedOrigins.size === 0) return false;
+    const holders = this.#memories.holdersOf(label);
+    const current = holders.filter((id) => this.#memories.currentOf(id) === label);
+    const origins = (current.length > 0 ? current : holders).map((id) => this.#memories.originOf(id));
+    return origins.length > 0 && origins.every((origin) => origin !== undefined && this.untrustedOrigins.has(origin));
+  }
 
   foundWith(label: Label): readonly MemoryId[] {
     return this.#memories.foundWith(label);
@@ -148,12 +168,13 @@ export class BlockRegister {
     const sharing: MemoryId[] = [];
     const conflicting: MemoryId[] = [];
     const forgotten: MemoryId[] = [];
-    for (const [rank, { id, text, dated, end, found, ofRun = false }] of memories.entries()) {
+    for (const [rank, { id, text, dated, end, found, ofRun = false, origin, writtenAt }] of memories.entries()) {
       if (this.#forgotten.has(id)) {
         forgotten.push(id);
         continue;
       }
       const block = this.#blockFor(id, canonicalText(text));
+      if (origin !== undefined) this.#memories.setOrigin(id, origin);
       const before = seen.get(id);
       if (before === block.label) {
         repeated.push(id);
@@ -172,7 +193,7 @@ export class BlockRegister {
         this.#settle(block, before);
         if (requested.some((entry) => entry.memoryId === id && entry.label === block.label)) continue;
       }
-      requested.push({ memoryId: id, label: block.label, rank });
+      requested.push({ memoryId: id, label: block.label, rank, ...(writtenAt !== undefined && { writtenAt }) });
       blocks.set(block.label, block);
     }
     return {
@@ -287,7 +308,7 @@ export class BlockRegister {
     const known = this.#byText.get(textDigest);
     if (known !== undefined) return this.#blocks.get(known) as StoredBlock;
     const label = this.#nextLabel++ as Label;
-    const tokens = this.countTokens(renderBlock({ label, replaces: [] }, text));
+    const tokens = this.countTokens(renderBlock({ label }, text));
     const block: StoredBlock = { label, text, textDigest, tokens, supersededBy: null };
     this.#keep(block);
     this.#changes.written(label);

@@ -26,6 +26,8 @@ export interface MemoryVersion {
   readonly found?: true;
   /** Whether it belongs to a run of Mem0's: only requests for that run may have it. */
   readonly ofRun?: true;
+  /** What wrote the memory, such as a tool or a web page; in lower case. */
+  readonly origin?: string | undefined;
   /** When the memory ceases to hold, in milliseconds since the epoch. */
   readonly until?: number | undefined;
   /** Whether the block's text has the memory's date before its words. */
@@ -67,7 +69,11 @@ export interface RetrievedMemory {
   readonly text: string;
   /** Absent: unknown. */
   readonly createdAt?: GivenTime;
+  /** When its text changed. Absent: unknown, or never. */
+  readonly updatedAt?: GivenTime;
   readonly ofRun?: true;
+  /** Absent: as known before, if at all. */
+  readonly origin?: string;
   readonly end?: MemoryEnd | undefined;
 }
 
@@ -77,6 +83,9 @@ export interface RenderedMemory {
   readonly text: string;
   readonly dated?: true;
   readonly ofRun?: true;
+  readonly origin?: string;
+  /** When its text was written. Absent: unknown. */
+  readonly writtenAt?: GivenTime;
   readonly end?: MemoryEnd | undefined;
   /** Whether a search found it; absent if a request brought it, or it was recalled. */
   readonly found?: true;
@@ -92,6 +101,7 @@ export interface RequestedMemory {
   readonly label: Label;
   /** In the retrieval order, from 0. */
   readonly rank: number;
+  readonly writtenAt?: GivenTime;
 }
 
 export interface Resolution {

@@ -9,14 +9,17 @@ export interface SizedMemory {
 }
 
 /** Truncates a memory to `max` characters (UTF-16 units). `dates` puts the UTC day of `createdAt` first: `2026-11-29: text`. */
-export function renderMemory({ createdAt, ...memory }: RetrievedMemory, dates: boolean, max: number): SizedMemory {
+export function renderMemory(retrieved: RetrievedMemory, dates: boolean, max: number): SizedMemory {
+  const { createdAt, updatedAt, ...given } = retrieved;
+  const writtenAt = updatedAt ?? createdAt;
+  const memory = writtenAt === undefined ? given : { ...given, writtenAt };
   const day = dates && createdAt !== undefined ? utcDay(createdAt) : null;
   if (day === null) return sized(memory, memory.text, "", max);
   const { memory: rendered, isCut } = sized(memory, canonicalText(memory.text), `${day}: `, max);
   return { memory: { ...rendered, dated: true }, isCut };
 }
 
-function sized(memory: Omit<RetrievedMemory, "createdAt">, text: string, before: string, max: number): SizedMemory {
+function sized(memory: RenderedMemory, text: string, before: string, max: number): SizedMemory {
   const isCut = before.length + text.length > max;
   const words = isCut ? cutText(text, max - before.length) : text;
   return { memory: { ...memory, text: before + words }, isCut };

@@ -27,14 +27,27 @@ export class MemoryVersions {
   /** In milliseconds since the epoch. Most memories have none. */
   readonly #untils = new Map<MemoryId, number>();
   readonly #ofRuns = new Set<MemoryId>();
+  /** Of memories that name one. */
+  readonly #origins = new Map<MemoryId, string>();
 
   constructor(stored: readonly MemoryVersion[]) {
-    for (const { memoryId, label, current, dated = false, found, ofRun, until } of stored) {
+    for (const { memoryId, label, current, dated = false, found, ofRun, origin, until } of stored) {
       this.#hold(memoryId, label, current, dated);
       if (found === true) this.#found(memoryId);
       if (ofRun === true) this.#ofRuns.add(memoryId);
+      if (origin !== undefined) this.#origins.set(memoryId, origin);
       if (until !== undefined) this.#untils.set(memoryId, until);
     }
+  }
+
+  originOf(id: MemoryId): string | undefined {
+    return this.#origins.get(id);
+  }
+
+  setOrigin(id: MemoryId, origin: string): void {
+    if (this.#origins.get(id) === origin) return;
+    this.#origins.set(id, origin);
+    this.#dirty.add(id);
   }
 
   setOfRun(id: MemoryId, ofRun: boolean): void {
@@ -191,8 +204,18 @@ export class MemoryVersions {
       const until = current ? this.#untils.get(memoryId) : undefined;
       const found = current && versions.isFound ? { found: true as const } : {};
       const ofRun = current && this.#ofRuns.has(memoryId) ? { ofRun: true as const } : {};
+      const origin = current ? this.#origins.get(memoryId) : undefined;
       const dated = this.isDated(memoryId, label) ? { dated: true as const } : {};
-      return { memoryId, label, current, ...dated, ...found, ...ofRun, ...(until === undefined ? {} : { until }) };
+      return {
+        memoryId,
+        label,
+        current,
+        ...dated,
+        ...found,
+        ...ofRun,
+        ...(origin === undefined ? {} : { origin }),
+        ...(until === undefined ? {} : { until }),
+      };
     });
   }
 
@@ -226,6 +249,7 @@ export class MemoryVersions {
     this.#versions.delete(id);
     this.#untils.delete(id);
     this.#ofRuns.delete(id);
+    this.#origins.delete(id);
     // A withdrawn memory has this one beside its texts.
     this.#release(id, WITHDRAWN);
     this.#dirty.delete(id);

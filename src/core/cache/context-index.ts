@@ -58,6 +58,18 @@ export interface HeldEnd {
   readonly tokens: number;
 }
 
+/** A served sequence of which the engine holds only the first `held` blocks now. */
+export interface EvictedPath {
+  readonly labels: readonly Label[];
+  readonly held: number;
+}
+
+/** An index that loses what this one does, whatever reported the eviction. */
+export interface EvictionFollower {
+  readonly isEmpty: boolean;
+  evicted(path: EvictedPath): void;
+}
+
 export interface PassedAnchor {
   readonly anchor: Digest;
   readonly labels: readonly Label[];
@@ -171,6 +183,7 @@ export class ContextIndex {
     nextId: number,
     private readonly maxNodes: number,
     private readonly blockTokens: (label: Label) => number = () => 0,
+    private readonly follower: EvictionFollower | null = null,
   ) {
     this.#nextId = nextId;
     const nodes = new Map(rows.map((row) => [row.id, this.#nodeOf({ ...row }, null)]));
@@ -331,8 +344,12 @@ export class ContextIndex {
       let left = this.#tokens - node.row.tokens;
       let length = run.length;
       while (left > tokens && length > 0) left -= this.blockTokens(run[--length] as Label);
-      if (length === 0) this.#cut(node);
-      else this.#update(node, { run: run.slice(0, length), tokens: 0 });
+      if (length === 0) {
+        this.#cut(node);
+        continue;
+      }
+      this.#evicted(node, length);
+      this.#update(node, { run: run.slice(0, length), tokens: 0 });
     }
   }
 
@@ -479,6 +496,16 @@ export class ContextIndex {
     }
   }
 
+  /** Records that the engine holds a node's sequence only up to a part of the node's own blocks. */
+  #evicted(node: TreeNode, heldInNode: number): void {
+    if (this.follower === null || node.row.anchor !== null || this.follower.isEmpty) return;
+    const labels = node
+      .toRoot()
+      .reverse()
+      .flatMap(({ row }) => row.run);
+    this.follower.evicted({ labels, held: labels.length - node.row.run.length + heldInNode });
+  }
+
   #cut(leaf: TreeNode): void {
     leaf.row.live = 0;
     this.#prune(leaf);
@@ -516,6 +543,7 @@ export class ContextIndex {
 
   #remove(node: TreeNode): void {
     const { row, above } = node;
+    this.#evicted(node, 0);
     if (row.anchor === null) above?.children.delete(row.run[0] as Label);
     else {
       this.#roots.delete(row.anchor);

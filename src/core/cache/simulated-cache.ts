@@ -66,6 +66,18 @@ export class SimulatedCache implements PrefixCache {
     return found.end * this.#unitTokens;
   }
 
+  /** Leading tokens of a prompt that are held; uses none of them. */
+  heldOf(tokens: readonly number[]): number {
+    const units = this.#unitsOf(tokens);
+    for (let run = this.#root; ; ) {
+      const child = run.children.get(units[run.end] ?? Number.NaN);
+      if (child === undefined) return run.end * this.#unitTokens;
+      const same = sameUnits(child, units, units.length);
+      if (same < child.units.length) return (run.end + same) * this.#unitTokens;
+      run = child;
+    }
+  }
+
   #unitsOf(tokens: readonly number[]): Int32Array {
     const size = this.#unitTokens;
     if (size === 1) return Int32Array.from(tokens);

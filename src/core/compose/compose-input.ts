@@ -6,6 +6,8 @@ import type { HistoryInput } from "../conversation/history.js";
 import type { Annotations } from "../conversation/injecting.js";
 import type { DedupeName } from "../conversation/repeats.js";
 import type { EngineModel } from "../cost/engine-model.js";
+import type { PromptRoot } from "../prompt/prompt.js";
+import type { ToolChanges } from "../prompt/tools.js";
 import type { ScopePolicy } from "../published/published-knowledge.js";
 import type { Digest } from "../text/ids.js";
 import type { TokenCounter } from "../text/message.js";
@@ -39,11 +41,23 @@ export interface ComposeInput extends HistoryInput {
   readonly maxPromptTokens?: number | null | undefined;
   /** A limit learned from the engine. Longer messages are composed without memories instead of throwing. */
   readonly acceptedTokens?: number | null | undefined;
-  /** The user's previous prompt: its instructions, and its age. */
-  readonly earlier?: { readonly head: Digest | null; readonly ageMs: number | null } | undefined;
+  /** Default: no model and no tools. */
+  readonly root?: PromptRoot | undefined;
+  /** Since the conversation's newest prompt. Default: unknown. */
+  readonly toolChanges?: ToolChanges | null | undefined;
+  readonly earlier?: EarlierPrompt | undefined;
   readonly dedupe?: DedupeName | undefined;
   /** Default: `messages` only. */
   readonly historyTerms?: HistoryTerms | undefined;
+}
+
+/** The conversation's previous prompt, or the user's. */
+export interface EarlierPrompt {
+  /** Digest of its instructions, with its root. */
+  readonly head: Digest | null;
+  /** Null: unknown. */
+  readonly root: PromptRoot | null;
+  readonly ageMs: number | null;
 }
 
 export class PromptTooLongError extends Error {

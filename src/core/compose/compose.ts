@@ -8,12 +8,16 @@ import type { Resolution } from "../blocks/context-block.js";
 import { serve } from "../cache/residency.js";
 import type { SpokenTurn, Turn } from "../conversation/conversation.js";
 import type { RecalledHistory } from "../conversation/history.js";
+import { injectionTokens } from "../conversation/injecting.js";
+import { firstChangedLine } from "../conversation/instructions.js";
 import { exactPath, promptSections } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";
-import { type Injection, NOTHING_REPLACED, renderAnnotation } from "../prompt/section.js";
+import { NO_ROOT } from "../prompt/prompt.js";
+import { type Injection, renderAnnotation, updatesIn } from "../prompt/section.js";
 import { groupBy } from "../text/collections.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
+import { type ByHand, byHand } from "./by-hand.js";
 import type { ComposeInput } from "./compose-input.js";
 import { draftPrompt } from "./draft.js";
 import { plannedMiss } from "./miss.js";
@@ -57,6 +61,7 @@ export interface Composition {
   readonly memories: readonly PlacedMemory[];
   readonly annotations: readonly string[];
   readonly plan: Plan;
+  readonly byHand: ByHand | null;
   readonly warnings: readonly Warning[];
   readonly turn: Turn;
   readonly head: readonly ChatMessage[];
@@ -79,7 +84,7 @@ export interface Composition {
  */
 export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
-  const { countTokens, policy, conversation, depth, isCut = false } = input;
+  const { countTokens, policy, conversation, depth } = input;
   const firstNew = register.nextLabel;
   const before = conversation?.turns.newest ?? null;
   const draft = draftPrompt(state, input);
@@ -88,6 +93,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
   const { placement, injection, anchor } = section;
   const { retention, freshStart, keptTurns } = choice;
+  const isCut = input.isCut === true || history.endsEarly === true;
   const freshStartReason = isCut ? "memory_forgotten" : choice.freshStartReason;
   const { sections, known } = promptSections(
     replay,
@@ -144,9 +150,18 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   };
   turns.add(turn);
   const memories = placeMemories(register, selection, draft.head?.injection ?? injection, cachedBlocks);
-  const { head: headBefore = null, ageMs = null } = input.earlier ?? {};
+  const { head: headBefore = null, root: rootBefore = null, ageMs = null } = input.earlier ?? {};
+  const { model, tools } = input.root ?? NO_ROOT;
+  const hasOtherTools = rootBefore !== null && rootBefore.tools !== tools;
   const isContinued = before !== null && parent === before.id;
   const { wholeBlocks, residency } = input.cache;
+  const hasOtherInstructions =
+    conversation === null
+      ? headBefore !== null && headBefore !== replay.head
+      : before !== null && before.head !== replay.head;
+  const sentBefore = turns.instructions;
+  const instructionChange =
+    hasOtherInstructions && sentBefore !== null ? firstChangedLine(sentBefore, history.head.messages) : null;
   const miss = plannedMiss({
     before: wholeBlocks(isContinued ? replay.tokens : section.before),
     known: wholeBlocks(Math.max(replay.knownTokens, headBefore === replay.head ? replay.headTokens : 0)),
@@ -154,40 +169,46 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     moved: conversation === null ? register.tokensOf(movedBlocks(memories, firstNew)) : 0,
     isFirst: clock === 1,
     isContinued,
-    hasOtherInstructions:
-      conversation === null
-        ? headBefore !== null && headBefore !== replay.head
-        : before !== null && before.head !== replay.head,
+    hasOtherModel: rootBefore !== null && rootBefore.model !== model,
+    hasOtherTools,
+    hasOtherInstructions,
     hasOtherHistory: (epoch?.began ?? null) !== null || (before !== null && !isContinued),
     hasOtherMemories: freshStart || isCut || (before !== null && before.retention !== "keep"),
     ageMs,
     limits: residency.limits ?? { kind: "all" },
   });
+  const plan: Plan = {
+    layout: conversation === null ? "single" : "conversation",
+    policy: policy.name,
+    expectedCachedTokens,
+    uncachedTokens: totalTokens - expectedCachedTokens,
+    totalTokens,
+    miss,
+    searchPath: ordering.searchPath,
+    orderChanged: ordering.labels
+      .filter((label) => !ordering.carried.has(label))
+      .some((label, rank) => request.retrieved[rank]?.label !== label),
+    stableMessages: replay.stableMessages,
+    ...(instructionChange === null ? {} : { instructionChange }),
+    ...(hasOtherTools && input.toolChanges != null ? { toolChanges: input.toolChanges } : {}),
+    retention,
+    freshStart: freshStart || isCut,
+    ...(freshStartReason === null ? {} : { freshStartReason }),
+    ...(draft.added === 0 ? {} : { addedMessages: draft.added }),
+    ...(epoch === null ? {} : { epoch }),
+    ...(depth === undefined
+      ? {}
+      : { depth: { retrieved: fresh.length, given: fresh.length - heldBack.size, ...depth.choice } }),
+  };
   return {
     messages: prompt.messages,
     memories,
     annotations: injection.annotations.map((annotation) => renderAnnotation(annotation, register.textOf)),
-    plan: {
-      layout: conversation === null ? "single" : "conversation",
-      policy: policy.name,
-      expectedCachedTokens,
-      uncachedTokens: totalTokens - expectedCachedTokens,
-      totalTokens,
-      miss,
-      searchPath: ordering.searchPath,
-      orderChanged: ordering.labels
-        .filter((label) => !ordering.carried.has(label))
-        .some((label, rank) => request.retrieved[rank]?.label !== label),
-      stableMessages: replay.stableMessages,
-      retention,
-      freshStart: freshStart || isCut,
-      ...(freshStartReason === null ? {} : { freshStartReason }),
-      ...(draft.added === 0 ? {} : { addedMessages: draft.added }),
-      ...(epoch === null ? {} : { epoch }),
-      ...(depth === undefined
-        ? {}
-        : { depth: { retrieved: fresh.length, given: fresh.length - heldBack.size, ...depth.choice } }),
-    },
+    plan,
+    byHand: byHand(replay, plan, {
+      section: injectionTokens(injection, placement, register, countTokens),
+      retrieved: register.tokensOf(new Set(asked)),
+    }),
     warnings: [
       ...resolutionWarnings(resolution),
       ...historyWarnings(history),
@@ -216,13 +237,10 @@ function placeMemories(
   injection: Injection,
   cachedBlocks: number,
 ): PlacedMemory[] {
-  const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
-  const replaces = new Map<Label, readonly Label[]>();
-  for (const { label, replaces: old } of [...injection.blocks, ...restored])
-    if (old.length > 0) replaces.set(label, old);
+  const updates = new Map(updatesIn(injection).map((update) => [update.label, update]));
   const placed: PlacedMemory[] = [];
   const place = (label: Label, memoryId: MemoryId, rank: number | null, placement: Placement) => {
-    placed.push({ label, memoryId, placement, rank, replaces: replaces.get(label) ?? NOTHING_REPLACED });
+    placed.push({ label, memoryId, placement, rank, replaces: updates.get(label)?.replaces ?? [] });
   };
   const byLabel = groupBy(resolution.memories, ({ label }) => label);
   for (const [at, label] of ordering.labels.entries()) {
@@ -231,6 +249,11 @@ function placeMemories(
       const placement = at < cachedBlocks ? "cached_prefix" : "new";
       for (const { memoryId, rank } of byLabel.get(label) ?? []) place(label, memoryId, rank, placement);
     }
+    byLabel.delete(label);
+  }
+  for (const { label, isAgain } of updates.values()) {
+    if (isAgain) continue;
+    for (const { memoryId, rank } of byLabel.get(label) ?? []) place(label, memoryId, rank, "new");
     byLabel.delete(label);
   }
   if (byLabel.size === 0) return placed;

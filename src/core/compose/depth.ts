@@ -21,10 +21,10 @@ export const DEFAULT_DEPTH: DepthSettings = {
   timeLimitMs: 2_000,
 };
 
-/** The depths to probe, ascending, each less than the total; may be empty. `due`: blocks that every prompt must contain. */
-export function probeDepths(blocks: number, due: number, settings: DepthSettings): readonly number[] {
+/** The depths to probe, ascending, each less than the total; may be empty. */
+export function probeDepths(blocks: number, settings: DepthSettings): readonly number[] {
   const depths: number[] = [];
-  let next = Math.max(settings.firstBlocks, due);
+  let next = settings.firstBlocks;
   while (next < blocks && depths.length < settings.maxProbes) {
     depths.push(next);
     next = Math.max(next + 1, Math.round(next * settings.growth));

@@ -18,14 +18,16 @@ import {
   type PromptTokens,
   type WindowTerms,
 } from "../conversation/epoch.js";
-import { type RecalledHistory, recallHistory, splitAtAnchor } from "../conversation/history.js";
+import { type RecalledHistory, recallHistory, splitAtAnchor, withoutEnded } from "../conversation/history.js";
 import {
   injectionTokens,
   planInjection,
   sectionsHaveLabels,
   supersededIn,
-  withCorrections,
+  withUpdates,
 } from "../conversation/injecting.js";
+import { type InstructionChange, isSameChange, NO_CHANGE } from "../conversation/instructions.js";
+import { memoryToRepeat } from "../conversation/repeated-memory.js";
 import { asGiven, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
 import { type Replay, replayTurns } from "../conversation/replay.js";
 import { withoutSpanReferences, withSpanReferences } from "../conversation/spans.js";
@@ -305,17 +307,23 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
       room: room === null ? null : room - beforeSection - questionTokens,
     });
   const { ordering, heldBack } = selection;
-  const injection = planInjection({
-    requested: resolution.blocks.filter(({ label }) => !heldBack.has(label)),
-    // The best memory is repeated if another is first in front.
-    standing: head === null ? standing : { ...standing, newest: new Set(ordering.labels.slice(0, 1)) },
-    superseded,
-    placed: head === null ? ordering.labels : [],
-    carried: ordering.carried,
-    placement,
-    wanted: annotations,
-    hasLabels: isLabelled,
-  });
+  const requested = resolution.blocks.filter(({ label }) => !heldBack.has(label));
+  const planned = planInjection(
+    {
+      requested,
+      best: memoryToRepeat(register, { ...resolution, blocks: requested }),
+      // The best memory is repeated if another is first in front.
+      standing: head === null ? standing : { ...standing, newest: new Set(ordering.labels.slice(0, 1)) },
+      superseded,
+      placed: head === null ? ordering.labels : [],
+      carried: ordering.carried,
+      placement,
+      wanted: annotations,
+      hasLabels: isLabelled,
+    },
+    register,
+  );
+  const injection = withInstructions(planned, replay.turns, history.changes);
   const text = renderSection(injection, register.textOf);
   const { retention } = choice;
   const kept = retention === "keep" ? text : renderSection(retained(injection, retention), register.textOf);
@@ -344,6 +352,19 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
   };
 }
 
+/** Says what the instructions are now, unless the prompt says it already. */
+function withInstructions(
+  { blocks, annotations }: Injection,
+  turns: Replay["turns"],
+  changes: InstructionChange | null,
+): Injection {
+  const told = turns.flatMap(({ injection }) => injection.annotations).findLast(({ kind }) => kind === "instructions");
+  const last = told?.kind === "instructions" ? told : NO_CHANGE;
+  if (isSameChange(last, changes ?? NO_CHANGE)) return { blocks, annotations };
+  const { lines, removed } = changes ?? NO_CHANGE;
+  return { blocks, annotations: [...annotations, { kind: "instructions", lines, removed }] };
+}
+
 /** Leading tokens that the engine has: a new epoch's up to its head, otherwise up to the newest turn and the answer after it. */
 function hitTokens({ turns, cachedTokens, tokens, headTokens }: Replay, beforeSection: number): number {
   const isWhole = turns.length > 0 && cachedTokens === tokens;
@@ -354,22 +375,27 @@ function hitTokens({ turns, cachedTokens, tokens, headTokens }: Replay, beforeSe
 function readHistory(request: DraftRequest, { messages, continues, inFront, room }: DraftForm) {
   const { state, input } = request;
   const { register } = state;
-  const recalled = recallHistory(input, messages, continues);
+  const recalled = withoutEnded(register, recallHistory(input, messages, continues));
   const retrieved = withoutReplaced(request.resolution, recalled);
   const head = inFront === null ? null : epochHead(state, input, recalled, retrieved, inFront);
   const history = head?.history ?? recalled;
-  const replayWithout = (dropped: Dropping) => {
-    const replay = replayTurns(state, history, dropped, input.countTokens, input.cache);
+  const replayWithout = (dropped: Dropping, of = history) => {
+    const replay = replayTurns(state, of, dropped, input);
     const standing = standingOf(replay.turns.map(({ injection }) => injection));
     const superseded = supersededIn(register, standing);
-    const given = withCorrections(register, asGiven(register, retrieved, standing), standing, superseded);
+    const given = withUpdates(register, asGiven(register, retrieved, standing), standing, superseded);
     const resolution = withoutRepeats(register, given, standing, superseded, messages, input.dedupe);
     return { replay, standing, superseded, resolution };
   };
   const all = replayWithout(DROPS_NOTHING);
   const chosen = chosenRetention(request, history, all.replay, all.resolution, head !== null);
   const choice = room === null ? chosen : afreshWithin(chosen, history);
-  return { head, history, choice, ...(choice.freshStart ? replayWithout(choice) : all) };
+  if (!choice.freshStart) return { head, history, choice, ...all };
+  if (history.changes === null) return { head, history, choice, ...replayWithout(choice) };
+  // Other instructions leave nothing cached, so no turn's section stays for its cache.
+  const afresh = { ...history, head: history.ownHead, changes: null };
+  const whole = { ...choice, keptTurns: 0 };
+  return { head, history: afresh, choice: whole, ...replayWithout(whole, afresh) };
 }
 
 /** What is too long gives its memories again, as many as fit. */
@@ -381,9 +407,9 @@ function afreshWithin(chosen: ChosenRetention, { turns }: RecalledHistory): Chos
 /** The retention of a turn. The head of a new epoch is no fresh start. */
 function chosenRetention(
   { state, input }: DraftRequest,
-  { conversation, turns, rest, placement }: RecalledHistory,
+  { conversation, turns, rest, placement, changes }: RecalledHistory,
   replay: Replay,
-  { blocks: requested }: Resolution,
+  resolution: Resolution,
   hasHead: boolean,
 ): ChosenRetention {
   const { retention } = input;
@@ -396,7 +422,9 @@ function chosenRetention(
     replay,
     seen: conversation.seenOn(turns.map((recalled) => recalled.turn)),
     isRestated: turns.some(({ isRestated }) => isRestated),
-    requested,
+    hasOtherInstructions: changes !== null,
+    requested: resolution.blocks,
+    best: memoryToRepeat(state.register, resolution),
     ...splitAtAnchor(rest, placement),
     placement,
     annotations,

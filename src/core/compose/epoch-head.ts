@@ -41,7 +41,7 @@ export function epochHead(
   const resolution = withoutRepeats(register, retrieved, NOTHING_STANDING, new Map(), messages, dedupe);
   const count = rest.messages[0]?.role === "user" ? 1 : 0;
   const placement = count === 1 ? "in-question" : ownMessageBehind(rest.messages);
-  const prompt = new Prompt();
+  const prompt = new Prompt(input.root);
   prompt.push(head);
   const isLabelled = input.annotations === "paper";
   const anchor = prompt.anchorFor(placement, true, isLabelled);
@@ -56,7 +56,7 @@ export function epochHead(
   });
   const { labels } = selection.ordering;
   const form = isLabelled ? { isLabelled } : {};
-  const injection = { blocks: labels.map((label) => ({ label, replaces: [], ...form })), annotations: [] };
+  const injection = { blocks: labels.map((label) => ({ label, ...form })), annotations: [] };
   const first = partOf(rest, 0, count);
   const turn = unsentTurn(conversation.id, first, placement, injection);
   return {

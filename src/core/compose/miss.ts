@@ -36,6 +36,9 @@ export interface MissFacts {
   readonly isFirst: boolean;
   /** Whether the prompt continues the conversation's newest one unmodified. */
   readonly isContinued: boolean;
+  /** Whether the previous prompt was sent to another model, had other tools, or other instructions. */
+  readonly hasOtherModel: boolean;
+  readonly hasOtherTools: boolean;
   readonly hasOtherInstructions: boolean;
   /** Whether earlier messages differ from the previous prompt's, or a window's epoch began. */
   readonly hasOtherHistory: boolean;
@@ -60,6 +63,8 @@ export function plannedMiss(facts: MissFacts): Miss | null {
 function causeOf(facts: MissFacts): MissCause {
   const { before, known, cached, moved, isContinued } = facts;
   if (facts.isFirst) return "first_prompt";
+  if (facts.hasOtherModel) return "model_changed";
+  if (facts.hasOtherTools) return "tools_changed";
   if (facts.hasOtherInstructions) return "instructions_changed";
   const gone = Math.max(0, Math.min(known, before) - cached);
   const changed = Math.max(0, before - Math.max(known, cached)) + moved;

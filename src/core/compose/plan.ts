@@ -1,6 +1,8 @@
 import type { CacheReport } from "../cache/cache-report.js";
 import type { FreshStartReason, RetentionChoice, SpokenTurn, Turn } from "../conversation/conversation.js";
 import type { EpochReason } from "../conversation/epoch.js";
+import type { ChangedLine } from "../conversation/instructions.js";
+import type { ToolChanges } from "../prompt/tools.js";
 import type { Label, MemoryId, RequestId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
 import type { PlanDepth } from "./depth.js";
@@ -51,6 +53,10 @@ export interface Plan extends Pick<RetentionChoice, "retention" | "freshStart"> 
   readonly orderChanged: boolean;
   /** How many leading messages equal those of an earlier prompt byte for byte. */
   readonly stableMessages: number;
+  /** The first line of the instructions that differs from the conversation's newest prompt. Absent: none, or unknown. */
+  readonly instructionChange?: ChangedLine;
+  /** Absent: the conversation's tools are the newest prompt's. */
+  readonly toolChanges?: ToolChanges;
   /** Absent: it does not start afresh. */
   readonly freshStartReason?: FreshStartReason;
   /** Messages that the client did not send. */
@@ -67,7 +73,7 @@ export interface StoredPrompt {
   readonly head: readonly ChatMessage[];
   /** Milliseconds since the epoch. */
   readonly at: number;
-  readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens" | "miss">;
+  readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens" | "miss" | "toolChanges" | "instructionChange">;
   /** Tokens that the engine counts besides the prompt. */
   readonly besideTokens: number;
   readonly evicted: boolean;

@@ -1,8 +1,6 @@
 import {
-  type BatchOrder,
   type BatchRequest,
   type KeyKnowledge,
-  type NumberedBatch,
   numbered,
   type PlannedRequest,
   underUrgency,
@@ -10,7 +8,7 @@ import {
 import { sharedPrefixes } from "../batch/shared-prefixes.js";
 import { carryOver } from "../ordering/carry-over.js";
 import { prefixExact, retrieval, sorted } from "../ordering/ordering.js";
-import { clusteredBatch } from "../published/clustering.js";
+import { type ClusteredKey, clusteredBatch } from "../published/clustering.js";
 import {
   accessFrequency,
   contextPilot,
@@ -46,39 +44,45 @@ export const ORDERING_POLICIES: Readonly<Record<PolicyName, ScopePolicy>> = {
 /** The best of the policies that send exactly the retrieved blocks. */
 export const DEFAULT_POLICY: PolicyName = "prefix-exact";
 
-/** memprefix's own, and ContextPilot's for requests that are all known (Alg. 4 and 5). */
+/** memprefix's own, and ContextPilot's: Alg. 4 and 5, or Alg. 2 and 5 where there is a tree. */
 export const BATCH_PLANNERS = ["shared-prefixes", "context-pilot"] as const;
 export type BatchPlanner = (typeof BATCH_PLANNERS)[number];
-/** A service also has ContextPilot's online batches, on each scope's live cluster tree (Alg. 2 and 5). */
-export const SERVICE_PLANNERS = [...BATCH_PLANNERS, "context-pilot-live"] as const;
-export type ServicePlanner = (typeof SERVICE_PLANNERS)[number];
 export const DEFAULT_BATCH_PLANNER: BatchPlanner = "shared-prefixes";
 
-const PLANNED_BY: Readonly<Record<BatchPlanner, (batch: NumberedBatch) => BatchOrder>> = {
-  "shared-prefixes": sharedPrefixes,
-  "context-pilot": clusteredBatch,
-};
+export interface BatchPlan {
+  /** In execution order. */
+  readonly requests: readonly PlannedRequest[];
+  /** With the batch's contexts; empty unless the planner is `context-pilot`. */
+  readonly trees: readonly ClusteredKey[];
+}
 
 /**
- * Plans requests that are all known before the first is executed. Returns each once, in execution order. Pure and deterministic.
+ * Plans requests that are all known before the first is executed. Plans each once. Pure and deterministic.
  *
  * Only requests with equal `key` share a prefix or affect each other's order; they run back to back if urgency allows. The caller serves prompts by
  * rank, with the same bytes before the blocks. Start only a few at a time: concurrent requests may compute a shared prefix twice.
  *
  * @param planner `context-pilot` assumes an empty cache
  * @param knowledge what should be cached after each key's bytes; a key without an entry has an empty cache
+ * @param trees those that `context-pilot` goes on from
  */
 export function planBatch(
   requests: readonly BatchRequest[],
   planner: BatchPlanner = DEFAULT_BATCH_PLANNER,
   knowledge: readonly KeyKnowledge[] = [],
-): PlannedRequest[] {
-  const { orders, shared, searchPaths, sequence } = PLANNED_BY[planner](numbered(requests, knowledge));
-  return underUrgency(sequence, requests).map((request, rank) => ({
+  trees: readonly ClusteredKey[] = [],
+): BatchPlan {
+  const plan =
+    planner === "context-pilot"
+      ? clusteredBatch(requests, trees)
+      : { ...sharedPrefixes(numbered(requests, knowledge)), trees: [] };
+  const { orders, shared, searchPaths, sequence } = plan;
+  const planned = underUrgency(sequence, requests).map((request, rank) => ({
     request,
     rank,
     order: orders[request] ?? [],
     shared: shared[request] ?? 0,
     searchPath: searchPaths[request] ?? [],
   }));
+  return { requests: planned, trees: plan.trees };
 }

@@ -1,6 +1,6 @@
 import { heldTokens } from "../cache/residency.js";
 import { DROPS_NOTHING } from "../conversation/conversation.js";
-import { recallHistory, splitAtAnchor } from "../conversation/history.js";
+import { recallHistory, splitAtAnchor, withoutEnded } from "../conversation/history.js";
 import { promptSections, replayTurns } from "../conversation/replay.js";
 import { type UsablePath, usablePaths } from "../ordering/prefix-search.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
@@ -23,10 +23,10 @@ export function promptHead(state: ScopeState, input: ComposeInput): PromptHead |
   const { cache, countTokens } = input;
   const { residency } = cache;
   const { index, register } = state;
-  const history = recallHistory(input);
+  const history = withoutEnded(register, recallHistory(input));
   if (history.placement !== "in-question") return null;
   residency.expire(index, input.now);
-  const replay = replayTurns(state, history, DROPS_NOTHING, countTokens, cache);
+  const replay = replayTurns(state, history, DROPS_NOTHING, input);
   if (input.retention === "auto" && replay.turns.some(({ section }) => section !== "")) return null;
   const { answer } = splitAtAnchor(history.rest, "in-question");
   const { prompt } = replay;
@@ -71,7 +71,7 @@ export function batchKnowledge(
 function firstAnchor(input: ComposeInput): Digest | null {
   const { head, turns, rest, placement } = recallHistory(input);
   if (turns.length > 0 || rest.messages.length === 0) return null;
-  const prompt = new Prompt();
+  const prompt = new Prompt(input.root);
   prompt.push(head);
   prompt.push(splitAtAnchor(rest, placement).answer);
   return prompt.anchorFor(placement, true, input.annotations === "paper");

@@ -6,7 +6,7 @@ import type { ScopeChanges, StoredScope } from "./scope-state.js";
 
 /* A scope's state and its changes as JSON in which lists are tables. */
 
-const OF_VERSIONS = ["found", "ofRun", "until", "dated"];
+const OF_VERSIONS = ["found", "ofRun", "origin", "until", "dated"];
 
 /** Omits digests, which are recomputed from texts. */
 function blocksTable(blocks: readonly StoredBlock[]): Table | undefined {

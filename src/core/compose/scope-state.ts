@@ -79,27 +79,29 @@ export class ScopeState implements WithPublished {
   readonly register: BlockRegister;
   readonly index: ContextIndex;
   readonly recent: RecentRetrievals;
+  readonly published: PublishedKnowledge;
   /** Not stored. */
   readonly heads = new CountedHeads();
   /** Tokens that prompts with a memory budget ratio left unused. */
   bankedTokens: number;
   readonly #conversations: LruMap<ConversationId, Conversation>;
-  readonly #newPublished: () => PublishedKnowledge;
-  /** Created when first needed: most scopes use neither. */
-  #published: PublishedKnowledge | null = null;
   #workers: WorkerBlocks | null;
   #nextTurn: number;
   #requests: number;
 
-  constructor(stored: StoredScope, countTokens: TokenCounter, bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS) {
-    this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens);
+  constructor(
+    stored: StoredScope,
+    countTokens: TokenCounter,
+    bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
+    untrustedOrigins?: ReadonlySet<string>,
+  ) {
+    this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens, untrustedOrigins);
     const blockTokens = (label: Label) => this.register.get(label)?.tokens ?? 0;
-    this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes, blockTokens);
+    const { maxIndexNodes } = bounds;
+    this.published = new PublishedKnowledge(stored.published, maxIndexNodes);
+    this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, maxIndexNodes, blockTokens, this.published);
     this.recent = new RecentRetrievals(stored.recent);
     this.#workers = stored.workers.length === 0 ? null : new WorkerBlocks(stored.workers);
-    // Destructured, so that the function does not keep the other rows in memory.
-    const { published } = stored;
-    this.#newPublished = () => new PublishedKnowledge(published, bounds.maxIndexNodes);
     this.bankedTokens = stored.bankedTokens;
     this.#conversations = new LruMap(bounds.maxLoadedConversations);
     this.#nextTurn = stored.counters.nextTurn;
@@ -113,11 +115,6 @@ export class ScopeState implements WithPublished {
   get workers(): WorkerBlocks {
     this.#workers ??= new WorkerBlocks([]);
     return this.#workers;
-  }
-
-  get published(): PublishedKnowledge {
-    this.#published ??= this.#newPublished();
-    return this.#published;
   }
 
   tick(): number {
@@ -134,11 +131,6 @@ export class ScopeState implements WithPublished {
       name,
       texts.flatMap((text) => this.register.withText(text) ?? []),
     );
-  }
-
-  evict(leaf: NodeId, turn: TurnId): void {
-    this.index.evict(leaf);
-    this.published.evict(turn);
   }
 
   /** Removes every trace of forgotten blocks. */
@@ -169,7 +161,7 @@ export class ScopeState implements WithPublished {
   /** Estimated bytes, for the bound on all working state. */
   get weight(): number {
     let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 600 * this.index.size;
-    weight += 2_000 * this.recent.size + (this.#workers?.weight ?? 0) + (this.#published?.weight ?? 0);
+    weight += 2_000 * this.recent.size + (this.#workers?.weight ?? 0) + this.published.weight;
     for (const conversation of this.#conversations.values()) weight += conversation.weight;
     return weight;
   }
@@ -195,7 +187,7 @@ export class ScopeState implements WithPublished {
       index: this.index.drain(),
       recent: this.recent.drain(),
       workers: this.#workers?.drain() ?? NO_ROWS_CHANGED,
-      published: this.#published?.drain() ?? null,
+      published: this.published.drain(),
     };
   }
 

@@ -2,7 +2,7 @@
 
 import type { Resolution, StoredBlock } from "../blocks/context-block.js";
 import type { Standing } from "../conversation/conversation.js";
-import type { SupersededLabels } from "../conversation/injecting.js";
+import { listed, type SupersededLabels } from "../conversation/injecting.js";
 import { isExchange } from "../conversation/repeats.js";
 import { type AroundBlocks, sparedBy } from "../cost/engine-model.js";
 import { bankAllowance } from "../ordering/carry-over.js";
@@ -13,12 +13,10 @@ import type { ScopeState } from "./scope-state.js";
 
 export interface Selection {
   readonly resolution: Resolution;
-  /** Distinct retrieved blocks that no earlier turn injected, by relevance. */
+  /** Distinct retrieved blocks that the prompt does not have yet and that update nothing in it, by relevance. */
   readonly fresh: readonly StoredBlock[];
   /** Tokens of their lines. */
   readonly freshTokens: number;
-  /** How many must be injected, because the prompt has a text that they supersede. */
-  readonly due: number;
   readonly heldBack: ReadonlySet<Label>;
   readonly request: OrderingRequest;
   readonly ordering: Ordering;
@@ -41,7 +39,7 @@ export interface BlockPlace {
 
 /**
  * Blocks in a conversation move only if so many tokens, or half of the blocks, are cached: the ranking of moved blocks costs some 14 tokens in
- * every later prompt. Figures: docs/papers.md, "Sessions of several turns".
+ * every later prompt. Figures: docs/papers-tables.md, "Sessions of several turns".
  */
 const LEAST_HIT = 40;
 
@@ -52,9 +50,9 @@ export function selectBlocks(
   input: ComposeInput,
   { anchor, isInConversation, standing, superseded, before, after, room }: BlockPlace,
 ): Selection {
-  const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
+  const fresh = listed(resolution.blocks, standing, superseded);
   const freshTokens = tokensIn(fresh);
-  const wanted = mostRelevant(fresh, superseded, input.depth?.blocks ?? fresh.length);
+  const wanted = fresh.slice(0, input.depth?.blocks);
   // Below the engine's minimum, blocks keep relevance order.
   const isNeverCached = before + freshTokens + after < input.engine.minimumPrefixTokens;
   const request: OrderingRequest = {
@@ -76,7 +74,6 @@ export function selectBlocks(
     resolution,
     fresh,
     freshTokens,
-    due: fresh.filter(({ label }) => superseded.has(label)).length,
     heldBack: new Set(fresh.map(({ label }) => label).filter((label) => !placed.has(label))),
     request,
     ordering,
@@ -85,14 +82,6 @@ export function selectBlocks(
 
 export function tokensIn(blocks: readonly StoredBlock[]): number {
   return blocks.reduce((sum, { tokens }) => sum + tokens, 0);
-}
-
-/** The most relevant blocks, with all that supersede a text in the prompt, else that text would count as current. */
-function mostRelevant(fresh: readonly StoredBlock[], due: SupersededLabels, count: number): readonly StoredBlock[] {
-  if (count >= fresh.length) return fresh;
-  const others = fresh.filter(({ label }) => !due.has(label));
-  const left = new Set(others.slice(Math.max(0, count - (fresh.length - others.length))).map(({ label }) => label));
-  return fresh.filter(({ label }) => !left.has(label));
 }
 
 /** Greedy by relevance; skips a block that does not fit. */
@@ -130,7 +119,7 @@ function carryAllowance(
       if (block === undefined || block.supersededBy !== null || given.has(label) || leftOut.has(label)) return null;
       // Its client may have redacted the exchange since.
       if (conversation !== null && isExchange(block.text)) return null;
-      return register.isOfRuns(label) ? null : block.tokens;
+      return register.isOfRuns(label) || register.isUntrusted(label) ? null : block.tokens;
     },
   };
 }

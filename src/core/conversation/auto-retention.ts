@@ -4,9 +4,17 @@ import { type EngineModel, promptCost, smooth } from "../cost/engine-model.js";
 import type { RetrievedBlock } from "../ordering/ordering.js";
 import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
 import { type Injection, isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } from "../prompt/section.js";
+import type { Label } from "../text/ids.js";
 import { fixedTokens, type TokenCounter } from "../text/message.js";
 import { type ChosenRetention, DROPS_NOTHING, type SeenRetrievals, standingOf, type Turn } from "./conversation.js";
-import { type Annotations, injectionTokens, planInjection, sectionsHaveLabels, supersededIn } from "./injecting.js";
+import {
+  type Annotations,
+  injectionTokens,
+  listed,
+  planInjection,
+  sectionsHaveLabels,
+  supersededIn,
+} from "./injecting.js";
 import type { Replay } from "./replay.js";
 
 /**
@@ -32,8 +40,11 @@ export interface RetainableTurn {
   readonly seen: SeenRetrievals;
   /** Whether the client wrote earlier turns otherwise than before, with the same meaning. */
   readonly isRestated: boolean;
+  /** Whether a fresh start would begin with other instructions. Default: no. */
+  readonly hasOtherInstructions?: boolean | undefined;
   /** Distinct retrieved blocks, in relevance order. */
   readonly requested: readonly StoredBlock[];
+  readonly best: Label | null;
   readonly answer: DigestedMessages;
   readonly question: DigestedMessages;
   readonly placement: Turn["placement"];
@@ -84,7 +95,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   const turns = seen.turns + 1;
   const chance = chanceOf(seen, requested);
   const tags = fixedTokens(SECTION_OPENING, countTokens) + fixedTokens(SECTION_CLOSING, countTokens);
-  const front = Math.min(standing.inFront, held);
+  const front = turn.hasOtherInstructions === true ? 0 : Math.min(standing.inFront, held);
 
   // A prompt that is longer than its share is computed whole at the next turn, so the turns ahead end there.
   const longer = question + answer + going.total;
@@ -254,19 +265,24 @@ interface SectionSize {
 
 /** Tokens of the turn's section in a prompt in which earlier turns injected these. */
 function sectionOf(turn: RetainableTurn, given: readonly Injection[], register: BlockRegister): SectionSize {
-  const { requested, placement, countTokens } = turn;
+  const { requested, best, placement, countTokens } = turn;
   const standing = standingOf(given);
-  const injection = planInjection({
-    superseded: supersededIn(register, standing),
-    requested,
-    standing,
-    // In relevance order: a possible order annotation is not counted.
-    placed: requested.map(({ label }) => label).filter((label) => !standing.given.has(label)),
-    carried: new Set(),
-    placement,
-    wanted: turn.annotations,
-    hasLabels: sectionsHaveLabels(given, turn.annotations),
-  });
+  const superseded = supersededIn(register, standing);
+  const injection = planInjection(
+    {
+      superseded,
+      requested,
+      best,
+      standing,
+      // In relevance order: a possible order annotation is not counted.
+      placed: listed(requested, standing, superseded).map(({ label }) => label),
+      carried: new Set(),
+      placement,
+      wanted: turn.annotations,
+      hasLabels: sectionsHaveLabels(given, turn.annotations),
+    },
+    register,
+  );
   const total = injectionTokens(injection, placement, register, countTokens);
   const bare = { blocks: injection.blocks, annotations: [] };
   const { length } = injection.blocks;

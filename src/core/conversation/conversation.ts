@@ -1,18 +1,19 @@
 /* conversation: append-only prompts. Enters: stored turns. Leaves: which blocks are current, and what later prompts keep (retention). */
 
-import { WITHDRAWN } from "../blocks/context-block.js";
+import type { PromptRoot } from "../prompt/prompt.js";
 import {
-  type Annotation,
   type InjectedBlock,
   type Injection,
-  isEmptyInjection,
+  isOfMemories,
   labelsIn,
   NOTHING_INJECTED,
   type SectionPlacement,
+  updatesIn,
 } from "../prompt/section.js";
+import type { KnownTool } from "../prompt/tools.js";
 import { keptIn } from "../text/collections.js";
 import type { ConversationId, Digest, Label, TurnId } from "../text/ids.js";
-import type { ChatMessage } from "../text/message.js";
+import { type ChatMessage, messageText } from "../text/message.js";
 
 /** How often turns retrieved the same blocks again: predicts how many blocks of a later retrieval will be new. */
 export class SeenRetrievals {
@@ -51,6 +52,12 @@ export class SeenRetrievals {
 
 const MOST_ADDED = 2_000;
 
+/** What a conversation's newest prompt was sent after. */
+export interface SentAfter {
+  readonly root: PromptRoot;
+  readonly tools: readonly KnownTool[];
+}
+
 /** The turns of one conversation, as a tree in order of creation. */
 export class Conversation {
   readonly #replayed = new Map<TurnId, ReplayedTurn>();
@@ -65,8 +72,16 @@ export class Conversation {
 
   readonly #loaded: number;
 
-  /** @param turns as loaded from a store; of a long conversation only the newest */
-  constructor(turns: readonly Turn[]) {
+  /**
+   * @param turns as loaded from a store; of a long conversation only the newest
+   * @param sentAfter null: unknown
+   * @param instructions of its newest prompt; null: unknown
+   */
+  constructor(
+    turns: readonly Turn[],
+    public sentAfter: SentAfter | null = null,
+    public instructions: readonly ChatMessage[] | null = null,
+  ) {
     this.#loaded = turns.length;
     for (const turn of turns) this.add(turn);
   }
@@ -76,7 +91,10 @@ export class Conversation {
   }
 
   get weight(): number {
-    return 1_000 * this.#turns.size + 2 * this.#sectionLength + 100 * this.#seen.retrievals.size;
+    const tools = this.sentAfter?.tools.reduce((sum, { json }) => sum + json.length, 0) ?? 0;
+    const text =
+      this.#sectionLength + tools + (this.instructions?.reduce((sum, one) => sum + messageText(one).length, 0) ?? 0);
+    return 1_000 * this.#turns.size + 2 * text + 100 * this.#seen.retrievals.size;
   }
 
   replayOf(id: TurnId): ReplayedTurn | undefined {
@@ -148,7 +166,7 @@ export class Conversation {
 export interface Standing {
   /** Labels whose text is in the prompt. */
   readonly given: ReadonlySet<Label>;
-  /** Labels that the prompt declares superseded, with their successors, or {@link WITHDRAWN}. */
+  /** Labels that the prompt declares superseded, with their successors. */
   readonly replaced: ReadonlyMap<Label, Label>;
   /** Labels in its last section, as blocks or references. */
   readonly newest: ReadonlySet<Label>;
@@ -160,23 +178,13 @@ export function standingOf(injections: Iterable<Injection>): Standing {
   let newest: Injection = NOTHING_INJECTED;
   const given = new Set<Label>();
   const replaced = new Map<Label, Label>();
-  const takePlace = (label: Label, of: readonly Label[]) => {
-    replaced.delete(label);
-    for (const old of of) replaced.set(old, label);
-  };
   for (const injection of injections) {
-    const { blocks, annotations } = injection;
-    if (!isEmptyInjection(injection)) newest = injection;
-    for (const block of blocks) {
-      given.add(block.label);
-      takePlace(block.label, block.replaces);
-    }
-    for (const annotation of annotations) {
-      if (annotation.kind === "restored") takePlace(annotation.label, annotation.replaces);
-      if (annotation.kind === "withdrawn") for (const old of annotation.labels) replaced.set(old, WITHDRAWN);
-      // No block of the section replaces it, or that block was forgotten.
-      if (annotation.kind === "outdated")
-        for (const old of annotation.labels) if (!replaced.has(old)) replaced.set(old, WITHDRAWN);
+    if (isOfMemories(injection)) newest = injection;
+    for (const { label } of injection.blocks) given.add(label);
+    for (const { label, replaces } of updatesIn(injection)) {
+      given.add(label);
+      replaced.delete(label);
+      for (const old of replaces) replaced.set(old, label);
     }
   }
   return { given, replaced, newest: labelsIn(newest) };
@@ -261,8 +269,8 @@ export interface RetentionChoice {
 }
 
 /**
- * Why a prompt starts afresh: it costs less than to go on, the prompt outgrew its share of the engine's cache or its limit, or the stored
- * history ends before a memory that was forgotten.
+ * Why a prompt starts afresh: it costs less than to go on, the prompt outgrew its share of the engine's cache or its limit, or its history ends
+ * before a memory that was forgotten, or that ended.
  */
 export const FRESH_START_REASONS = ["cost", "share", "limit", "memory_forgotten"] as const;
 export type FreshStartReason = (typeof FRESH_START_REASONS)[number];
@@ -273,16 +281,11 @@ export interface ChosenRetention extends RetentionChoice {
   readonly freshStartReason: FreshStartReason | null;
 }
 
-/** The part of an injection that later prompts keep. Corrections always stay, because the corrected lines may. */
-export function retained({ blocks, annotations }: Injection, retention: FixedRetention): Injection {
-  if (retention === "keep") return { blocks, annotations };
-  return {
-    blocks: retention === "volatile" ? blocks : blocks.filter(({ replaces }) => replaces.length > 0),
-    annotations: annotations.filter(({ kind }) => CORRECTING.has(kind)),
-  };
+/** The part of an injection that later prompts keep. Updates always stay, because the texts that they supersede may. */
+export function retained(injection: Injection, retention: FixedRetention): Injection {
+  if (retention === "keep") return injection;
+  return { blocks: retention === "volatile" ? injection.blocks : [], annotations: updatesIn(injection) };
 }
-
-const CORRECTING: ReadonlySet<Annotation["kind"]> = new Set(["restored", "withdrawn", "outdated"]);
 
 export type Dropping = Pick<RetentionChoice, "freshStart" | "keptTurns">;
 

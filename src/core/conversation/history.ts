@@ -1,18 +1,21 @@
 /* History: a client's plain messages, recognised as a path of its conversation's turns. */
 
 import type { BlockRegister } from "../blocks/block-register.js";
+import { WITHDRAWN } from "../blocks/context-block.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
 import {
   isEmptyInjection,
   isOwnMessage,
+  labelsIn,
   ownMessageBehind,
   type SectionPlacement,
   stripSection,
 } from "../prompt/section.js";
 import { append } from "../text/collections.js";
-import { type ConversationId, type Digest, digestOf, type MemoryId } from "../text/ids.js";
+import { type ConversationId, type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
 import { type ChatMessage, instructionsAtHead, meaningDigest, messageDigest } from "../text/message.js";
 import { Conversation, DROPS_NOTHING, standingInjections, standingOf, type Turn } from "./conversation.js";
+import { changedInstructions, type InstructionChange } from "./instructions.js";
 
 export interface HistoryInput {
   readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
@@ -20,6 +23,8 @@ export interface HistoryInput {
   readonly messages: readonly ChatMessage[];
   /** Whether memories go into tool results. Default: as in earlier turns, else in a message of their own. */
   readonly inResult?: boolean | undefined;
+  /** Whether the conversation keeps the instructions of its newest prompt. Default: no. */
+  readonly keepsInstructions?: boolean | undefined;
   /** Whether memprefix sent a section with this digest to this scope. */
   readonly isOurs: (section: Digest) => boolean;
   /** The result of {@link recallHistory} for this input. Ignored once `messages` change. */
@@ -42,6 +47,10 @@ export interface MeantMessages extends DigestedMessages {
 
 export interface RecalledHistory {
   readonly head: DigestedMessages;
+  /** The request's own instructions; they are the head of a fresh start. */
+  readonly ownHead: DigestedMessages;
+  /** What they change of the head; null: they are the head. */
+  readonly changes: InstructionChange | null;
   readonly conversation: Conversation;
   /** First to last; their injections are replayed. */
   readonly turns: readonly RecalledTurn[];
@@ -51,6 +60,8 @@ export interface RecalledHistory {
   readonly stripped: number;
   /** Whether the history was edited, regenerated or truncated: the conversation has other turns. */
   readonly diverged: boolean;
+  /** It ends before a turn that gave a memory which no longer holds. */
+  readonly endsEarly?: true;
   readonly messages: readonly ChatMessage[];
 }
 
@@ -107,9 +118,14 @@ export function recallHistory(
     const placement = placementNow(turn, plain, to, isAsSent, inResult);
     return { turn, messages: sent, digests: own, placement, isRestated: isRewritten || placement !== turn.placement };
   });
+  const first = turns.length > 0 && input.keepsInstructions === true ? conversation.instructions : null;
+  const changes = first && changedInstructions(first, instructions);
+  const ownHead = digested(instructions);
   const rest = { messages: plain.slice(from), digests: digests.slice(from), meant: meant.slice(from) };
   return {
-    head: { messages: instructions, digests: instructions.map(messageDigest) },
+    head: first !== null && changes !== null ? digested(first) : ownHead,
+    ownHead,
+    changes,
     conversation,
     turns,
     rest,
@@ -118,6 +134,37 @@ export function recallHistory(
     diverged: continued.childrenOf(path.at(-1)?.id ?? null).length > 0,
     messages,
   };
+}
+
+/**
+ * Ends a history before the first turn whose section still gives a text that no longer holds and that nothing replaces, as forgetting does: no line
+ * could take it back (docs/quality.md, "What is repeated"). The messages stay.
+ */
+export function withoutEnded(register: BlockRegister, history: RecalledHistory): RecalledHistory {
+  const { turns, rest } = history;
+  const kept = standingInjections(
+    turns.map(({ turn }) => turn),
+    DROPS_NOTHING,
+  );
+  const isOver = (label: Label) => register.successor(label) === WITHDRAWN;
+  const at = kept.findIndex((injection) => [...labelsIn(injection)].some(isOver));
+  if (at < 0) return history;
+  const after = turns.slice(at);
+  // Without a later fresh start, sections before it are given again.
+  return withoutEnded(register, {
+    ...history,
+    turns: turns.slice(0, at),
+    rest: {
+      messages: [...after.flatMap(({ messages }) => messages), ...rest.messages],
+      digests: [...after.flatMap(({ digests }) => digests), ...rest.digests],
+      meant: [...after.flatMap(({ turn }) => turn.meant), ...rest.meant],
+    },
+    endsEarly: true,
+  });
+}
+
+function digested(messages: readonly ChatMessage[]): DigestedMessages {
+  return { messages, digests: messages.map(messageDigest) };
 }
 
 /** The current memories that earlier turns gave, the newest last: what the conversation takes for true. Pure. */

@@ -8,10 +8,10 @@ import {
   isEmptyInjection,
   LONE_SECTION_CLOSING,
   NOTHING_INJECTED,
-  NOTHING_REPLACED,
   renderAnnotation,
   SECTION_CLOSING,
   SECTION_OPENING,
+  type Update,
 } from "../prompt/section.js";
 import { keptIn } from "../text/collections.js";
 import type { Label } from "../text/ids.js";
@@ -20,6 +20,8 @@ import type { Standing, Turn } from "./conversation.js";
 
 export interface InjectionRequest {
   readonly requested: readonly StoredBlock[];
+  /** The one that a line may repeat. */
+  readonly best: Label | null;
   readonly standing: Standing;
   readonly superseded: SupersededLabels;
   /** Blocks that are not in the prompt yet, in prompt order. */
@@ -32,68 +34,67 @@ export interface InjectionRequest {
   readonly hasLabels: boolean;
 }
 
-/** Decides what a turn injects: new blocks, then annotations, which refer to blocks that are in the prompt already (Alg. 3). */
-export function planInjection(request: InjectionRequest): Injection {
-  const { requested, standing, superseded: replacing, placed, wanted } = request;
+/**
+ * Decides what a turn injects: new blocks, then annotations. Those give texts that supersede others of the prompt, or refer to blocks that are in
+ * it already (Alg. 3).
+ */
+export function planInjection(request: InjectionRequest, register: Pick<BlockRegister, "isUntrusted">): Injection {
+  const { requested, best, standing, superseded, placed, wanted } = request;
   const isLabelled = request.hasLabels;
-  const blocks = placed.map((label): InjectedBlock => {
-    const replaces = replacing.get(label) ?? NOTHING_REPLACED;
-    return isLabelled ? { label, replaces, isLabelled } : { label, replaces };
+  const form = isLabelled ? { isLabelled } : {};
+  const blocks = placed.map((label): InjectedBlock => ({ label, ...form }));
+  // A superseded text is never quoted: whatever a line says of a text, it makes that text likelier (docs/quality.md, "What is repeated").
+  const updates = requested.flatMap(({ label }): Update[] => {
+    const replaces = superseded.get(label) ?? [];
+    const isSaid = replaces.every((old) => standing.replaced.get(old) === label);
+    if ((isSaid && !standing.replaced.has(label)) || register.isUntrusted(label)) return [];
+    const again = standing.given.has(label) ? { isAgain: true as const } : {};
+    return [{ kind: "update", label, replaces, ...form, ...again }];
   });
-  const earlier = requested.map(({ label }) => label).filter((label) => standing.given.has(label));
-  const isSaidOf = (old: Label, successor: Label) => standing.replaced.get(old) === successor;
-  const restored = earlier.filter(
-    (label) => standing.replaced.has(label) || replacing.get(label)?.some((old) => !isSaidOf(old, label)) === true,
-  );
-  const withdrawn = (replacing.get(WITHDRAWN) ?? []).filter((label) => !isSaidOf(label, WITHDRAWN));
-  // A quoting line does not name the replacement, so it is not repeated for a text that no longer holds.
-  const outdated = (labels: readonly Label[]) =>
-    labels
-      .filter((label) => !standing.replaced.has(label))
-      .map((label) => ({ kind: "outdated", labels: [label] }) as const);
-  const corrections: Annotation[] = isLabelled
-    ? [
-        ...restored.map((label) => ({ kind: "restored", label, replaces: replacing.get(label) ?? [] }) as const),
-        ...(withdrawn.length === 0 ? [] : [{ kind: "withdrawn", labels: withdrawn } as const]),
-      ]
-    : [
-        ...blocks.flatMap(({ replaces }) => (replaces.length === 0 ? [] : outdated(replaces))),
-        ...restored.flatMap((label): Annotation[] => {
-          const replaces = replacing.get(label) ?? [];
-          return [{ kind: "restored", label, replaces, isQuoted: true }, ...outdated(replaces)];
-        }),
-        ...outdated(withdrawn),
-      ];
   // After a tool's result only new text justifies a section.
-  if (request.placement !== "in-question" && blocks.length === 0 && corrections.length === 0) {
+  if (request.placement !== "in-question" && blocks.length === 0 && updates.length === 0) {
     return NOTHING_INJECTED;
   }
   const ranked = requested.map(({ label }) => label);
+  const updated = new Set(updates.map(({ label }) => label));
   const retrieved = placed.filter((label) => !request.carried.has(label));
   const ranking =
     wanted === "paper" && isLabelled
-      ? paperAnnotations(ranked, new Set(earlier), retrieved)
+      ? paperAnnotations(
+          ranked.filter((label) => !updated.has(label)),
+          standing.given,
+          retrieved,
+        )
       : wanted === false
         ? []
-        : bestAgain(ranked, [...restored, ...placed], standing);
-  const annotations = [...corrections, ...ranking];
-  return { blocks, annotations };
+        : bestAgain(best, placed, standing, updated);
+  return { blocks, annotations: [...updates, ...ranking] };
 }
 
-/** Superseded labels in a prompt, by the current label or {@link WITHDRAWN}. */
+/** Superseded labels in a prompt, by the current label. None by a text of an untrusted origin. */
 export type SupersededLabels = ReadonlyMap<Label, readonly Label[]>;
 
 export function supersededIn(register: BlockRegister, standing: Standing): SupersededLabels {
   const replacing = new Map<Label, Label[]>();
   for (const old of standing.given) {
     const successor = register.successor(old);
-    if (successor !== null) keptIn(replacing, successor, () => []).push(old);
+    if (successor === null || successor === WITHDRAWN || register.isUntrusted(successor)) continue;
+    keptIn(replacing, successor, () => []).push(old);
   }
   return replacing;
 }
 
-/** A turn's memories, then the current texts of superseded ones in the prompt: corrections do not wait for a search to find them. */
-export function withCorrections(
+/** Those of a turn's blocks that its list gives: neither in the prompt already, nor updates of it. */
+export function listed(
+  blocks: readonly StoredBlock[],
+  { given }: Standing,
+  superseded: SupersededLabels,
+): readonly StoredBlock[] {
+  return blocks.filter(({ label }) => !given.has(label) && !superseded.has(label));
+}
+
+/** A turn's memories, then the current texts of superseded ones in the prompt: updates do not wait for a search to find them. */
+export function withUpdates(
   register: BlockRegister,
   resolution: Resolution,
   standing: Standing,
@@ -101,8 +102,7 @@ export function withCorrections(
 ): Resolution {
   const requested = new Set(resolution.blocks.map(({ label }) => label));
   const due = [...superseded].filter(
-    ([label, old]) =>
-      label !== WITHDRAWN && !requested.has(label) && old.some((one) => standing.replaced.get(one) !== label),
+    ([label, old]) => !requested.has(label) && old.some((one) => standing.replaced.get(one) !== label),
   );
   const blocks = due.flatMap(([label]) => register.get(label) ?? []);
   if (blocks.length === 0) return resolution;
@@ -155,15 +155,16 @@ export function sectionsHaveLabels(sections: readonly Pick<Injection, "blocks">[
   return last === undefined ? annotations === "paper" : hasLabels(last);
 }
 
-/** Repeats the most relevant block if it is not first in `placed`, or is in an earlier section only. `ranked`: best first. */
+/** Repeats the best block if it is neither first in `placed` nor an update, or is in an earlier section only. */
 export function bestAgain(
-  ranked: readonly Label[],
+  best: Label | null,
   placed: readonly Label[],
   { newest }: Pick<Standing, "newest">,
+  updated: ReadonlySet<Label> = new Set(),
 ): Annotation[] {
-  const [best] = ranked;
-  if (best === undefined || placed[0] === best) return [];
-  return placed.length === 0 && newest.has(best) ? [] : [{ kind: "best", labels: [best] }];
+  if (best === null || placed[0] === best || updated.has(best)) return [];
+  const isNothingNew = placed.length === 0 && updated.size === 0;
+  return isNothingNew && newest.has(best) ? [] : [{ kind: "best", labels: [best] }];
 }
 
 /**

@@ -136,7 +136,7 @@ export const DEFAULT_DEDUPE: DedupeName = "contained";
 /**
  * Drops memories that the prompt contains: blocks whose sentences are consecutive in another block or the question, and exchanges in its messages.
  * The longer text stays; of equal ones that in the prompt, else the lowest label. Blocks of the prompt, and those that supersede one, always stay.
- * A dropped memory gets the remaining block's label, or is in `said`.
+ * A dropped memory gets the remaining block's label, or is in `said`. With `exact` only texts of untrusted origins are dropped.
  */
 export function withoutRepeats(
   register: BlockRegister,
@@ -146,11 +146,11 @@ export function withoutRepeats(
   messages: readonly ChatMessage[],
   dedupe: DedupeName = DEFAULT_DEDUPE,
 ): Resolution {
-  if (dedupe === "exact") return resolution;
   const outdated = new Set([...standing.replaced.keys(), ...[...superseded.values()].flat()]);
   const given =
     outdated.size === 0 ? standing.given : new Set([...standing.given].filter((label) => !outdated.has(label)));
-  const fresh = resolution.blocks.filter(({ label }) => !given.has(label) && !superseded.has(label));
+  const isOnce = (label: Label) => dedupe !== "exact" || register.isUntrusted(label);
+  const fresh = resolution.blocks.filter(({ label }) => !given.has(label) && !superseded.has(label) && isOnce(label));
   if (fresh.length === 0) return resolution;
   const wanted = new Set(fresh.map(({ label }) => register.comparedOf(label).whole));
   const inPrompt = whoSays(wanted, given, register);

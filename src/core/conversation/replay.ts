@@ -2,7 +2,7 @@ import type { BlockRegister } from "../blocks/block-register.js";
 import type { ContextIndex } from "../cache/context-index.js";
 import type { CacheLookup } from "../cache/engine-cache.js";
 import type { KnownTurns, ResidencyModel, SectionTokens } from "../cache/residency.js";
-import { messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
+import { messagesTokens, Prompt, type PromptRoot, tokensBeforeSection } from "../prompt/prompt.js";
 import {
   hasLabels,
   type InjectedBlock,
@@ -47,19 +47,24 @@ export interface Replay {
   readonly cachedSections: number;
 }
 
+export interface ReplayInput {
+  readonly countTokens: TokenCounter;
+  readonly cache: Pick<CacheLookup, "heldHead">;
+  readonly root?: PromptRoot | undefined;
+}
+
 /**
  * Replays what later prompts keep of every turn's injection, in its place; nothing after a fresh start. Verifies stability by the sent prompt's
- * rolling digest, which reveals changed instructions, forgotten memories and dropped annotations.
+ * rolling digest, which reveals changed tools and instructions, forgotten memories and dropped annotations.
  */
 export function replayTurns(
   scope: { readonly index: ContextIndex; readonly register: BlockRegister; readonly heads: CountedHeads },
   { head, conversation, turns: recalledTurns }: RecalledHistory,
   own: Dropping,
-  countTokens: TokenCounter,
-  cache: Pick<CacheLookup, "heldHead">,
+  { countTokens, cache, root }: ReplayInput,
 ): Replay {
   const { index, register, heads } = scope;
-  const prompt = new Prompt();
+  const prompt = new Prompt(root);
   prompt.push(head);
   const headDigest = prompt.digest;
   const headTokens = heads.tokensOf(headDigest, () => messagesTokens(head.messages, countTokens));

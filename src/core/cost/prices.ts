@@ -111,6 +111,11 @@ export interface PricedEngine {
   readonly family: string;
 }
 
+/** What a host bills a model's prompts by; null for an unknown host. */
+export function providerOf(host: string | null, model: string | null): ProviderPrice | null {
+  return priceOf({ host, family: "" }, model);
+}
+
 /** What a prompt is billed by; null for an unknown provider. The host, else the family, names the provider; `model`, else the family, its row. */
 export function priceOf({ host, family }: PricedEngine, model: string | null): ProviderPrice | null {
   const ofHost = host === null ? [] : PRICES.filter((row) => row.host.test(host));

@@ -21,7 +21,7 @@ export interface CarryAllowance {
   /** Tokens of all blocks that could be retrieved. If they fit, carrying one displaces no other. */
   readonly knownTokens: number;
   readonly spared: Spared;
-  /** Tokens of a block's line; null if it must not be carried: superseded, forgotten, a run's, left out of this prompt, or in it already. */
+  /** Tokens of a block's line; null if it must not be carried: superseded, forgotten, a run's, of an untrusted origin, left out of this prompt, or in it already. */
   readonly tokensOf: (label: Label) => number | null;
 }
 

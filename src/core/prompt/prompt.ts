@@ -7,15 +7,29 @@ import { appendTo, injectInto, isOwnMessage, type SectionPlacement, sectionMessa
 
 const EMPTY_PROMPT = digestOf("");
 
+/** What an engine computes a prompt after: another model has another cache, and tools come before the messages. */
+export interface PromptRoot {
+  /** As the client names it; empty if it does not. */
+  readonly model: string;
+  /** Null: none. */
+  readonly tools: Digest | null;
+}
+
+export const NO_ROOT: PromptRoot = { model: "", tools: null };
+
 export interface DigestedMessages {
   readonly messages: readonly ChatMessage[];
   readonly digests: readonly Digest[];
 }
 
-/** A prompt under construction. Its rolling digest covers plain messages and sections: equal digests, equal bytes. */
+/** A prompt under construction. Its rolling digest covers model, tools, plain messages and sections: equal digests, equal bytes. */
 export class Prompt {
   readonly messages: ChatMessage[] = [];
-  #digest: Digest = EMPTY_PROMPT;
+  #digest: Digest;
+
+  constructor({ model, tools }: PromptRoot = NO_ROOT) {
+    this.#digest = model === "" && tools === null ? EMPTY_PROMPT : digestOf(JSON.stringify([model, tools]));
+  }
 
   get digest(): Digest {
     return this.#digest;

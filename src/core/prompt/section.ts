@@ -4,13 +4,9 @@ import type { ChatMessage, ContentPart } from "../text/message.js";
 
 export interface InjectedBlock {
   readonly label: Label;
-  /** Labels in the same prompt that this block supersedes (an updated memory). */
-  readonly replaces: readonly Label[];
   /** Written with its label. All blocks of a section are, or none. */
   readonly isLabelled?: true;
 }
-
-export const NOTHING_REPLACED: readonly Label[] = [];
 
 export type Annotation =
   /** ContextPilot's ranking of reordered blocks, best first (docs/internals/algorithms.md, "Annotations"). */
@@ -19,19 +15,23 @@ export type Annotation =
   | { readonly kind: "best"; readonly labels: readonly Label[] }
   /** ContextPilot's reference to a retrieved block earlier in this prompt (Alg. 3); one label. */
   | { readonly kind: "location"; readonly labels: readonly Label[] }
-  /** A text in this prompt became a memory's current one again. Quoted: names it by its text. */
+  /** Gives a text that supersedes others of this prompt, in place of a block. */
   | {
-      readonly kind: "restored";
+      readonly kind: "update";
       readonly label: Label;
       readonly replaces: readonly Label[];
-      readonly isQuoted?: true;
+      readonly isLabelled?: true;
+      /** The prompt gave it before. */
+      readonly isAgain?: true;
     }
-  /** Blocks whose memories no longer hold and have no replacement. */
-  | { readonly kind: "withdrawn"; readonly labels: readonly Label[] }
-  /** Quotes a text that no longer holds, if its replacement has no label; one label. */
-  | { readonly kind: "outdated"; readonly labels: readonly Label[] };
+  /** What replaces parts of the instructions that the prompt begins with; both empty: they hold again. */
+  | { readonly kind: "instructions"; readonly lines: readonly string[]; readonly removed: readonly string[] };
 
-/** What one turn put into the prompt, as labels. Texts are stored once, so that forgetting a block removes its text everywhere. */
+export type Update = Extract<Annotation, { readonly kind: "update" }>;
+
+type InstructionAnnotation = Annotation & { readonly kind: "instructions" };
+
+/** What one turn put into the prompt, as labels, but for instructions. Texts are stored once, so that forgetting a block removes its text everywhere. */
 export interface Injection {
   readonly blocks: readonly InjectedBlock[];
   readonly annotations: readonly Annotation[];
@@ -43,21 +43,27 @@ export function isEmptyInjection(injection: Injection): boolean {
   return injection.blocks.length === 0 && injection.annotations.length === 0;
 }
 
+/** Whether it says anything of memories. */
+export function isOfMemories({ blocks, annotations }: Injection): boolean {
+  return blocks.length > 0 || annotations.some(({ kind }) => kind !== "instructions");
+}
+
 export function hasLabels({ blocks }: Pick<Injection, "blocks">): boolean {
   return blocks[0]?.isLabelled === true;
 }
 
 export function labelsIn(injection: Injection): ReadonlySet<Label> {
   const labels = new Set<Label>();
-  for (const block of injection.blocks) {
-    labels.add(block.label);
-    for (const label of block.replaces) labels.add(label);
-  }
+  for (const { label } of injection.blocks) labels.add(label);
   for (const annotation of injection.annotations) {
-    if (annotation.kind === "restored") labels.add(annotation.label);
-    for (const label of annotation.kind === "restored" ? annotation.replaces : annotation.labels) labels.add(label);
+    if (annotation.kind === "instructions") continue;
+    for (const label of annotation.kind === "update" ? [annotation.label] : annotation.labels) labels.add(label);
   }
   return labels;
+}
+
+export function updatesIn({ annotations }: Pick<Injection, "annotations">): readonly Update[] {
+  return annotations.filter((annotation) => annotation.kind === "update");
 }
 
 /** Where a section goes: before the question's text; after the tool result, as a user message with a text or parts; or in it (Mistral's). */
@@ -87,9 +93,8 @@ export function ownMessageBehind(messages: readonly ChatMessage[], count = messa
  * A section is what memprefix injects into a message:
  *
  *   section      = "<memories>" LF *block "</memories>" *( LF annotation )
- *   block        = ( 1*DIGIT SP [ "(replaces " labels ") " ] / "- " ) text LF *( SP SP text LF )
- *   labels       = 1*( "[" 1*DIGIT "]" )
- *   annotation   = a line that names a label or begins with one of three fixed words, but with neither digits and a space, "- ", "[", "<"
+ *   block        = ( 1*DIGIT SP / "- " ) text LF *( SP SP text LF )
+ *   annotation   = a line that names a label or begins with one of two fixed words, but with neither digits and a space, "- ", "[", "<"
  *                  nor white space *( LF SP SP text )
  *
  * Small models read list items better than numbered lines, and use quotes after the closing tag more (docs/quality.md). Every line of a memory but
@@ -108,47 +113,48 @@ export const SECTION_CLOSING = LONE_SECTION_CLOSING + GLUE;
 /** Throws for an unknown label, which is a defect of memprefix, not of the input. */
 export type TextOf = (label: Label) => string;
 
-/** Without separators: `][` is one token in most tokenizers, a comma and a space need three. */
-function renderLabels(labels: readonly Label[]): string {
-  return labels.map((label) => `[${label}]`).join("");
-}
-
-export function renderBlock(block: InjectedBlock, text: string): string {
-  if (!block.isLabelled) return `- ${escapeText(text)}\n`;
-  const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces)}) `;
-  return `${block.label} ${mark}${escapeText(text)}\n`;
+export function renderBlock({ label, isLabelled }: InjectedBlock, text: string): string {
+  return `${isLabelled ? label : "-"} ${escapeText(text)}\n`;
 }
 
 /** Maximum characters of a quote, enough to find the text in the list. */
 const LONGEST_AGAIN = 400;
 
 const BEST = "Most relevant: ";
-const OUTDATED = "No longer true: ";
-const RESTORED = "Current again: ";
-/** Without the final line break; a quoted text may have several lines. */
+const UPDATE = "Update: ";
+const INSTRUCTIONS = "Updated instructions:";
+/** Without the final line break; a text may have several lines. */
 export function renderAnnotation(annotation: Annotation, textOf: TextOf): string {
-  const quoted = (labels: readonly Label[]) => labels.map(textOf).map(givenAgain).join(" ");
-  if (annotation.kind === "best") return `${BEST}${quoted(annotation.labels)}`;
-  if (annotation.kind === "outdated") return `${OUTDATED}${quoted(annotation.labels)}`;
-  if (annotation.kind === "restored") {
-    if (annotation.isQuoted) return `${RESTORED}${quoted([annotation.label])}`;
-    const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
-    return `${RESTORED}${renderLabels([annotation.label])}${mark}.`;
+  if (annotation.kind === "instructions") return renderInstructions(annotation);
+  if (annotation.kind === "best") return `${BEST}${annotation.labels.map(textOf).map(givenAgain).join(" ")}`;
+  if (annotation.kind === "update") {
+    const { label, isLabelled, isAgain } = annotation;
+    const text = isAgain ? givenAgain(textOf(label)) : escapeText(textOf(label));
+    return `${UPDATE}${isLabelled ? `[${label}] ` : ""}${text}`;
   }
-  if (annotation.kind === "withdrawn") return `${OUTDATED}${renderLabels(annotation.labels)}.`;
   const labels = annotation.labels.map((label) => `[${label}]`).join(" > ");
   return annotation.kind === "order"
     ? `Please read the context in the following priority order: ${labels} and answer the question.`
     : `Please refer to ${labels} in the previous conversation.`;
 }
 
+/** The client's own instructions, so only what could end the section is escaped. */
+function renderInstructions({ lines, removed }: InstructionAnnotation): string {
+  const written = [...lines, ...removed.map((line) => `No longer: ${line}`)].map((line) =>
+    /memories/i.test(line) ? escapeText(line) : line,
+  );
+  if (written.length === 0) return `${INSTRUCTIONS} as above.`;
+  return written.length === 1 ? `${INSTRUCTIONS} ${written[0]}` : [INSTRUCTIONS, ...written].join("\n  ");
+}
+
 const NAMED_LABEL = /\[(\d+)\]/g;
 
 /** What an annotation refers to: labels, or a text as in {@link givenAgain}. Labels in quoted texts are escaped, so none. */
 export function referencesIn(line: string): { readonly labels: readonly number[]; readonly quoted: string | null } {
-  const labels = [...line.matchAll(NAMED_LABEL)].map(([, digits]) => Number(digits));
-  const words = labels.length > 0 ? undefined : [BEST, OUTDATED, RESTORED].find((start) => line.startsWith(start));
-  return { labels, quoted: words === undefined ? null : line.slice(words.length) };
+  if (line.startsWith(INSTRUCTIONS)) return { labels: [], quoted: line.slice(INSTRUCTIONS.length) };
+  if (line.startsWith(UPDATE)) return { labels: [], quoted: null };
+  if (line.startsWith(BEST)) return { labels: [], quoted: line.slice(BEST.length) };
+  return { labels: [...line.matchAll(NAMED_LABEL)].map(([, digits]) => Number(digits)), quoted: null };
 }
 
 /** A memory's text as annotations quote it. */
@@ -281,6 +287,7 @@ function annotationsEnd(text: string, from: number): number {
 
 function isAnnotation(line: string): boolean {
   if (lineKindAt(line, 0) !== "annotation") return false;
+  if (line.startsWith(UPDATE)) return true;
   const { labels, quoted } = referencesIn(line);
   return labels.length > 0 || quoted !== null;
 }
@@ -364,22 +371,27 @@ export function blockBounds(text: string): readonly number[] {
   return bounds.length === 0 ? [] : [...bounds, at];
 }
 
+/** Label null: written without labels. */
+export interface ParsedText {
+  readonly label: number | null;
+  readonly text: string;
+}
+
 export interface ParsedSection {
-  /** Label null: written without labels. */
-  readonly blocks: readonly {
-    readonly label: number | null;
-    readonly replaces: readonly number[];
-    readonly text: string;
-  }[];
+  readonly blocks: readonly ParsedText[];
+  /** The texts of its updates; of long ones that the prompt gave before, the start. */
+  readonly updates: readonly ParsedText[];
+  /** All lines after the blocks, as written. */
   readonly annotations: readonly string[];
 }
 
-const BLOCK_LINE = /^(?:(\d+) (?:\(replaces ((?:\[\d+\])+)\) )?|- )(.*)$/s;
+const BLOCK_LINE = /^(?:(\d+)|-) (.*)$/s;
+const UPDATE_LINES = new RegExp(String.raw`^${UPDATE}(?:\[(\d+)\] )?(.*)$`, "s");
 
 /** The inverse of {@link renderSection}; null for any violation of the grammar. */
 export function parseSection(section: string): ParsedSection | null {
   if (!section.startsWith(SECTION_OPENING)) return null;
-  const blocks: { label: number | null; replaces: number[]; lines: string[] }[] = [];
+  const blocks: { label: string | undefined; lines: string[] }[] = [];
   const annotations: string[][] = [];
   let open: string[] | null = null;
   let isClosed = false;
@@ -388,13 +400,9 @@ export function parseSection(section: string): ParsedSection | null {
     const match = kind === "block" ? BLOCK_LINE.exec(line) : null;
     if (kind === "continued" && open !== null) open.push(line);
     else if (match !== null && !isClosed) {
-      const [, label, replaced = "", text = ""] = match;
+      const [, label, text = ""] = match;
       open = [text];
-      blocks.push({
-        label: label === undefined ? null : Number(label),
-        replaces: [...replaced.matchAll(/\d+/g)].map(([digits]) => Number(digits)),
-        lines: open,
-      });
+      blocks.push({ label, lines: open });
     } else if (isClosed && isAnnotation(line)) {
       open = [line];
       annotations.push(open);
@@ -404,12 +412,17 @@ export function parseSection(section: string): ParsedSection | null {
     } else return null;
   }
   if (!isClosed) return null;
+  const written = annotations.map((lines) => lines.join("\n"));
   return {
-    blocks: blocks.map(({ label, replaces, lines: text }) => ({
-      label,
-      replaces,
-      text: unescapeText(text.join("\n")),
-    })),
-    annotations: annotations.map((lines) => lines.join("\n")),
+    blocks: blocks.map(({ label, lines }) => parsedText(label, lines.join("\n"))),
+    updates: written.flatMap((line) => {
+      const [, label, text] = UPDATE_LINES.exec(line) ?? [];
+      return text === undefined ? [] : [parsedText(label, text)];
+    }),
+    annotations: written,
   };
+}
+
+function parsedText(label: string | undefined, text: string): ParsedText {
+  return { label: label === undefined ? null : Number(label), text: unescapeText(text) };
 }

@@ -1,3 +1,4 @@
+import type { EvictedPath } from "../cache/context-index.js";
 import { type TurnRow, TurnRows } from "../ordering/turn-rows.js";
 import type { Label, TurnId } from "../text/ids.js";
 
@@ -51,10 +52,12 @@ export class AccessWindow extends TurnRows<Access> {
     this.put({ turn, labels: [...labels], promoted: rare < 0 ? labels.length : rare });
   }
 
-  /** Removes a request's prefix from the tree, unless another request promoted it too. Counts stay. */
-  evict(turn: TurnId): void {
-    const row = this.rowOf(turn);
-    if (row !== undefined && row.promoted > 0) this.put({ ...row, promoted: 0 });
+  /** Ends promoted prefixes where an evicted path is not held any more. Counts stay. */
+  evicted({ labels: path, held }: EvictedPath): void {
+    for (const row of this.stored()) {
+      if (row.promoted <= held || row.labels.some((label, at) => at <= held && label !== path[at])) continue;
+      this.put({ ...row, promoted: held });
+    }
   }
 
   protected override entered({ labels }: Access): void {

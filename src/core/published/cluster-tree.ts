@@ -1,8 +1,9 @@
+import type { EvictedPath } from "../cache/context-index.js";
 import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
 import { ChangedRows, keptIn, type RowChanges } from "../text/collections.js";
-import type { Label, NodeId, TurnId } from "../text/ids.js";
+import type { Label, NodeId } from "../text/ids.js";
 
-/** A stored node of the cluster tree. A leaf is one served context; an inner node has its contexts' common blocks at creation. */
+/** A stored node of the cluster tree. A leaf is one known context; an inner node has its contexts' common blocks at creation. */
 export interface ClusterNode {
   readonly id: NodeId;
   /** Null on the root only. */
@@ -14,12 +15,8 @@ export interface ClusterNode {
   readonly nextPosition: number;
   /** Context distance (eq. 1) of the two merged nodes; 0 on leaves and on the root. */
   readonly distance: number;
-  /** Requests with exactly these blocks; 0 on inner nodes. */
-  readonly uses: number;
-  /** Logical time of the last use; 0 for none. */
+  /** Logical time of the last use; 0 on inner nodes. */
   readonly lastUsed: number;
-  /** The newest of these requests that are not evicted, oldest first; empty on inner nodes. */
-  readonly tickets: readonly TurnId[];
 }
 
 export interface ClusterMatch {
@@ -65,8 +62,6 @@ function distanceWhereShared(a: Positions, b: readonly Label[], alpha = DEFAULT_
   return shared === 0 ? null : 1 - shared / Math.max(a.size, b.length) + (alpha * shift) / shared;
 }
 
-/** Maximum tickets of one leaf; the newest are kept. */
-export const MAX_TICKETS = 64;
 /** Maximum length of a search path: a search stops one level above it. */
 export const MAX_HEIGHT = 64;
 
@@ -81,7 +76,6 @@ export class ClusterTree {
   readonly #places = new Map<NodeId, ClusterPlace>();
   readonly #changes = new ChangedRows<NodeId>();
   #nextId: number;
-  readonly #leafOfTicket = new Map<TurnId, ClusterPlace>();
   /** By {@link blocksKey}: identical contexts share one leaf, whichever node a search matches. */
   readonly #leafOfBlocks = new Map<string, ClusterPlace>();
   #root: ClusterPlace | null = null;
@@ -93,8 +87,7 @@ export class ClusterTree {
     private readonly maxNodes: number,
   ) {
     this.#nextId = nextId;
-    for (const node of nodes) this.#places.set(node.id, { row: { ...node }, children: new ClusterChildren() });
-    for (const place of this.#places.values()) this.#link(place);
+    this.#load(nodes);
   }
 
   get size(): number {
@@ -112,45 +105,54 @@ export class ClusterTree {
   }
 
   /**
-   * Adds a request at logical time `now`; returns its leaf, null for an empty context. A new leaf's blocks are ordered by its match (Alg. 2): a
-   * child of a matching inner node, or a sibling of a matching leaf. A ticket added again moves.
+   * Adds a context at logical time `now`; returns its leaf, null for an empty one. A new leaf's blocks are ordered by its match (Alg. 2): a child of
+   * a matching inner node, or a sibling of a matching leaf.
    */
-  insert(context: readonly Label[], ticket: TurnId, now: number): NodeId | null {
-    this.evict(ticket);
+  insert(context: readonly Label[], now: number): NodeId | null {
     if (context.length === 0) return null;
     const leaf = this.#leafOfBlocks.get(blocksKey(context)) ?? this.#attach(context);
-    const tickets = [...leaf.row.tickets, ticket];
-    for (const oldest of tickets.splice(0, tickets.length - MAX_TICKETS)) this.#leafOfTicket.delete(oldest);
-    this.#leafOfTicket.set(ticket, leaf);
-    Object.assign(leaf.row, { tickets, uses: leaf.row.uses + 1, lastUsed: now });
+    leaf.row.lastUsed = Math.max(leaf.row.lastUsed, now);
     this.#changes.written(leaf.row.id);
     this.#trim(leaf);
     return leaf.row.id;
   }
 
-  /** For scheduling (Alg. 5). */
-  pathOf(ticket: TurnId): readonly number[] | null {
-    const leaf = this.#leafOfTicket.get(ticket);
-    return leaf === undefined ? null : this.#searchPathOf(leaf);
+  /** The leaf of a known context: its blocks in the tree's order, and its path for scheduling (Alg. 5). */
+  leafOf(context: readonly Label[]): Pick<ClusterMatch, "blocks" | "searchPath"> | null {
+    const leaf = this.#leafOfBlocks.get(blocksKey(context));
+    return leaf === undefined ? null : { blocks: leaf.row.blocks, searchPath: this.#searchPathOf(leaf) };
   }
 
-  /** Evicts a request; its last ticket removes a leaf. O(height). False: unknown or already gone. */
-  evict(ticket: TurnId): boolean {
-    const leaf = this.#leafOfTicket.get(ticket);
-    if (leaf === undefined) return false;
-    if (leaf.row.tickets.length === 1) this.#removeLeaf(leaf);
-    else {
-      this.#leafOfTicket.delete(ticket);
-      leaf.row.tickets = leaf.row.tickets.filter((other) => other !== ticket);
-      this.#changes.written(leaf.row.id);
+  /** Removes the contexts that ended on a path beyond the blocks that are still held. */
+  evicted({ labels, held }: EvictedPath): void {
+    for (let length = held + 1; length <= labels.length; length++) {
+      const leaf = this.#leafOfBlocks.get(blocksKey(labels.slice(0, length)));
+      if (leaf !== undefined) this.#removeLeaf(leaf);
     }
-    return true;
+  }
+
+  /** Takes the nodes of a tree that a batch's planner made of this one or of none (Alg. 4), with what this one has learned meanwhile. */
+  replace(planned: readonly ClusterNode[], now: number): void {
+    const before = this.#leastRecentlyUsed().map(({ row }) => row);
+    for (const id of this.#places.keys()) this.#changes.removed(id);
+    this.#places.clear();
+    this.#leafOfBlocks.clear();
+    this.#root = null;
+    const first = this.#nextId;
+    const idOf = new Map(planned.map(({ id }, at) => [id, (first + at) as NodeId]));
+    this.#nextId = first + planned.length;
+    const parentOf = ({ parent }: ClusterNode) => (parent === null ? null : (idOf.get(parent) ?? null));
+    this.#load(planned.map((node) => ({ ...node, id: idOf.get(node.id) as NodeId, parent: parentOf(node) })));
+    for (const id of idOf.values()) this.#changes.written(id);
+    for (const { row } of this.#leafOfBlocks.values()) row.lastUsed = now;
+    for (const { blocks, lastUsed } of before) this.insert(blocks, lastUsed);
+    this.#trim(null);
   }
 
   /** Removes leaves that contain forgotten blocks, and the blocks from inner nodes. O(nodes × blocks). */
   forget(labels: ReadonlySet<Label>): void {
     const naming = [...this.#places.values()].filter(({ row }) => row.blocks.some((label) => labels.has(label)));
-    for (const place of naming) if (place.row.tickets.length > 0) this.#removeLeaf(place);
+    for (const place of naming) if (isLeaf(place)) this.#removeLeaf(place);
     // A leaf shares a block with every ancestor, so an inner node that keeps a leaf keeps a block.
     for (const place of naming) {
       if (!this.#places.has(place.row.id)) continue;
@@ -176,38 +178,30 @@ export class ClusterTree {
 
   /** Throws if an invariant is broken. For tests and stored rows. */
   check(): void {
-    let tickets = 0;
     let leaves = 0;
     for (const place of this.#places.values()) {
       const { row, children } = place;
       const { id } = row;
       const isRoot = place === this.#root;
-      const isLeaf = children.size === 0;
+      const isEnd = isLeaf(place) && !isRoot;
       if (isRoot !== (row.parent === null)) throw new Error(`node ${id}: only the root has no parent`);
       if (isRoot !== (row.blocks.length === 0)) throw new Error(`node ${id}: only the root has no blocks`);
       if (new Set(row.blocks).size !== row.blocks.length) throw new Error(`node ${id}: a block twice`);
-      if (isLeaf !== row.tickets.length > 0) throw new Error(`node ${id}: leaves name requests, others do not`);
-      if (isLeaf !== row.uses > 0) throw new Error(`node ${id}: leaves count uses, others do not`);
-      if (row.tickets.length > MAX_TICKETS) throw new Error(`node ${id}: ${row.tickets.length} requests`);
+      if (isRoot && isLeaf(place)) throw new Error(`node ${id}: a root without children`);
       if (!isRoot && children.size === 1) throw new Error(`node ${id}: unary chain`);
-      if (isLeaf && this.#leafOfBlocks.get(blocksKey(row.blocks)) !== place)
+      if (isEnd && this.#leafOfBlocks.get(blocksKey(row.blocks)) !== place)
         throw new Error(`node ${id}: a second leaf`);
-      for (let above = this.#parentOf(place); isLeaf && above !== this.#root && above !== undefined; ) {
+      for (let above = this.#parentOf(place); isEnd && above !== this.#root && above !== undefined; ) {
         if (intersectionOf(above.row.blocks, row.blocks).length === 0) throw new Error(`node ${id}: a stranger here`);
         above = this.#parentOf(above);
-      }
-      for (const ticket of row.tickets) {
-        if (this.#leafOfTicket.get(ticket) !== place) throw new Error(`request ${ticket}: linked wrongly`);
       }
       for (const child of children) {
         if (child.row.parent !== id) throw new Error(`node ${child.row.id}: linked wrongly`);
         if (child.row.position >= row.nextPosition) throw new Error(`node ${child.row.id}: position was never given`);
       }
       children.check();
-      tickets += row.tickets.length;
-      leaves += isLeaf ? 1 : 0;
+      leaves += isEnd ? 1 : 0;
     }
-    if (tickets !== this.#leafOfTicket.size) throw new Error("a request without a leaf");
     if (leaves !== this.#leafOfBlocks.size) throw new Error("a context without a leaf");
     if (this.size > this.maxNodes) throw new Error(`${this.size} nodes, more than ${this.maxNodes}`);
   }
@@ -234,8 +228,8 @@ export class ClusterTree {
     this.#root ??= this.#add(null, { blocks: [], position: 0, distance: 0 });
     const place = match.place ?? this.#root;
     const blocks = alignTo(place.row.blocks, context);
-    const isLeaf = place !== this.#root && place.children.size === 0;
-    const parent = isLeaf ? this.#split(place, blocks, match.distance) : place;
+    const isEnd = place !== this.#root && isLeaf(place);
+    const parent = isEnd ? this.#split(place, blocks, match.distance) : place;
     const leaf = this.#add(parent, { blocks, position: parent.row.nextPosition++, distance: 0 });
     this.#leafOfBlocks.set(blocksKey(blocks), leaf);
     this.#changes.written(parent.row.id);
@@ -253,21 +247,19 @@ export class ClusterTree {
     return upper;
   }
 
-  #link(place: ClusterPlace): void {
-    const { row } = place;
-    if (row.parent === null) {
-      this.#root = place;
-      return;
+  #load(nodes: readonly ClusterNode[]): void {
+    for (const node of nodes) this.#places.set(node.id, { row: { ...node }, children: new ClusterChildren() });
+    for (const place of this.#places.values()) {
+      if (place.row.parent === null) this.#root = place;
+      else this.#parentOf(place)?.children.add(place);
     }
-    this.#parentOf(place)?.children.add(place);
-    for (const ticket of row.tickets) this.#leafOfTicket.set(ticket, place);
-    if (row.tickets.length > 0) this.#leafOfBlocks.set(blocksKey(row.blocks), place);
+    for (const place of this.#places.values())
+      if (isLeaf(place) && place !== this.#root) this.#leafOfBlocks.set(blocksKey(place.row.blocks), place);
   }
 
   /** A last sibling replaces the parent; the root goes with its last child. */
   #removeLeaf(leaf: ClusterPlace): void {
     const parent = this.#parentOf(leaf) as ClusterPlace;
-    for (const ticket of leaf.row.tickets) this.#leafOfTicket.delete(ticket);
     this.#leafOfBlocks.delete(blocksKey(leaf.row.blocks));
     this.#drop(leaf);
     const [sibling] = parent.children;
@@ -283,7 +275,7 @@ export class ClusterTree {
   }
 
   /** Never evicts `spared`, the leaf that is being served. */
-  #trim(spared: ClusterPlace): void {
+  #trim(spared: ClusterPlace | null): void {
     if (this.size <= this.maxNodes) return;
     const target = Math.floor(this.maxNodes * 0.9);
     for (const leaf of this.#leastRecentlyUsed()) {
@@ -319,8 +311,7 @@ export class ClusterTree {
     const id = this.#nextId++ as NodeId;
     const { blocks, position, distance } = node;
     const at = { id, parent: parent?.row.id ?? null, blocks, position, nextPosition: 0, distance };
-    const row: ClusterNode = { ...at, uses: 0, lastUsed: 0, tickets: [] };
-    const place: ClusterPlace = { row, children: new ClusterChildren() };
+    const place: ClusterPlace = { row: { ...at, lastUsed: 0 }, children: new ClusterChildren() };
     this.#places.set(id, place);
     parent?.children.add(place);
     this.#changes.written(id);

@@ -1,14 +1,9 @@
-import type { BatchOrder, NumberedBatch } from "../batch/batch-plan.js";
+import type { BatchOrder, BatchRequest } from "../batch/batch-plan.js";
 import { contextComponents, contextParts } from "../batch/prefix-tree.js";
-import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
-import { groupBy, keptIn } from "../text/collections.js";
-import type { Label, NodeId, TurnId } from "../text/ids.js";
-import { type ClusterNode, DEFAULT_ALPHA, MAX_TICKETS } from "./cluster-tree.js";
-
-export interface TicketedContext {
-  readonly ticket: TurnId;
-  readonly blocks: readonly Label[];
-}
+import { alignTo, blocksKey, intersectionOf, labelsOf } from "../ordering/ordering.js";
+import { groupBy, keptIn, largest } from "../text/collections.js";
+import type { Label, NodeId } from "../text/ids.js";
+import { type ClusterNode, ClusterTree, DEFAULT_ALPHA, positionsOf } from "./cluster-tree.js";
 
 export interface ClusteredRows {
   readonly nodes: readonly ClusterNode[];
@@ -29,7 +24,6 @@ interface Cluster {
   readonly blocks: readonly Label[];
   readonly children: readonly Cluster[];
   readonly distance: number;
-  readonly tickets: readonly TurnId[];
 }
 
 /**
@@ -38,28 +32,22 @@ interface Cluster {
  * one user's clusters do not depend on another's. O(N²) time, 4·N² bytes; more than `maxExact` connected contexts are clustered in parts.
  */
 export function clusterContexts(
-  contexts: readonly TicketedContext[],
+  contexts: readonly (readonly Label[])[],
   nextId: number,
   now: number,
   { maxExact = MAX_EXACT_CONTEXTS, partSize = PART_CONTEXTS }: ClusteringOptions = {},
 ): ClusteredRows {
-  const identical = groupBy(
-    contexts.filter(({ blocks }) => blocks.length > 0),
-    ({ blocks }) => blocksKey(blocks),
-  );
-  const leaves = [...identical.values()].map((group): Cluster => {
-    const tickets = group.map(({ ticket }) => ticket);
-    return { blocks: group[0]?.blocks ?? [], children: [], distance: 0, tickets };
-  });
-  if (leaves.length === 0) return { nodes: [], nextId };
-  const blocks = leaves.map((leaf) => leaf.blocks);
-  const clusters: (Cluster | null)[] = [...leaves];
+  const distinct = new Map<string, readonly Label[]>();
+  for (const context of contexts) if (context.length > 0) keptIn(distinct, blocksKey(context), () => context);
+  const blocks = [...distinct.values()];
+  if (blocks.length === 0) return { nodes: [], nextId };
+  const clusters: (Cluster | null)[] = blocks.map((leaf) => ({ blocks: leaf, children: [], distance: 0 }));
   for (const component of contextComponents(blocks)) {
     const parts = component.length > maxExact ? contextParts(blocks, component, partSize) : [component];
     for (const part of parts) mergeNearest(clusters, part);
   }
   const children = clusters.filter((cluster) => cluster !== null);
-  return rowsOf({ blocks: [], children, distance: 0, tickets: [] }, nextId, now);
+  return rowsOf({ blocks: [], children, distance: 0 }, nextId, now);
 }
 
 /** Merges a part's clusters with common blocks. Skips a merge without any, and every merge on top of it. */
@@ -71,7 +59,7 @@ function mergeNearest(clusters: (Cluster | null)[], part: readonly number[]): vo
     const isOpen = open.has(a) && open.has(b) && one != null && other != null;
     const blocks = isOpen ? intersectionOf(one.blocks, other.blocks) : [];
     if (isOpen && blocks.length > 0) {
-      clusters[a] = { blocks, children: [one, other], distance, tickets: [] };
+      clusters[a] = { blocks, children: [one, other], distance };
       clusters[b] = null;
     } else {
       open.delete(a);
@@ -93,9 +81,7 @@ function rowsOf(root: Cluster, nextId: number, now: number): ClusteredRows {
       position,
       nextPosition: cluster.children.length,
       distance: cluster.distance,
-      uses: cluster.tickets.length,
-      lastUsed: cluster.tickets.length > 0 ? now : 0,
-      tickets: cluster.tickets.slice(-MAX_TICKETS),
+      lastUsed: cluster.children.length === 0 ? now : 0,
     };
     nodes.push(row);
     for (const [at, child] of cluster.children.entries()) pending.push({ cluster: child, parent: row, position: at });
@@ -291,37 +277,50 @@ function pairDistances(contexts: readonly (readonly Label[])[], steps: number): 
   return { distances, nearest };
 }
 
-/** ContextPilot's batch planning: Alg. 4 over all contexts, executed by Alg. 5. As published, it assumes an empty cache. */
-export function clusteredBatch({ sets, labels }: NumberedBatch): BatchOrder {
-  // Requests with the same blocks share a leaf, which keeps only some of their tickets.
-  const alike = [...groupBy(sets.keys(), (request) => blocksKey(sets[request] ?? [])).values()];
-  const contexts = alike.map(([request = 0], at) => ({
-    ticket: at as TurnId,
-    blocks: (sets[request] ?? []) as readonly Label[],
-  }));
-  const orders: (readonly Label[])[] = sets.map(() => []);
-  const searchPaths: (readonly number[])[] = sets.map(() => []);
-  for (const { node, searchPath } of withPaths(clusterContexts(contexts, 0, 0).nodes)) {
-    for (const ticket of node.tickets) {
-      const order = node.blocks.map((block) => labels[block] as Label);
-      for (const request of alike[ticket] ?? []) {
-        orders[request] = order;
-        searchPaths[request] = searchPath;
-      }
-    }
-  }
-  return { orders, shared: orders.map(({ length }) => length), searchPaths, sequence: schedule(searchPaths) };
+/** ContextPilot's tree of a key's contexts. */
+export interface ClusteredKey {
+  readonly key: string;
+  readonly nodes: readonly ClusterNode[];
 }
 
-/** Parents come before their children, as {@link clusterContexts} gives them. */
-export function withPaths(nodes: readonly ClusterNode[]) {
-  const pathOf = new Map<NodeId, readonly number[]>();
-  return nodes.map((node) => {
-    const { id, parent, position } = node;
-    const searchPath = parent === null ? [] : [...(pathOf.get(parent) ?? []), position];
-    pathOf.set(id, searchPath);
-    return { node, searchPath };
-  });
+/**
+ * ContextPilot's batch planning, key by key. Without a tree: Alg. 4 over all contexts. On a tree: each context is ordered (Alg. 2) and joins it, as
+ * printed in figure 7. Both are executed by Alg. 5. As published, it assumes an empty cache.
+ */
+export function clusteredBatch(
+  requests: readonly BatchRequest[],
+  known: readonly ClusteredKey[],
+): BatchOrder & { readonly trees: readonly ClusteredKey[] } {
+  const orders: (readonly Label[])[] = requests.map(() => []);
+  const searchPaths: (readonly number[])[] = requests.map(() => []);
+  const nodesOf = new Map(known.map(({ key, nodes }) => [key, nodes]));
+  const trees: ClusteredKey[] = [];
+  const steps = new Map<string, number>();
+  for (const [key, ofKey] of groupBy(requests.keys(), (at) => requests[at]?.key ?? "")) {
+    const contexts = ofKey.map((at) => [...positionsOf(labelsOf(requests[at]?.blocks ?? [])).keys()]);
+    const before = nodesOf.get(key) ?? [];
+    const nodes = before.length > 0 ? before : clusterContexts(contexts, 1, 0).nodes;
+    const tree = new ClusterTree(
+      nodes,
+      largest(
+        nodes.map(({ id }) => id),
+        0,
+      ) + 1,
+      Number.POSITIVE_INFINITY,
+    );
+    for (const [nth, at] of ofKey.entries()) {
+      const context = contexts[nth] as Label[];
+      tree.insert(context, 0);
+      const leaf = tree.leafOf(context);
+      if (leaf === null) continue;
+      const [first, ...rest] = leaf.searchPath;
+      orders[at] = leaf.blocks;
+      searchPaths[at] = [keptIn(steps, `${first} ${key}`, () => steps.size), ...rest];
+    }
+    trees.push({ key, nodes: tree.stored() });
+  }
+  const shared = orders.map(({ length }) => length);
+  return { orders, shared, searchPaths, sequence: schedule(searchPaths), trees };
 }
 
 /**

@@ -1,5 +1,6 @@
 /* published: ContextPilot, RAGCache++ and CRAFT. Enters: blocks of a request or a batch. Leaves: an order, and state created on first use. */
 
+import type { EvictedPath, EvictionFollower } from "../cache/context-index.js";
 import {
   alignTo,
   labelsOf,
@@ -35,7 +36,7 @@ export interface WithPublished extends ScopeKnowledge {
 export type ScopePolicy = OrderingPolicy<WithPublished>;
 
 /** The published policies' state of one scope. */
-export class PublishedKnowledge {
+export class PublishedKnowledge implements EvictionFollower {
   #clusters: ClusterTree | null = null;
   #accesses: AccessWindow | null = null;
 
@@ -60,22 +61,15 @@ export class PublishedKnowledge {
     return this.#accesses;
   }
 
-  /** Search paths of consecutive unserved requests: each joins a copy of the cluster tree (Alg. 1), for Alg. 5. Empty without blocks. */
-  pathsOf(contexts: readonly (readonly Label[])[]): readonly (readonly number[])[] {
-    const { clusters } = this;
-    const tree = new ClusterTree(clusters.stored(), clusters.nextId, this.maxNodes);
-    return contexts.map((context, at) => {
-      // Served requests have tickets from 1 up.
-      const ticket = (-1 - at) as TurnId;
-      tree.insert(context, ticket, Number.MAX_SAFE_INTEGER);
-      return tree.pathOf(ticket) ?? [];
-    });
+  get isEmpty(): boolean {
+    const { clusters, accesses } = this.#grown();
+    return (clusters?.size ?? 0) === 0 && (accesses?.size ?? 0) === 0;
   }
 
-  evict(turn: TurnId): void {
+  evicted(path: EvictedPath): void {
     const { clusters, accesses } = this.#grown();
-    clusters?.evict(turn);
-    accesses?.evict(turn);
+    clusters?.evicted(path);
+    accesses?.evicted(path);
   }
 
   forget(gone: ReadonlySet<Label>): void {
@@ -127,7 +121,7 @@ export const contextPilot: OrderingPolicy<WithPublished> = {
   },
   learn({ retrieved }, _ordering, { published: { clusters } }, turn) {
     // Turn ids ascend in compose order: a logical clock.
-    clusters.insert(labelsOf(retrieved), turn, turn);
+    clusters.insert(labelsOf(retrieved), turn);
   },
 };
 

@@ -1,4 +1,5 @@
 import type { CacheReport } from "../cache/cache-report.js";
+import type { ByHand } from "../compose/by-hand.js";
 import type { MissCause } from "../compose/miss.js";
 import type { Plan } from "../compose/plan.js";
 import type { FixedRetention } from "../conversation/conversation.js";
@@ -26,6 +27,7 @@ export interface NewPrompt extends PromptFigures {
   readonly policy: string;
   readonly retention: FixedRetention;
   readonly epoch: { readonly began: EpochReason | null; readonly prompts: number } | null;
+  readonly byHand: ByHand | null;
 }
 
 /** Tokens and milliseconds. Absent: unknown, not zero. */
@@ -43,11 +45,12 @@ export interface CountedPrompt {
   readonly engine: string;
   /** Of memories that were not retrieved. */
   readonly carriedTokens: number;
+  readonly byHand: ByHand | null;
 }
 
 /** @param costs of the configured engine */
 export function newPrompt(prompt: CountedPrompt, costs: EngineModel): NewPrompt {
-  const { plan, besideTokens, model, engine, carriedTokens } = prompt;
+  const { plan, besideTokens, model, engine, carriedTokens, byHand } = prompt;
   const usage: PromptUsage = {
     promptTokens: plan.totalTokens,
     expectedTokens: plan.expectedCachedTokens,
@@ -64,6 +67,7 @@ export function newPrompt(prompt: CountedPrompt, costs: EngineModel): NewPrompt 
     policy: plan.policy,
     retention: plan.retention,
     epoch: plan.epoch === undefined ? null : { began: plan.epoch.began, prompts: plan.epoch.prompts },
+    byHand,
     ...valued(usage, modelAfter(costs, besideTokens)),
   };
 }

@@ -13,6 +13,10 @@ export const SUM_NAMES = [
   "expectedTokens",
   "uncachedTokens",
   "missedTokens",
+  /** Prompts whose cost by hand is known: tokens computed of them, and as many as by hand. */
+  "comparedTokens",
+  "inMessageTokens",
+  "inSystemTokens",
   /** Prompts whose engine reported, and their tokens by its count. */
   "reportedPrompts",
   "reportedPromptTokens",

@@ -74,6 +74,8 @@ export interface EngineAdapter {
   readonly noLogprobs?: string;
   /** Whether memories go into tool results. Absent: the engine accepts a user message after them, or rejects it with an error. */
   readonly inResult?: true;
+  /** The field that keeps tenants apart in its cache, in any request with a prompt. Absent: it takes none. */
+  readonly salt?: string;
   emit(prompt: AdapterPrompt): EngineEmission;
   /** Reads an answer, or the last chunk of a streamed one. Unknown fields are null. */
   readUsage(answer: unknown): EngineUsage;

@@ -7,6 +7,7 @@ import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
  */
 export const sglang: EngineAdapter = {
   name: "sglang",
+  salt: "cache_salt",
   emit: ({ requestId, tenantKey, messages }) => ({
     messages,
     fields: { rid: requestId, cache_salt: tenantKey },

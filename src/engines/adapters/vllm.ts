@@ -7,6 +7,7 @@ import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
  */
 export const vllm: EngineAdapter = {
   name: "vllm",
+  salt: "cache_salt",
   emit: ({ requestId, tenantKey, messages }) => ({
     messages,
     fields: { request_id: requestId, cache_salt: tenantKey },

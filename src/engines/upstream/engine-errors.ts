@@ -47,6 +47,8 @@ function* nestedErrors(fields: unknown, depth: number): Generator<EngineError> {
     yield* nestedErrors(parsedJson(detail), depth + 1);
   } else yield* nestedErrors(detail, depth + 1);
   yield* nestedErrors(fields["errors"], depth + 1);
+  // Events of the Responses API.
+  yield* nestedErrors(fields["response"], depth + 1);
   // OpenRouter; and Gemini, whose message is its own error as JSON.
   const { raw } = record(fields["metadata"]);
   if (typeof raw === "string") yield* nestedErrors(parsedJson(raw), depth + 1);

@@ -3,6 +3,7 @@
  * Enters: a call (path, headers, body) with an abort signal. Leaves: the answer byte for byte, or an `UpstreamError`.
  */
 
+import { once } from "node:events";
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
@@ -51,11 +52,18 @@ export interface UpstreamCall {
   readonly query: string;
   /** The client's; hop-by-hop headers and memprefix's are dropped. */
   readonly headers: Iterable<HeaderPair>;
-  readonly body: string | Uint8Array | null;
-  /** Whether it has effects: it is then sent only once, on a connection of its own, which cannot be stale. Default: no. */
+  readonly body: string | Uint8Array | UploadedBody | null;
+  /** Whether it has effects, or an uploaded body: it is then sent only once, on a connection of its own, which cannot be stale. Default: no. */
   readonly isOnce?: boolean;
   /** Whether no client waits for it. Default: no. */
   readonly isBackground?: boolean;
+}
+
+/** A body that is sent as it arrives. If it fails, so does the call, with the same error. */
+export interface UploadedBody {
+  readonly chunks: AsyncIterable<Uint8Array>;
+  /** In bytes; null: unknown. */
+  readonly length: number | null;
 }
 
 /** An engine's answer of any status; the body is unmodified and streamed. */
@@ -128,10 +136,15 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     const abandon = () => stop({ kind: "aborted" });
     signal.addEventListener("abort", abandon, { once: true });
     const release = () => signal.removeEventListener("abort", abandon);
-    const cancel = after(timeoutMs, () => stop({ kind: "timeout", afterMs: timeoutMs }));
+    const start = () => after(timeoutMs, () => stop({ kind: "timeout", afterMs: timeoutMs }));
+    let cancel = start();
+    const restart = () => {
+      cancel();
+      cancel = start();
+    };
     let response: IncomingMessage | null = null;
     try {
-      response = await responseTo(attempt, call);
+      response = await responseTo(attempt, call, restart);
       const rest: AsyncIterator<Uint8Array> = response[Symbol.asyncIterator]();
       // This status has no content (RFC 9110 §15.3.6), even if bytes follow.
       if (response.statusCode === RESET_CONTENT) attempt.destroy();
@@ -147,6 +160,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
       return { status: response.statusCode ?? 502, headers, body, close: abandon };
     } catch (error) {
       release();
+      if (error instanceof UploadError) throw error.cause;
       const cause = causeOf(error);
       const isUnanswered = failure === null && response === null;
       const wasClosed = attempt.reusedSocket && CLOSED.has(cause) && performance.now() - sentAt < STALE_WITHIN_MS;
@@ -180,8 +194,11 @@ function openRequest(
   }
   if (body === null) delete sent["content-type"];
   else {
-    sent["content-type"] ??= "application/json";
-    sent["content-length"] = String(Buffer.byteLength(body));
+    // An engine that answers early, and closes, would break its own answer off.
+    if (isUploaded(body)) sent["connection"] = "keep-alive";
+    else sent["content-type"] ??= "application/json";
+    const length = isUploaded(body) ? body.length : Buffer.byteLength(body);
+    if (length !== null) sent["content-length"] = String(length);
   }
   return (target.protocol === "https:" ? httpsRequest : httpRequest)({ ...target, method, headers: sent });
 }
@@ -197,7 +214,31 @@ class NoAnswerError extends Error {
   }
 }
 
-function responseTo(request: ClientRequest, { body }: UpstreamCall): Promise<IncomingMessage> {
+function isUploaded(body: NonNullable<UpstreamCall["body"]>): body is UploadedBody {
+  return typeof body !== "string" && !(body instanceof Uint8Array);
+}
+
+/** An upload failed before the engine had all of it. */
+class UploadError extends Error {}
+
+/** Sends an upload as fast as the engine takes it. Stops, without an error, when the call is over. */
+async function upload(request: ClientRequest, { chunks }: UploadedBody, onProgress: () => void): Promise<void> {
+  const over = new Promise((resolve) => request.once("close", resolve));
+  try {
+    for await (const chunk of chunks) {
+      if (request.destroyed) return;
+      onProgress();
+      if (!request.write(chunk)) await Promise.race([once(request, "drain"), over]);
+    }
+    onProgress();
+    request.end();
+  } catch (cause) {
+    request.destroy(new UploadError("upload", { cause }));
+  }
+}
+
+/** @param onProgress called when a part of an upload is sent */
+function responseTo(request: ClientRequest, { body }: UpstreamCall, onProgress: () => void): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once("response", (response) => {
       // Node takes a 101 that names no protocol for a final answer.
@@ -213,7 +254,8 @@ function responseTo(request: ClientRequest, { body }: UpstreamCall): Promise<Inc
     // Not `once`: a later error is the body's, and must not be unhandled.
     request.on("error", reject);
     request.once("close", () => reject(new NoAnswerError("CLOSED")));
-    request.end(body ?? undefined);
+    if (body !== null && isUploaded(body)) void upload(request, body, onProgress);
+    else request.end(body ?? undefined);
   });
 }
 

@@ -13,8 +13,8 @@ import {
   sectionAtStart,
   type TokenCounter,
 } from "../../core/index.js";
-import { givenAgain, type ParsedSection, referencesIn, SECTION_OPENING } from "../../core/prompt/section.js";
-import { keptIn } from "../../core/text/collections.js";
+import { givenAgain, type ParsedText, referencesIn, SECTION_OPENING } from "../../core/prompt/section.js";
+import { append, keptIn } from "../../core/text/collections.js";
 
 export interface EvaluatedMemory {
   readonly text: string;
@@ -29,9 +29,7 @@ export class MemoryList {
     readonly memories: readonly EvaluatedMemory[],
     countTokens: TokenCounter,
   ) {
-    this.#tokens = memories.map(({ text }, at) =>
-      countTokens(renderBlock({ label: (at + 1) as Label, replaces: [] }, text)),
-    );
+    this.#tokens = memories.map(({ text }, at) => countTokens(renderBlock({ label: (at + 1) as Label }, text)));
   }
 
   /** Tokens of these memories' lines as memprefix writes them, whoever builds the prompt, so that arms are comparable. */
@@ -112,14 +110,15 @@ export function countReferences(annotations: readonly string[], messages: readon
   return { references: named.length, referencesResolved: named.filter((one) => there.has(one)).length };
 }
 
-/** The memories of a message, in order: anywhere in instructions, at the start of other messages. */
-export function blocksIn(message: ChatMessage): ParsedSection["blocks"] {
+/** The memories of a message, in order, updates too: anywhere in instructions, at the start of other messages. */
+export function blocksIn(message: ChatMessage): readonly ParsedText[] {
   const text = sectionText(message);
-  const found: ParsedSection["blocks"][number][] = [];
+  const found: ParsedText[] = [];
   let at = isInstruction(message) ? text.indexOf(SECTION_OPENING) : 0;
   while (at >= 0) {
     const section = sectionAtStart(text.slice(at));
-    for (const block of section === null ? [] : (parseSection(section)?.blocks ?? [])) found.push(block);
+    const parsed = section === null ? null : parseSection(section);
+    if (parsed !== null) append(found, [...parsed.blocks, ...parsed.updates]);
     at = isInstruction(message) ? text.indexOf(SECTION_OPENING, at + SECTION_OPENING.length) : -1;
   }
   return found;

@@ -128,7 +128,7 @@ async function listedLimit({ upstream, model, maxTokens }: UpstreamEngineOptions
   }
 }
 
-function jsonSender(upstream: Upstream, signal: AbortSignal): SendJson {
+export function jsonSender(upstream: Upstream, signal: AbortSignal): SendJson {
   return async (path, body) => {
     const call =
       body === undefined

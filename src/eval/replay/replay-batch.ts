@@ -32,8 +32,7 @@ export class RecordedBatch {
 
   constructor(traces: readonly RecordedTrace[], k: number, encode: Encode) {
     const tokenize = chatTokenizer(encode);
-    const lineOf = (memory: string, label: number) =>
-      encode(renderBlock({ label: label as Label, replaces: [] }, memory));
+    const lineOf = (memory: string, label: number) => encode(renderBlock({ label: label as Label }, memory));
     this.lines = traces.map(({ memories }) => memories.map(({ memory }, at) => lineOf(memory, at + 1)));
     this.memoryTokens = this.lines.flat().reduce((sum, { length }) => sum + length, 0);
     this.before = [...tokenize([{ role: "system", content: INSTRUCTION }]), ...encode(SECTION_OPENING)];
@@ -64,7 +63,7 @@ export class RecordedBatch {
 
   /** In the original order with blocks as retrieved, or by a planner that knows all requests. */
   executedBy(arm: "retrieval" | BatchPlanner): readonly ExecutedRequest[] {
-    if (arm !== "retrieval") return planBatch(this.requests, arm);
+    if (arm !== "retrieval") return planBatch(this.requests, arm).requests;
     return this.requests.map(({ blocks }, request) => ({ request, order: blocks.map(({ label }) => label) }));
   }
 

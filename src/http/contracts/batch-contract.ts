@@ -1,9 +1,14 @@
 import { z } from "zod";
-import type { ServicePlanner } from "../../core/index.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import { type BatchEvent, type BatchInput, DEFAULT_WINDOW, MAX_BATCH } from "../../service/batch/batch.js";
+import {
+  type BatchEvent,
+  type BatchInput,
+  type ComposeBatchOptions,
+  DEFAULT_WINDOW,
+  MAX_BATCH,
+} from "../../service/batch/batch.js";
 import { withoutAbsentMemories } from "../../service/compose/compose-request.js";
-import { planner, workers } from "../../service/fields/compose-options.js";
+import { planner, warmStart, workers } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/fields.js";
 import { problemOf, problemSchema } from "../problems/problem.js";
@@ -34,6 +39,7 @@ export const batchBody = z
     requests: z.array(batchRequest).max(MAX_BATCH),
     workers: workers.nullish(),
     planner: planner.nullish(),
+    warm_start: warmStart.nullish(),
   })
   .meta({ id: "Batch", description: `At most ${MAX_BATCH} requests, of any users.` });
 
@@ -78,6 +84,11 @@ export const batchQuery = z.strictObject({
     .optional()
     .describe("NDJSON: worker names, separated by commas."),
   planner: planner.optional(),
+  warm_start: z
+    .enum(["true", "false"])
+    .transform((given) => given === "true")
+    .optional()
+    .describe(`NDJSON: ${warmStart.description}`),
 });
 
 const ownFields = z.preprocess(withoutAbsentMemories, composeBody.omit(OF_ALL));
@@ -93,22 +104,25 @@ export function readBatchInput(index: number, given: unknown): BatchInput {
   }
 }
 
+type OfAllOptions = Pick<ComposeBatchOptions, "workers" | "planner" | "warmStart">;
+
 /** Reads the requests of a JSON batch lazily, each as {@link readBatchInput} does. Throws {@link InvalidRequestError} for an invalid document. */
 export function readBatch(body: unknown): {
   readonly inputs: Iterable<BatchInput>;
-  readonly workers: readonly string[] | null;
-  readonly planner: ServicePlanner | undefined;
+  readonly options: OfAllOptions;
 } {
   const {
     requests,
     workers: names = null,
     planner: plannedBy,
+    warm_start: isWarmStart,
   } = readOptions(
     // Requests are read one by one.
     batchBody.extend({ requests: z.array(z.unknown()).max(MAX_BATCH, TOO_MANY) }),
     body,
   );
-  return { inputs: inputsOf(requests), workers: names, planner: plannedBy ?? undefined };
+  const given = { ...(plannedBy && { planner: plannedBy }), ...(isWarmStart && { warmStart: true }) };
+  return { inputs: inputsOf(requests), options: { workers: names, ...given } };
 }
 
 function* inputsOf(requests: readonly unknown[]): Generator<BatchInput, void, undefined> {

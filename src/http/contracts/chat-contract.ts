@@ -47,7 +47,7 @@ const chatOptions = z.strictObject({
 
 /** The `memprefix` field of a chat: the fields of `/compose` that the chat's body lacks. */
 const chatSettings = composeBody
-  .omit({ messages: true, format: true, system: true, model: true, dry_run: true })
+  .omit({ messages: true, format: true, system: true, tools: true, model: true, dry_run: true })
   .extend(snakeCased(chatOptions).shape)
   .meta({ id: "ChatSettings", description: "For memprefix; not sent to the engine." });
 const settingsIn = readerOf(composeOptions.partial().extend(chatOptions.shape));
@@ -164,14 +164,14 @@ export const chatHeaders = z.object(
 );
 
 /** A request, read from its body and headers. */
-export type AskedChat = Omit<ChatRequest, "headers" | "query" | "written">;
+export type AskedChat = Omit<ChatRequest, "headers" | "query" | "tools" | "written">;
 
 /** Coding agents send JSON about themselves in the field that may name the user. */
 const OF_AGENT = /^\s*\{/;
 
 /**
  * Reads the body and headers of a request to one of the APIs. Throws {@link InvalidRequestError} if `memprefix`, `user` or memprefix's headers
- * are invalid, or if two places name different users, agents or conversations. A request without memories need not name a user.
+ * are invalid, or if two places name different users, agents or conversations. A request that names no user is not composed.
  *
  * @param identity names from the base URL and from the operator's configured places
  */
@@ -208,8 +208,9 @@ export function readChat(
   const policy = agreedOn(HEADERS.policy, settings.policy);
   const topK = agreedOn(HEADERS.topK, settings.topK);
   const isBypassed = agreedOn(HEADERS.bypass, bypass, path.isPlain || null) ?? false;
-  const notWanted = isBypassed ? "bypass" : identity.isSideCall ? "side_call" : null;
-  const userId = readUser(body, api, namedUser, { mayBeNobody: notWanted !== null, isOfPath: path.user !== null });
+  const unwanted = isBypassed ? "bypass" : identity.isSideCall ? "side_call" : null;
+  const userId = readUser(body, api, namedUser, { isRead: unwanted === null, isOfPath: path.user !== null });
+  const notWanted = unwanted ?? (userId === NOBODY ? "no_user" : null);
   // The engine judges messages that cannot be composed (none, or a prefilled answer last): they go upstream.
   const messages = notWanted === null ? field.messages.safeParse(api.history(body)) : null;
   const asked = { ...settings, userId, agentId, conversationId, history, policy, topK };
@@ -261,14 +262,14 @@ function agreed<T>(places: readonly Place<T>[]): T | null {
 }
 
 /**
- * The user: named elsewhere, else by the API's own field. A base URL that names the user overrides that field, because its client cannot mean
+ * The user: named elsewhere, else by the API's own field, else {@link NOBODY}. A base URL that names the user overrides that field, because its client cannot mean
  * another user.
  */
 function readUser(
   body: Readonly<Record<string, unknown>>,
   { userField, user: userIn }: Api,
   named: UserId | null,
-  { mayBeNobody, isOfPath }: { readonly mayBeNobody: boolean; readonly isOfPath: boolean },
+  { isRead, isOfPath }: { readonly isRead: boolean; readonly isOfPath: boolean },
 ): UserId {
   const user = userIn(body);
   if (named !== null) {
@@ -276,10 +277,8 @@ function readUser(
     if (isOther) throw new InvalidRequestError([{ field: userField, message: "differs from the path" }]);
     return named;
   }
+  if (user === undefined || user === null) return NOBODY;
   // The field goes to the engine, valid or not.
-  if (mayBeNobody) return field.userId.safeParse(user).data ?? NOBODY;
-  if (user !== undefined && user !== null)
-    return readOptions(z.object({ [userField]: field.userId }), { [userField]: user })[userField] as UserId;
-  const message = `name the user: in the header ${HEADERS.user.name}, in the body's memprefix.user_id, in the body's ${userField}, or in a base URL /users/{user}/v1`;
-  throw new InvalidRequestError([{ field: "memprefix.user_id", message }]);
+  if (!isRead) return field.userId.safeParse(user).data ?? NOBODY;
+  return readOptions(z.object({ [userField]: field.userId }), { [userField]: user })[userField] as UserId;
 }

@@ -53,7 +53,7 @@ const ANY_FORMAT = { anyOf: [refTo("Message"), refTo("ResponsesItem")] };
 /** Fields of the answer that are made of the body's and keep its bytes. */
 export const COMPOSED_FIELDS = ["messages", "system"] as const;
 
-const MEMORIES = { type: "array", items: refTo("Memory") };
+const MEMORIES = { type: "array", items: { anyOf: [refTo("Memory"), { type: "string" }] } };
 const { messages, memories } = composeOptions.shape;
 
 export const composeBody = snakeCased(composeOptions)
@@ -138,6 +138,10 @@ export const composeResult = z
       )
       .describe("Every distinct memory: this turn's in prompt order, then those that earlier turns gave."),
     annotations: z.array(z.string()).describe("This turn's annotation lines, as in the prompt."),
+    tools: z
+      .array(z.looseObject({}))
+      .optional()
+      .describe("The request's tools in the order to send them in; absent: it has none."),
     plan: z
       .object({
         layout: z.enum(["single", "conversation"]),
@@ -150,6 +154,20 @@ export const composeResult = z
           .array(z.int())
           .describe("The matched node of the context index, as child positions; empty: no match."),
         order_changed: z.boolean().describe("Whether the blocks are not in retrieval order."),
+        tool_changes: z
+          .object({ added: z.array(z.string()), removed: z.array(z.string()), changed: z.array(z.string()) })
+          .meta({ id: "ToolChanges" })
+          .optional()
+          .describe(
+            "Names of the tools that differ from the conversation's newest prompt; all empty: only their order or form does. Absent: they are the same.",
+          ),
+        instruction_change: z
+          .object({ line: z.int().describe("From 1, in the new text."), text: z.string() })
+          .meta({ id: "InstructionChange" })
+          .optional()
+          .describe(
+            "The first line of the instructions that differs from the conversation's newest prompt; its first 200 characters. Absent: none, or unknown.",
+          ),
         stable_messages: z.int().describe("Leading messages that are byte-identical to an earlier prompt's."),
         retention: field.fixedRetention.describe("What later prompts keep of this turn's memories."),
         fresh_start: z

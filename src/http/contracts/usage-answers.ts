@@ -122,6 +122,11 @@ function shownSums(of: TimedSums | null, { hasPrices }: Priced): Sums {
     reportedCachedTokens: count("reportedCachedTokens"),
     uncachedTokens: count("uncachedTokens"),
     missedTokens: count("missedTokens"),
+    byHand: {
+      uncachedTokens: count("comparedTokens"),
+      inMessageTokens: count("inMessageTokens"),
+      inSystemTokens: count("inSystemTokens"),
+    },
     ...(sums === null ? { cachedShare: null, expectedShare: null } : cachedShares(sums)),
     belowMinimum: { prompts: count("belowMinimumPrompts"), tokens: count("belowMinimumTokens") },
     expired: { prompts: count("expiredPrompts"), tokens: count("expiredTokens") },

@@ -42,6 +42,11 @@ const sums = {
     "Of `prompt_tokens`, computed: without those that the engine reported as cached, or that memprefix expected where it did not.",
   ),
   missed_tokens: tokens.describe("Computed beyond the new turns' own text; each prompt's have one cause."),
+  by_hand: z
+    .object({ uncached_tokens: tokens, in_message_tokens: tokens, in_system_tokens: tokens })
+    .describe(
+      "Tokens computed, and what the same memories would have cost without memprefix: as a list in the newest message, and in the system prompt as in Mem0's README. As planned; without prompts of windows.",
+    ),
   cached_share: share.describe(
     "The engine's word: reported cached of reported prompt tokens. Prompts below a provider's minimum and expired ones are left out (`below_minimum`, `expired`). Null: nothing reported.",
   ),

@@ -1,5 +1,10 @@
 import { z } from "zod";
-import { addOptions, forgetMemoryOptions, forgetUserOptions } from "../../service/fields/companion-options.js";
+import {
+  addOptions,
+  forgetMemoryOptions,
+  forgetUserOptions,
+  memoriesOptions,
+} from "../../service/fields/companion-options.js";
 import * as field from "../../service/fields/fields.js";
 import type { UserExport } from "../../service/records/user-records.js";
 import { answerForm, bodyOf, label, snakeCased, writerOf } from "./wire-form.js";
@@ -59,7 +64,7 @@ export const forgetUserResult = z
   .meta({ id: "ForgottenUser" });
 
 /*
- * Memories: `POST /memories`, and forgetting one.
+ * Memories: `GET` and `POST /memories`, and forgetting one.
  */
 
 const memoryItem = z
@@ -76,6 +81,16 @@ export const addResult = z
     results: z.array(memoryItem).describe("The memories with their ids, in the request's order."),
   })
   .meta({ id: "AddAnswer" });
+
+export const memoriesQuery = z.strictObject({
+  ...snakeCased(memoriesOptions).shape,
+  ...answerForm,
+  top_k: z.coerce.number().pipe(field.topK).optional().describe("How many to search for. Default: `MEMPREFIX_TOP_K`."),
+});
+
+export const memoriesResult = z
+  .object({ results: z.array(memoryItem) })
+  .meta({ id: "MemoriesAnswer", description: "A user's memories, in Mem0's result shape." });
 
 export const memoryIds = snakeCased(forgetMemoryOptions);
 
@@ -124,7 +139,9 @@ const rows = z.array(row);
 /** Tables whose rows belong to a user and an agent. */
 const tables = z
   .object({
-    blocks: rows.describe("Texts of memories, by label. `superseded_by` 0: no longer true, and replaced by none."),
+    blocks: rows.describe(
+      "Texts of memories, by label. `superseded_by` 0: it no longer holds, and nothing replaces it.",
+    ),
     memories: rows.describe(
       "Which memory has or had which block's text. Label 0: it no longer holds. `found`: by a search. `of_run`: it belongs to a run. `until`: when it ceases to, in milliseconds since 1970.",
     ),

@@ -9,7 +9,8 @@ import {
   problemResponse,
   SlowBodyError,
 } from "../problems/problem.js";
-import { type HttpEnvironment, isStreamed } from "../requests/request.js";
+import { type HttpEnvironment, isStreamed, isUpload } from "../requests/request.js";
+import { decodedBody, encodingsIn, UndecodableBodyError } from "./encodings.js";
 import { type BodyLimits, holdersOf, type SharedBound } from "./limits.js";
 import { NEWLINE } from "./lines.js";
 import { type BodyPath, parseSafeJson, utf8Text } from "./safe-json.js";
@@ -22,25 +23,60 @@ export interface BodyParts {
 }
 
 /**
- * Reads every body except a batch in lines, which is a stream. Rejects a body that is too long or silent for too long, or that exceeds the
- * bytes being read at once. Checks `content-length` before it reads.
+ * Reads every body except a batch in lines and an upload to the engine, which are streams. Rejects a body that is too long, silent for too long
+ * or in an encoding that cannot be decoded, or that exceeds the bytes being read at once. Checks `content-length` before it reads.
  */
 export function receiveBody(parts: BodyParts): MiddlewareHandler<HttpEnvironment> {
   return async function receiveBody(c, next) {
-    if (isStreamed(c)) return next();
+    const encodings = encodingsIn(c.req.header("content-encoding"));
+    if (isStreamed(c)) return encodings.length === 0 ? next() : answerProblem(c, ...NOT_ENCODED);
     const { incoming } = c.env;
-    if (c.req.method === "GET" || c.req.method === "HEAD") {
+    if (c.req.method === "GET" || c.req.method === "HEAD" || isUpload(c)) {
       await next();
-      // No handler reads this body, so nothing else would end the wait for it.
+      // No handler reads the rest of this body, so nothing else would end the wait for it.
       if (!incoming.complete) c.res.headers.set("connection", "close");
       return undefined;
     }
-    const body = await readBody(c, parts);
+    const read = await readBody(c, parts);
+    if (!Buffer.isBuffer(read)) return read;
+    const body = encodings.length === 0 ? read : await decoded(c, read, encodings, parts);
     if (!Buffer.isBuffer(body)) return body;
     // Hono's Node adapter takes an already read body from here.
     Object.assign(incoming, { rawBody: body });
     return next();
   };
+}
+
+/** A batch in lines, which is answered while it arrives. */
+const NOT_ENCODED = [
+  problem(415, "content-encoding: must be absent", [{ field: "content-encoding", message: "must be absent" }]),
+  { headers: { "accept-encoding": "identity" } },
+] as const;
+
+/** Decodes a body within the limit of its length, or returns its rejection. */
+async function decoded(
+  c: Context<HttpEnvironment>,
+  body: Buffer,
+  encodings: readonly string[],
+  parts: BodyParts,
+): Promise<Buffer | Response> {
+  const holders = holdersOf(c);
+  let count = 0;
+  const take = (length: number) => {
+    if (!parts.bytes.take(length, holders)) throw new BodyBytesError();
+    count += length;
+  };
+  try {
+    const whole = await decodedBody(body, encodings, parts.limits.maxBodyBytes, take);
+    return whole ?? tooLarge(c, parts);
+  } catch (error) {
+    if (!(error instanceof UndecodableBodyError)) throw error;
+    const { field, message, accepted } = error;
+    const refused = problem(accepted === null ? 400 : 415, `${field}: ${message}`, [{ field, message }]);
+    return answerProblem(c, refused, accepted === null ? {} : { headers: { "accept-encoding": accepted } });
+  } finally {
+    parts.bytes.give(count, holders);
+  }
 }
 
 function tooLarge(c: Context<HttpEnvironment>, { limits, onTooLarge }: BodyParts): Response {
@@ -100,6 +136,11 @@ export async function* lineChunks(
   } finally {
     bytes.give(count, holders);
   }
+}
+
+/** The body of an upload to the engine, as it arrives. Throws as {@link bodyChunks} does. */
+export function uploadedBody(c: Context<HttpEnvironment>, silentMs: number): AsyncIterable<Uint8Array> {
+  return bodyChunks(c.env.incoming, silentMs);
 }
 
 /** The body that {@link receiveBody} read. */

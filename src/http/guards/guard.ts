@@ -67,6 +67,23 @@ export const SECURITY_HEADERS = [
   ["cache-control", "no-store"],
 ] as const;
 
+/** Protocols that a client offers beside an ordinary request, which the server may ignore (RFC 9110 §7.8): HTTP/2 and TLS. */
+const MERELY_OFFERED = /^(?:h2c?|http|tls)(?:\/|$)/i;
+
+/** Rejects WebSockets and other protocols below `/v1` with 426, so that a client goes on over HTTP at once. */
+export function rejectUpgrade(): Guard {
+  return function rejectUpgrade(c) {
+    const asked = (c.req.header("upgrade") ?? "").split(",").map((name) => name.trim());
+    if (!isOpenAiPath(c.req.path) || asked.every((name) => name === "" || MERELY_OFFERED.test(name))) return PASSED;
+    const headers = { connection: "close", upgrade: "HTTP/1.1" };
+    return {
+      rejection: answerProblem(c, problem(426, "only HTTP is served here: send the request without upgrade"), {
+        headers,
+      }),
+    };
+  };
+}
+
 const OWN_HEADER = /^x-memprefix-/i;
 
 /**

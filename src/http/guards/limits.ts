@@ -1,7 +1,14 @@
 import type { Context } from "hono";
 import { type Rate, TokenBuckets } from "../../service/base/token-buckets.js";
 import { type OnRejected, rejectForNow } from "../problems/problem.js";
-import { ALWAYS_ANSWERED, type HttpEnvironment, isOpenAiPath, isStreamed, OPEN_PATHS } from "../requests/request.js";
+import {
+  ALWAYS_ANSWERED,
+  type HttpEnvironment,
+  isOpenAiPath,
+  isStreamed,
+  isUpload,
+  OPEN_PATHS,
+} from "../requests/request.js";
 import { type Guard, PASSED } from "./guard.js";
 
 export interface BodyLimits {
@@ -83,12 +90,13 @@ export function rejectWhileStopping(isStopping: () => boolean, onRejected: OnRej
 
 /**
  * Limits the requests in flight, over the whole service and per tenant. A request is in flight from the end of its body until its answer is
- * sent; a chat until the engine begins to answer. Batches in lines, answered while they arrive, get at most half.
+ * sent; a chat until the engine begins to answer. Batches in lines and uploads, which are in flight while they arrive, get at most half each.
  */
 export function limitInFlight(inFlight: SharedBound, max: number, onRejected: OnRejected): Guard {
   return function limitInFlight(c) {
     if (ALWAYS_ANSWERED.has(c.req.path)) return PASSED;
-    const holders = isStreamed(c) ? [...holdersOf(c), "batches in lines"] : holdersOf(c);
+    const arriving = isStreamed(c) ? ["batches in lines"] : isUpload(c) ? ["uploads"] : [];
+    const holders = [...holdersOf(c), ...arriving];
     if (!inFlight.take(1, holders)) {
       onRejected("in_flight");
       return {

@@ -48,6 +48,7 @@ const TITLES: Readonly<Record<number, string>> = {
   415: "Unsupported media type",
   421: "Misdirected request",
   422: "Invalid request",
+  426: "Upgrade not supported",
   429: "Too many requests",
   499: "Client closed the request",
   500: "Internal error",

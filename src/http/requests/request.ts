@@ -78,17 +78,36 @@ export function isStreamed({ req }: Pick<Context, "req">): boolean {
 /** Receives Mem0's events. */
 export const WEBHOOK_PATH = "/webhooks/mem0";
 
-/** The dashboard's page and its parts: the same bytes for everybody, without data. */
-const PAGE_PATHS = ["/dashboard", "/dashboard/page.js", "/dashboard/page.css", "/dashboard/icon.svg"];
+/** Pages and their parts: the same bytes for everybody, without data. */
+const PAGE_PATHS = [
+  ...["/", "/dashboard", "/dashboard/page.js", "/dashboard/page.css", "/dashboard/icon.svg"],
+  ...["/docs", "/docs/api.js"],
+];
 
 /** Open without a key, and under no key's limits. */
-export const OPEN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/livez", "/openapi.json", ...PAGE_PATHS]);
+export const OPEN_PATHS: ReadonlySet<string> = new Set([
+  "/health",
+  "/healthz",
+  "/livez",
+  "/openapi.json",
+  ...PAGE_PATHS,
+]);
 
 /** Answered even while the service is overloaded or stopping, for operators. */
-export const ALWAYS_ANSWERED: ReadonlySet<string> = new Set(["/healthz", "/livez", "/metrics"]);
+export const ALWAYS_ANSWERED: ReadonlySet<string> = new Set(["/health", "/healthz", "/livez", "/metrics"]);
 
 /** Prefix of the OpenAI-compatible paths. */
 export const OPENAI_PATHS = "/v1/";
+
+/** Paths below `/v1` whose bodies are JSON that is read: a prompt, or another input of a model, which may name a cache. */
+const READ_PATHS =
+  /^(?:chat\/completions|messages(?:\/count_tokens)?|responses(?:\/input_tokens|\/compact)?|completions|embeddings|moderations|rerank|score|classify|pooling|tokenize|detokenize)$/;
+
+/** Whether a request's body is streamed to the engine unread: files, audio, whatever else is the engine's alone. */
+export function isUpload({ req: { method, path } }: Pick<Context, "req">): boolean {
+  if (method === "GET" || method === "HEAD" || !isOpenAiPath(path)) return false;
+  return !READ_PATHS.test(path.slice(OPENAI_PATHS.length));
+}
 
 export function isOpenAiPath(path: string): boolean {
   return path.startsWith(OPENAI_PATHS);

@@ -93,7 +93,7 @@ export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchPar
 
 async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Promise<Response> {
   const type = c.req.header("content-type") ?? "";
-  const { window, workers: namedInQuery, planner: plannedBy } = readOptions(wire.batchQuery, c.req.query());
+  const { window, warm_start: warmStart, workers = null, planner } = readOptions(wire.batchQuery, c.req.query());
   const isLines = isLinesType(type);
   if (!isLines && !isJsonType(type)) {
     const message = `must be application/json or ${NDJSON}`;
@@ -103,8 +103,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   const { signal } = client;
   const { clock } = parts;
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
-  let workers: readonly string[] | null = namedInQuery ?? null;
-  let planner = plannedBy;
+  let options: ReturnType<typeof wire.readBatch>["options"] = { workers, planner, warmStart };
   if (isLines) {
     inputs = batchLines(lineChunks(c, parts), { maxBytes: parts.limits.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
@@ -112,13 +111,11 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     if (given === null) return problemResponse(notJson());
     const document = wire.readBatch(given.value);
     inputs = document.inputs;
-    workers = document.workers;
-    planner = document.planner ?? planner;
+    options = { ...options, ...document.options };
   }
   const events = composeBatch(c.get("memprefix").batches, inputs, {
     window: isLines ? window : MAX_BATCH,
-    workers,
-    planner,
+    ...options,
     signal,
   });
   const asLines = isLines || isLinesType(c.req.header("accept"));

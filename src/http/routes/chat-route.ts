@@ -9,7 +9,7 @@ import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { z } from "zod";
 import type { Api } from "../../apis/api/api.js";
-import { editedJson, repeatedNames } from "../../apis/api/edited-json.js";
+import { editedJson, itemTexts, repeatedNames } from "../../apis/api/edited-json.js";
 import { APIS } from "../../apis/apis.js";
 import { isRecord, type JsonObject, record } from "../../core/text/json.js";
 import { UpstreamError } from "../../service/base/errors.js";
@@ -24,7 +24,7 @@ import {
   headerPairs,
   type ProxiedAnswer,
 } from "../../service/chat/chat.js";
-import { DEFAULT_IDENTITY_SOURCES } from "../../service/chat/chat-request.js";
+import { type ClientTools, DEFAULT_IDENTITY_SOURCES } from "../../service/chat/chat-request.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import * as wire from "../contracts/chat-contract.js";
 import { CHAT_HEADERS, type OperationId, operation, RATE_HEADERS } from "../contracts/operations.js";
@@ -69,7 +69,7 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
 }
 
 /** Fields that decide what a prompt is. If a body repeats one, it is unknown which of them the engine reads. */
-const READ_ONCE = ["messages", "input", "system", "tools"];
+const READ_ONCE = ["messages", "input", "system", "tools", "functions"];
 
 async function complete(
   c: Context<HttpEnvironment>,
@@ -91,8 +91,9 @@ async function complete(
   const request = {
     ...read,
     compose: isAmbiguous ? null : read.compose,
+    tools: isAmbiguous ? null : toolsIn(api, json),
     written: (sent: JsonObject) => editedJson(json, given, sent),
-    headers: headersToEngine(c),
+    headers: headersToEngine(c, isOfReadBody),
     query: queryToEngine(c),
   };
   const client = linkedSignal(c.req.raw.signal);
@@ -101,6 +102,11 @@ async function complete(
   if (notComposed !== null) c.set("composed", { warnings: warningsWithout(notComposed), notComposed });
   if (composed !== null) c.set("composed", entryOf(composed));
   return responseOf(c, answer, headersOf(answer, ownHeaders(answer)), client, onFault);
+}
+
+function toolsIn({ toolFields }: Api, json: string): ClientTools | null {
+  const lists = toolFields.map((field) => ({ field, texts: itemTexts(json, field) }));
+  return lists.find(({ texts }) => texts.length > 0) ?? null;
 }
 
 /** Forwards a token-count request without memprefix's field. */
@@ -114,13 +120,21 @@ async function countTokens(
   const client = linkedSignal(c.req.raw.signal);
   const { memprefix: _settings, ...sent } = record(given.value);
   const body = isRecord(given.value) ? editedJson(given.json, given.value, sent) : given.json;
-  const asked = { body, query: queryToEngine(c), headers: headersToEngine(c) };
+  const asked = { body, query: queryToEngine(c), headers: headersToEngine(c, isOfReadBody) };
   return engineAnswer(c, await chat.countTokens(asked, client.signal), client, onFault);
 }
 
 /** The client's headers as the engine may see them. */
-export function headersToEngine(c: Context<HttpEnvironment>): HeaderPair[] {
-  return withoutCredentials(headersOfRequest(c), admittedBy(c));
+export function headersToEngine(
+  c: Context<HttpEnvironment>,
+  isSent: (header: HeaderPair) => boolean = () => true,
+): HeaderPair[] {
+  return withoutCredentials(headersOfRequest(c), admittedBy(c)).filter(isSent);
+}
+
+/** Whether a header is still right for a body that was read: it is decoded. */
+export function isOfReadBody([name]: HeaderPair): boolean {
+  return name !== "content-encoding";
 }
 
 function headersOfRequest(c: Context<HttpEnvironment>): HeaderPair[] {

@@ -1,4 +1,5 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { Context } from "hono";
 import type { MemprefixOfAll } from "../../service/library/memprefix.js";
 import { health } from "../contracts/health-contract.js";
 import { jsonOf } from "../contracts/wire-form.js";
@@ -32,22 +33,15 @@ export function addHealthRoutes(
   };
   const described = { method: "get", answer: health, answerHeaders: [], security: [] } as const;
   const stopping = { description: "The service is stopping.", content: { "application/json": { schema: health } } };
-  addRoute(
-    app,
-    "getHealth",
-    {
-      ...described,
-      path: "/healthz",
-      says: "The service works, also where a part that it needs fails.",
-      others: { 503: stopping },
-    },
-    async (c) => {
-      // A ping does not show a full or damaged disk; the next write does.
-      await memprefix.ping();
-      const now = withParts();
-      return jsonOf(c, now, now.status === "stopping" ? 503 : 200);
-    },
-  );
+  const answerHealth = async (c: Context<HttpEnvironment>) => {
+    // A ping does not show a full or damaged disk; the next write does.
+    await memprefix.ping();
+    const now = withParts();
+    return jsonOf(c, now, now.status === "stopping" ? 503 : 200);
+  };
+  const says = "The service works, also where a part that it needs fails. Also at `/health`.";
+  addRoute(app, "getHealth", { ...described, path: "/healthz", says, others: { 503: stopping } }, answerHealth);
+  app.get("/health", answerHealth);
   addRoute(app, "getLiveness", { ...described, path: "/livez", says: "The process works." }, async (c) =>
     jsonOf(c, state(), 200),
   );

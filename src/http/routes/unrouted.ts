@@ -1,14 +1,23 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { METHOD_NAME_ALL } from "hono/router";
+import { editedJson } from "../../apis/api/edited-json.js";
+import { isRecord } from "../../core/text/json.js";
 import { linkedSignal } from "../../service/base/linked-signal.js";
-import type { ChatEngine } from "../../service/chat/chat.js";
-import { receivedBody } from "../guards/body.js";
-import { answerProblem, notFound, problem } from "../problems/problem.js";
-import { type HttpEnvironment, isOpenAiPath, OPENAI_PATHS, pathAfterBase } from "../requests/request.js";
-import { engineAnswer, headersToEngine, queryToEngine } from "./chat-route.js";
+import type { ChatEngine, UpstreamCall } from "../../service/chat/chat.js";
+import { jsonBody, receivedBody, uploadedBody } from "../guards/body.js";
+import { answerProblem, notFound, notJson, problem } from "../problems/problem.js";
+import { type HttpEnvironment, isOpenAiPath, isUpload, OPENAI_PATHS, pathAfterBase } from "../requests/request.js";
+import { engineAnswer, headersToEngine, isOfReadBody, queryToEngine } from "./chat-route.js";
+
+export interface PassingParts {
+  readonly onFault: (error: unknown) => void;
+  /** Longest wait for an upload's next byte. */
+  readonly silentMs: number;
+}
 
 const METHODS = ["GET", "POST", "DELETE"] as const;
+type PassedCall = Pick<UpstreamCall, "method" | "path" | "isOnce">;
 /** Engine paths that store nothing. The others may hold another tenant's data: files, batches, stored responses. */
 const KEEPS_NOTHING = new RegExp(
   `^(?:POST (?:embeddings|completions|moderations|rerank|score|classify|tokenize|detokenize|pooling|${[
@@ -19,13 +28,13 @@ const KEEPS_NOTHING = new RegExp(
 );
 
 /**
- * Forwards a `/v1` request without a route of memprefix's, and its answer, both unmodified. With API keys in use, only to paths that store
+ * Forwards a `/v1` request without a route of memprefix's, and its answer, both unmodified but for the tenant's salts; uploads as they arrive. With API keys in use, only to paths that store
  * nothing: the engine's credentials are then the operator's, and stored data is every tenant's. Null: not to be forwarded.
  */
 export function passToEngine(
   c: Context<HttpEnvironment>,
   engine: ChatEngine | null,
-  onFault: (error: unknown) => void,
+  parts: PassingParts,
 ): Promise<Response> | Response | null {
   const pathname = pathAfterBase(new URL(c.req.url).pathname);
   const path = pathname.slice(OPENAI_PATHS.length);
@@ -36,7 +45,7 @@ export function passToEngine(
     const detail = `${method} ${pathname} is not passed to the engine while API keys are in use: what it keeps is not apart by tenant`;
     return answerProblem(c, problem(404, detail));
   }
-  return send(c, engine, { method, path, isOnce: isKept }, onFault);
+  return send(c, engine, { method, path, isOnce: isKept }, parts);
 }
 
 /** Whether no server resolves a path to another one: it has no empty or dot segments, decoded or not. */
@@ -54,14 +63,33 @@ function staysBelow(path: string): boolean {
 async function send(
   c: Context<HttpEnvironment>,
   { upstream }: ChatEngine,
-  call: { readonly method: (typeof METHODS)[number]; readonly path: string; readonly isOnce: boolean },
-  onFault: (error: unknown) => void,
+  call: PassedCall,
+  { onFault, silentMs }: PassingParts,
 ): Promise<Response> {
-  const bytes = call.method === "GET" ? null : receivedBody(c);
-  const body = bytes === null || bytes.length === 0 ? null : bytes;
+  const read = call.method === "GET" ? { body: null } : isUpload(c) ? uploaded(c, silentMs) : salted(c);
+  if (read instanceof Response) return read;
   const client = linkedSignal(c.req.raw.signal);
-  const sent = { ...call, query: queryToEngine(c), headers: headersToEngine(c), body };
+  const sent = { ...call, query: queryToEngine(c), headers: headersToEngine(c), ...read };
   return engineAnswer(c, await upstream.send(sent, client.signal), client, onFault);
+}
+
+type PassedBody = Pick<UpstreamCall, "body"> & Partial<Pick<UpstreamCall, "headers" | "isOnce">>;
+
+function uploaded(c: Context<HttpEnvironment>, silentMs: number): PassedBody {
+  const length = c.req.header("content-length");
+  if (length === undefined && c.req.header("transfer-encoding") === undefined) return { body: null };
+  const chunks = uploadedBody(c, silentMs);
+  return { body: { chunks, length: length === undefined ? null : Number(length) }, isOnce: true };
+}
+
+/** A prompt that is not composed, with the tenant's salts. */
+function salted(c: Context<HttpEnvironment>): PassedBody | Response {
+  if (receivedBody(c).length === 0) return { body: null };
+  const given = jsonBody(c);
+  if (given === null) return answerProblem(c, notJson());
+  const { json, value } = given;
+  const sent = isRecord(value) ? c.get("memprefix").chats.composer.salted(value) : value;
+  return { body: editedJson(json, value, sent), headers: headersToEngine(c, isOfReadBody) };
 }
 
 /** Paths below `/v1` of a client whose base URL lacks `/v1`, or has it twice. */

@@ -36,7 +36,8 @@ const updated = z
         path: memory == null ? [] : ["data", "memory"],
         message: "has neither a text nor an end",
       });
-    return { kind: "updated", memoryId: id, text, end };
+    const origin = field.originIn(said);
+    return { kind: "updated", memoryId: id, text, end, ...(origin !== undefined && { origin }) };
   });
 const other = z
   .looseObject({

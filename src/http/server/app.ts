@@ -20,10 +20,10 @@ import { evictBody, evictResult, feedbackBody, feedbackResult } from "../contrac
 import { metricsText } from "../contracts/health-contract.js";
 import { addOpenApiDocument } from "../contracts/openapi-document.js";
 import { operation } from "../contracts/operations.js";
-import { addBody, addResult } from "../contracts/user-contract.js";
+import { addBody, addResult, memoriesQuery, memoriesResult } from "../contracts/user-contract.js";
 import { access } from "../guards/access.js";
 import { receiveBody } from "../guards/body.js";
-import { type Guard, guarded, PASSED, rejectAmbiguous, SECURITY_HEADERS } from "../guards/guard.js";
+import { type Guard, guarded, PASSED, rejectAmbiguous, rejectUpgrade, SECURITY_HEADERS } from "../guards/guard.js";
 import {
   HTTP_LIMITS,
   type HttpLimits,
@@ -52,10 +52,10 @@ import {
 } from "../requests/request.js";
 import { addBatchRoute } from "../routes/batch-route.js";
 import { addChatRoutes } from "../routes/chat-route.js";
-import { addDashboardPage } from "../routes/dashboard-page.js";
 import { addHealthRoutes } from "../routes/health-routes.js";
-import { addPost } from "../routes/json-route.js";
+import { addGet, addPost } from "../routes/json-route.js";
 import { addMcpRoute, type LoadMcp } from "../routes/mcp-route.js";
+import { addPages } from "../routes/pages.js";
 import { answerUnrouted, passToEngine } from "../routes/unrouted.js";
 import { addUsageRoutes } from "../routes/usage-routes.js";
 import { addUserRoutes } from "../routes/user-routes.js";
@@ -85,6 +85,8 @@ export interface HttpParts {
   readonly onFault: (error: unknown) => void;
   /** Called once for each path below `/v1` that the engine does not have. */
   readonly onAbsentRoute?: (path: string) => void;
+  /** Called once, for the first chat that names no user. */
+  readonly onNobody?: () => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
@@ -145,6 +147,7 @@ export function createApp(given: HttpParts): HttpSurface {
     rejectWhileStopping(isStopping, onRejected),
     access({ memprefix, keys, webhookToken, onRejected }),
     ...(parts.rate === null ? [] : [limitRate(parts.rate, parts.clock, onRejected)]),
+    rejectUpgrade(),
     rejectAmbiguous(),
     named,
   ];
@@ -171,14 +174,26 @@ export function createApp(given: HttpParts): HttpSurface {
     ...parts.chat,
     upstream: observedUpstream(parts.chat, observer),
   };
+  let onNobody = () => {
+    onNobody = () => {};
+    parts.onNobody?.();
+  };
   addChatRoutes(app, {
     ...parts,
     chat,
-    onNotComposed: metrics.notComposed.bind(metrics),
+    onNotComposed: (reason) => {
+      metrics.notComposed(reason);
+      if (reason === "no_user") onNobody();
+    },
     onAbsentRoute: parts.onAbsentRoute ?? (() => {}),
   });
-  app.notFound((c) => answerUnrouted(app, c, () => passToEngine(c, chat, parts.onFault)));
+  app.notFound((c) =>
+    answerUnrouted(app, c, () => passToEngine(c, chat, { onFault: parts.onFault, silentMs: limits.silentMs })),
+  );
   if (webhookToken !== undefined) addWebhookRoute(app);
+  addGet(app, "listMemories", "/memories", memoriesQuery, memoriesResult, async (given, c) => ({
+    results: mem0Items(await c.get("memprefix").memories(given, c.req.raw.signal)),
+  }));
   addPost(
     app,
     "addMemories",
@@ -197,7 +212,7 @@ export function createApp(given: HttpParts): HttpSurface {
     return c.get("memprefix").feedback(userId, agentId, requestId, observationOf(given), model);
   });
   addUserRoutes(app);
-  addDashboardPage(app);
+  addPages(app);
   addUsageRoutes(app, { hasText: parts.hasText });
   addHealthRoutes(app, parts);
   addMcpRoute(app, { ...parts, load: parts.mcp ?? (async () => ({ missing: "is not served here" })) });

@@ -10,6 +10,7 @@ import type {
   UserId,
   Warning,
 } from "../../core/index.js";
+import { type JsonObject, parsedJson, record } from "../../core/text/json.js";
 import type { ForgottenMemory, ScopeCounts } from "../../store/store.js";
 
 /** One invalid field, by the name that the caller used. Never quotes memory text. */
@@ -87,11 +88,23 @@ export interface ComposeAnswer {
   /** Every distinct memory of the request: this turn's in prompt order, then those of earlier turns. */
   readonly blocks: readonly PlacedMemory[];
   readonly annotations: readonly string[];
+  /** The request's tools, as they are to be sent; absent: it has none. */
+  readonly tools?: readonly JsonObject[];
   readonly plan: Plan;
   readonly engine: EngineHints;
   /** The worker to send it to; absent where none were named. Its affinity headers are among the engine's. */
   readonly worker?: string;
   readonly warnings: readonly Warning[];
+}
+
+/** A {@link ComposeAnswer} within the service: tools keep their bytes. */
+export interface PlannedAnswer extends Omit<ComposeAnswer, "tools"> {
+  /** One JSON text for each tool; null: none. */
+  readonly toolTexts: readonly string[] | null;
+}
+
+export function publicAnswer({ toolTexts, ...answer }: PlannedAnswer): ComposeAnswer {
+  return toolTexts === null ? answer : { ...answer, tools: toolTexts.map((json) => record(parsedJson(json))) };
 }
 
 /** A message of a prompt that is composed for a `query`. */

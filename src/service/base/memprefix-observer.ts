@@ -1,4 +1,5 @@
 import {
+  type ByHand,
   type ConversationId,
   type EngineReport,
   LruMap,
@@ -131,6 +132,7 @@ export interface ObservedCompose {
   readonly warnings: readonly Warning[];
   /** Tokens of memories that were carried over, not retrieved. */
   readonly carriedTokens: number;
+  readonly byHand: ByHand | null;
 }
 
 export interface ObservedReport {

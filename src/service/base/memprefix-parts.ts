@@ -3,15 +3,16 @@
  * Leaves: a service's parts and observer, tenants and API keys, typed errors, results of calls, spans, signals, token buckets.
  */
 
-import { pricedModel } from "../../core/cost/prices.js";
+import { pricedModel, providerOf } from "../../core/cost/prices.js";
 import type {
+  BatchPlan,
   BatchPlanner,
   BatchRequest,
   CachingEngine,
+  ClusteredKey,
   EngineModel,
   KeyKnowledge,
   ObservedCache,
-  PlannedRequest,
   PolicyName,
   RequestId,
   ResidencyModel,
@@ -19,7 +20,7 @@ import type {
   ScopeBounds,
   TokenCounter,
 } from "../../core/index.js";
-import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
+import { ENGINE_NAMES, type EngineAdapter, type EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { MemorySource, SearchOptions } from "../../memory/memory-source.js";
 import type { Store } from "../../store/store.js";
 
@@ -30,28 +31,42 @@ export interface ComposeDefaults {
   readonly search?: SearchOptions | undefined;
   /** The cost model of the configured engine; null: by its provider's prices ({@link engineModelFor}). */
   readonly engine: EngineModel | null;
-  readonly engineFamily: EngineName;
+  /** Null: the family of the host's provider ({@link engineFamilyFor}). */
+  readonly engineFamily: EngineName | null;
   readonly engineHost?: string | null;
   /** By the engine's count as far as it is reported. Default: unlimited. */
   readonly maxPromptTokens?: number | null;
+  /** Whether a conversation's tools are sent in the order and the bytes that it sent first. Default: yes. */
+  readonly stableTools?: boolean | undefined;
+  /** Whether a conversation keeps its first instructions, and its newest message says what changed. Default: no. */
+  readonly stableInstructions?: boolean | undefined;
   /** Engines to route prompts to. Default: no routing. */
   readonly workers?: readonly string[] | undefined;
 }
 
-/** The cost model for a model's name; null: no name. The name never decides between time and money. */
-export function engineModelFor(defaults: EngineDefaults, model: string | null): EngineModel {
-  const { engine, engineFamily: family, engineHost: host = null } = defaults;
-  return engine ?? pricedModel({ host, family }, model);
+/** The engine family of a model's prompts: the configured one, else that of the host's provider, else `generic`. */
+export function engineFamilyFor({ engineFamily, engineHost = null }: EngineDefaults, model: string | null): EngineName {
+  if (engineFamily !== null) return engineFamily;
+  const provider = providerOf(engineHost, model);
+  const family = provider?.family ?? provider?.families[0];
+  return ENGINE_NAMES.find((name) => name === family) ?? "generic";
 }
 
-type EngineDefaults = Pick<ComposeDefaults, "engine" | "engineFamily" | "engineHost">;
+/** The cost model for a model's name; null: no name. The name never decides between time and money. */
+export function engineModelFor(defaults: EngineDefaults, model: string | null): EngineModel {
+  const { engine, engineHost: host = null } = defaults;
+  return engine ?? pricedModel({ host, family: engineFamilyFor(defaults, model) }, model);
+}
 
-/** Plans a batch: gives its requests in execution order. `planBatch`, on any thread. */
+export type EngineDefaults = Pick<ComposeDefaults, "engine" | "engineFamily" | "engineHost">;
+
+/** Plans a batch. `planBatch`, on any thread. */
 export type PlanBatch = (
   requests: readonly BatchRequest[],
   planner: BatchPlanner,
   knowledge: readonly KeyKnowledge[],
-) => Promise<readonly PlannedRequest[]>;
+  trees: readonly ClusteredKey[],
+) => Promise<BatchPlan>;
 
 export interface TenantParts extends MemprefixParts {
   /** The engine's cache as the tenant's prompts find it. */
@@ -76,6 +91,8 @@ export interface MemprefixParts {
   /** Bytes of all scopes in memory, estimated. Default 128 MiB. */
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds | undefined;
+  /** Origins of memories that are given at most once in a prompt. In lower case. */
+  readonly untrustedOrigins?: ReadonlySet<string> | undefined;
   /** Most running and queued jobs of one user. Default 64. */
   readonly maxWaitingPerUser?: number;
 }

@@ -1,6 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import {
+  type BatchPlan,
+  type BatchPlanner,
   type BatchRequest,
+  type ClusteredKey,
   canonicalText,
   type Digest,
   digestOf,
@@ -10,20 +13,15 @@ import {
   messageDigest,
   type RetrievedBlock,
   routeToWorkers,
-  type ServicePlanner,
-  schedule,
   type TokenCounter,
-  underUrgency,
 } from "../../core/index.js";
 import { keptIn } from "../../core/text/collections.js";
 import type { PlanBatch } from "../base/memprefix-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
-import type { PromptComposer } from "../compose/prompt-composer.js";
-import type { KnownSequence, KnownTexts } from "../compose/prompt-planner.js";
+import type { BatchScope, PromptComposer } from "../compose/prompt-composer.js";
+import type { ClusteredTexts, KnownSequence, KnownTexts } from "../compose/prompt-planner.js";
 import type { PromptRouting } from "../compose/prompt-routing.js";
 import type { WaitingLookup } from "../compose/retrieval.js";
-
-export type BatchScope = Pick<ComposeRequest, "userId" | "agentId">;
 
 function scopeName({ userId, agentId }: BatchScope): string {
   return JSON.stringify([userId, agentId]);
@@ -44,11 +42,14 @@ export class BatchBlocks {
       digest: digestOf(canonical),
       tokens: this.countTokens(`0 ${canonical}\n`),
     }));
-    const label = keptIn(this.#numbers, nameOf(scope, digest), () => {
+    return { label: this.number(scope, digest, tokens), tokens };
+  }
+
+  number(scope: string, text: Digest, tokens = 0): Label {
+    return keptIn(this.#numbers, nameOf(scope, text), () => {
       this.#tokens.push(tokens);
-      return (this.#digests.push(digest) - 1) as Label;
+      return (this.#digests.push(text) - 1) as Label;
     });
-    return { label, tokens };
   }
 
   /** Throws for a block that was not taken before. */
@@ -86,6 +87,13 @@ const READY_AT_ONCE = 32;
 
 const READ_AT_ONCE = 128;
 
+export interface FoundPlan {
+  /** In execution order. */
+  readonly requests: readonly PlannedFound[];
+  /** The cluster trees of the batch's scopes, once its prompts are composed; none of other planners. */
+  readonly trees: readonly { readonly scope: BatchScope; readonly nodes: readonly ClusteredTexts[] }[];
+}
+
 /** A request in execution order. `order`: its blocks, by the digests of their texts. */
 interface PlannedFound {
   readonly found: FoundRequest;
@@ -96,24 +104,23 @@ interface PlannedFound {
 
 /**
  * Plans a window of requests of any users: gives them in execution order. Requests can share a prefix only within one key: user, agent and the
- * text before the blocks. The cached prefixes are read now, so earlier windows count. A request alone in its key needs no plan.
+ * text before the blocks. The cached prefixes are read now, so earlier windows count. A request alone in its key needs no plan. ContextPilot's
+ * planner knows of no text before the blocks, and plans by scope, on the scope's cluster tree.
  */
 export async function planFound(
   requests: readonly FoundRequest[],
   blocks: BatchBlocks,
-  { planning, planner }: { readonly planning: PlanBatch; readonly planner: ServicePlanner },
-  composer: Pick<PromptComposer, "known" | "clusterPaths">,
-): Promise<PlannedFound[]> {
+  { planning, planner }: { readonly planning: PlanBatch; readonly planner: BatchPlanner },
+  composer: Pick<PromptComposer, "known" | "clusters">,
+): Promise<FoundPlan> {
   const batch: BatchRequest[] = [];
   for (const request of requests) {
     batch.push(plannable(request, blocks));
     if (batch.length % READY_AT_ONCE === 0) await setImmediate();
   }
-  if (planner === "context-pilot-live") return planLive(requests, batch, blocks, composer);
+  if (planner === "context-pilot") return planOnTrees(requests, batch, blocks, { planning, composer });
   const knowledge: KeyKnowledge[] = [];
-  // Alg. 4 and 5 plan from an empty cache.
-  const withBlocks =
-    planner === "context-pilot" ? [] : [...batch.keys()].filter((at) => batch[at]?.blocks.length !== 0);
+  const withBlocks = [...batch.keys()].filter((at) => batch[at]?.blocks.length !== 0);
   for (const [key = "", ofKey] of groupBy(withBlocks, (at) => batch[at]?.key)) {
     if (ofKey.length === 1) continue;
     const { request } = requests[ofKey[0] ?? 0] as FoundRequest;
@@ -137,48 +144,40 @@ export async function planFound(
       recent: recent.map(labelsOf),
     });
   }
-  return (await planning(batch, planner, knowledge)).map(({ request, order, shared }) => ({
+  const plan = await planning(batch, planner, knowledge, []);
+  return { requests: plannedOf(plan, requests, blocks), trees: [] };
+}
+
+function plannedOf(plan: BatchPlan, requests: readonly FoundRequest[], blocks: BatchBlocks): PlannedFound[] {
+  return plan.requests.map(({ request, order, shared }) => ({
     found: requests[request] as FoundRequest,
     order: order.map((label) => blocks.textOf(label)),
     shared,
   }));
 }
 
-/**
- * ContextPilot's online batches: Alg. 5 over the search paths of each scope's live cluster tree. The policy `context-pilot` later orders each
- * request's blocks by that tree (Alg. 2), and adds the request to it.
- */
-async function planLive(
+/** ContextPilot's batches: Alg. 4 and 5 in a scope without a cluster tree, else Alg. 2 and 5 on its tree. */
+async function planOnTrees(
   requests: readonly FoundRequest[],
   batch: readonly BatchRequest[],
   blocks: BatchBlocks,
-  composer: Pick<PromptComposer, "clusterPaths">,
-): Promise<PlannedFound[]> {
-  const orders = batch.map((request) => request.blocks.map(({ label }) => blocks.textOf(label)));
-  const paths: (readonly number[])[] = batch.map(() => []);
-  const steps = new Map<string, number>();
-  for (const [scope, ofScope] of groupBy(requests.keys(), (at) => scopeName((requests[at] as FoundRequest).request))) {
-    const { request } = requests[ofScope[0] ?? 0] as FoundRequest;
-    const found = await composer.clusterPaths(
-      request,
-      ofScope.map((at) => orders[at] ?? []),
-    );
-    for (const [nth, at] of ofScope.entries()) {
-      const [first, ...rest] = found?.[nth] ?? [];
-      if (first === undefined) continue;
-      paths[at] = [keptIn(steps, `${first} ${scope}`, () => steps.size), ...rest];
-    }
+  { planning, composer }: { readonly planning: PlanBatch; readonly composer: Pick<PromptComposer, "clusters"> },
+): Promise<FoundPlan> {
+  const scopes = new Map(requests.map(({ request }) => [scopeName(request), request]));
+  const known: ClusteredKey[] = [];
+  for (const [key, scope] of scopes) {
+    const texts = (await composer.clusters(scope)) ?? [];
+    const nodes = texts.map((node) => ({ ...node, blocks: node.blocks.map((text) => blocks.number(key, text)) }));
+    known.push({ key, nodes });
     await setImmediate();
   }
-  return underUrgency(schedule(paths), batch).map((at) => {
-    const found = requests[at] as FoundRequest;
-    const { policy } = found.request;
-    return {
-      found: { ...found, request: { ...found.request, policy: policy ?? "context-pilot" } },
-      order: orders[at] ?? [],
-      shared: 0,
-    };
-  });
+  const ofScopes = batch.map((each, at) => ({ ...each, key: scopeName((requests[at] as FoundRequest).request) }));
+  const plan = await planning(ofScopes, "context-pilot", [], known);
+  const trees = plan.trees.map(({ key, nodes }) => ({
+    scope: scopes.get(key) as BatchScope,
+    nodes: nodes.map((node) => ({ ...node, blocks: node.blocks.map((label) => blocks.textOf(label)) })),
+  }));
+  return { requests: plannedOf(plan, requests, blocks), trees };
 }
 
 function plannable({ request, lookup, priority, deadline }: FoundRequest, blocks: BatchBlocks): BatchRequest {

@@ -5,12 +5,13 @@
  */
 
 import { setImmediate } from "node:timers/promises";
-import { DEFAULT_BATCH_PLANNER, type ServicePlanner, type TokenCounter } from "../../core/index.js";
-import type { ComposeAnswer } from "../base/call-types.js";
+import { type BatchPlanner, DEFAULT_BATCH_PLANNER, type TokenCounter } from "../../core/index.js";
+import { type ComposeAnswer, publicAnswer } from "../base/call-types.js";
 import type { PlanBatch } from "../base/memprefix-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { PromptRouting } from "../compose/prompt-routing.js";
+import type { EngineReports } from "../learning/engine-reports.js";
 import { BatchBlocks, BatchRouting, type FoundRequest, planFound, type RoutableRequest } from "./batch-planning.js";
 
 export const MAX_BATCH = 10_000;
@@ -52,7 +53,8 @@ export interface BatchProgress {
 }
 
 export interface BatchComposer {
-  readonly composer: Pick<PromptComposer, "compose" | "known" | "clusterPaths" | "lookUp">;
+  readonly composer: Pick<PromptComposer, "compose" | "known" | "clusters" | "replaceClusters" | "lookUp">;
+  readonly reports: Pick<EngineReports, "neverServed">;
   readonly routing: PromptRouting;
   /** Default workers; empty: no routing. */
   readonly workers: readonly string[];
@@ -64,7 +66,9 @@ export interface ComposeBatchOptions {
   readonly window: number;
   /** Names of workers, each different; null: the configured ones. */
   readonly workers?: readonly string[] | null;
-  readonly planner?: ServicePlanner | undefined;
+  readonly planner?: BatchPlanner | undefined;
+  /** The prompts are not sent to an engine: they only teach later orders. Default: false. */
+  readonly warmStart?: boolean | undefined;
   /** Stops the batch: nothing more is composed. */
   readonly signal: AbortSignal;
 }
@@ -76,9 +80,9 @@ export interface ComposeBatchOptions {
 export async function* composeBatch(
   batches: BatchComposer,
   inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>,
-  { window, workers: given = null, planner = DEFAULT_BATCH_PLANNER, signal }: ComposeBatchOptions,
+  { window, workers: given = null, planner = DEFAULT_BATCH_PLANNER, warmStart = false, signal }: ComposeBatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
-  const { composer, countTokens, planning } = batches;
+  const { composer, reports, countTokens, planning } = batches;
   const workers = given ?? batches.workers;
   const routing = workers.length === 0 ? null : new BatchRouting(workers, batches.routing);
   const progress = { read: 0, found: 0, composed: 0, failed: 0 };
@@ -110,7 +114,7 @@ export async function* composeBatch(
       yield { kind: "progress", ...progress };
     }
     const blocks = new BatchBlocks(countTokens);
-    const plan = await planFound(found, blocks, { planning, planner }, composer);
+    const { requests: plan, trees } = await planFound(found, blocks, { planning, planner }, composer);
     const routed = (await routing?.route(plan, blocks)) ?? [];
     const processed: (RoutableRequest & { readonly worker: string })[] = [];
     for (const [at, { found: input, order, shared }] of plan.entries()) {
@@ -122,9 +126,10 @@ export async function* composeBatch(
         const request = { ...input.request, workers, worker: routed[at] ?? null };
         // The plan's first blocks apply if the request names no policy.
         const ahead = { lookup, front: order.slice(0, shared) };
-        const answer = await composer.compose({ request, signal, found: ahead });
+        const answer = publicAnswer(await composer.compose({ request, signal, found: ahead }));
         const { worker = null } = answer;
         if (worker !== null) processed.push({ found: input, order, worker });
+        if (warmStart) await reports.neverServed(request.userId, request.agentId, answer.requestId);
         yield { kind: "answer", index, rank: progress.composed, worker, answer };
         progress.composed++;
       } catch (error) {
@@ -133,6 +138,7 @@ export async function* composeBatch(
       }
     }
     await routing?.remember(processed);
+    for (const { scope, nodes } of trees) await composer.replaceClusters(scope, nodes);
   }
   yield { kind: "end", ...progress };
 }

@@ -16,7 +16,7 @@ import { forAnotherRequest, withAdded } from "../../engines/upstream/upstream.js
 import { linkedSignal } from "../base/linked-signal.js";
 import { inClientSpan } from "../base/spans.js";
 import type { ChosenDepth, DraftAt, DraftedPrompt } from "../compose/prompt-planner.js";
-import { bodyOf, type ChatParts, type ClientRequest } from "./chat-request.js";
+import { bodyOf, type ChatParts, type ClientRequest, withTools } from "./chat-request.js";
 import { modelName } from "./engine-limits.js";
 
 /** Largest `top_logprobs`: OpenAI's limit, and vLLM's default. */
@@ -131,7 +131,7 @@ export class AdaptiveDepth {
       const { probes = [], after = null, warnings = [] } = more;
       return { blocks: whole.blocks, after, choice: { outcome, probes }, warnings };
     };
-    const depths = probeDepths(whole.blocks, whole.due, settings);
+    const depths = probeDepths(whole.blocks, settings);
     if (depths.length === 0) return all("few");
     if (whole.noLogprobs !== null) return all("unavailable", { warnings: [unavailable(whole.noLogprobs)] });
     if (request.api.name !== "chat")
@@ -230,11 +230,12 @@ export class AdaptiveDepth {
   }
 
   #send(
-    request: ClientRequest,
+    client: ClientRequest,
     draft: DraftedPrompt,
     top: number,
     signal: AbortSignal,
   ): Promise<{ readonly status: number; readonly text: string }> {
+    const request = withTools(client, draft.toolTexts);
     const body = request.written({ ...draft.fields, ...firstTokenBody(bodyOf(request, draft.messages), top) });
     const sent = withAdded(forAnotherRequest(request.headers), draft.headers);
     const { query } = request;

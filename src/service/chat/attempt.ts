@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../core/text/json.js";
 import { isEventStream } from "../../engines/upstream/answer-body.js";
 import { type UpstreamAnswer, UpstreamError, withAdded } from "../../engines/upstream/upstream.js";
-import type { ComposeAnswer } from "../base/call-types.js";
+import type { PlannedAnswer } from "../base/call-types.js";
 import { InferenceSpan, UNREAD } from "../base/spans.js";
 import type { ExactExpectation } from "../learning/cache-readings.js";
 import {
@@ -11,6 +11,7 @@ import {
   type ChatRequest,
   NOBODY,
   type ProxiedAnswer,
+  withTools,
 } from "./chat-request.js";
 import type { ChatPrompt } from "./compose-with-timeout.js";
 import { modelName } from "./engine-limits.js";
@@ -33,7 +34,7 @@ export class Attempt {
 
   constructor(
     private readonly on: AttemptParts,
-    readonly prompt: ChatPrompt<ComposeAnswer>,
+    readonly prompt: ChatPrompt<PlannedAnswer>,
   ) {
     this.#started = on.parts.clock();
   }
@@ -45,13 +46,16 @@ export class Attempt {
     if (notComposed !== null) parts.onNotComposed?.(notComposed);
     if (signal.aborted) this.neverServed();
     try {
-      const { api, body: own, userId, agentId, engine = null } = request;
+      const { api, userId, agentId, engine = null } = request;
       const whose = userId === NOBODY ? null : userId;
-      const fields = composed?.engine.fields ?? memprefix.composer.plainFields(whose, agentId, engine);
-      const body = { ...fields, ...bodyOf(request, composed?.messages ?? null) };
-      if (api.name !== "chat") return { answer: await this.#call(body), isUsageAdded: false };
+      const fields =
+        composed?.engine.fields ??
+        memprefix.composer.plainFields(whose, agentId, { engine, model: modelName(request.body["model"]) });
+      const sent = withTools(request, composed?.toolTexts ?? null);
+      const body = { ...fields, ...bodyOf(sent, composed?.messages ?? null) };
+      if (api.name !== "chat") return { answer: await this.#call(sent, body), isUsageAdded: false };
       this.#exact = this.#exactly(body);
-      return await usage.send(memprefix, own, body, (sent) => this.#call(sent));
+      return await usage.send(memprefix, sent.body, body, (again) => this.#call(sent, again));
     } catch (error) {
       this.#failed(error);
       throw error;
@@ -100,11 +104,11 @@ export class Attempt {
   }
 
   /** Calls the engine in its own span; again if it refused what memprefix added. */
-  async #call(sent: JsonObject): Promise<UpstreamAnswer> {
-    const { parts, request, signal } = this.on;
+  async #call(request: ChatRequest, sent: JsonObject): Promise<UpstreamAnswer> {
+    const { parts, signal } = this.on;
     const { api, body: own, query, written } = request;
     const span = new InferenceSpan({
-      engine: request.engine ?? parts.family ?? "generic",
+      engine: request.engine ?? parts.family?.() ?? "generic",
       server: parts.upstream.name,
       model: own["model"],
       conversationId: request.conversationId ?? request.compose?.conversationId ?? null,
@@ -166,7 +170,7 @@ export interface SentPrompt {
 }
 
 /** The engine did not compute a prompt, so no hit is expected from it. */
-export function neverServed({ memprefix, request, parts }: AttemptParts, { requestId }: ComposeAnswer): void {
+export function neverServed({ memprefix, request, parts }: AttemptParts, { requestId }: PlannedAnswer): void {
   memprefix.reports.neverServed(request.userId, request.agentId, requestId).catch(parts.onFault);
 }
 

@@ -1,12 +1,13 @@
 import type { Api } from "../../apis/api/api.js";
+import { withItems } from "../../apis/api/edited-json.js";
 import type { EngineUsage } from "../../apis/api/usage.js";
 import { withEndOf } from "../../apis/responses/sections.js";
 import type { AgentId, ChatMessage, ConversationId, DepthSettings, TokenCounter, UserId } from "../../core/index.js";
-import { type JsonObject, listIn, record, text } from "../../core/text/json.js";
+import { type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { SessionRouter } from "../../engines/adapters/session-routers.js";
 import type { HeaderPair, Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
-import type { ComposeAnswer } from "../base/call-types.js";
+import type { PlannedAnswer } from "../base/call-types.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { KvExpectations } from "../learning/cache-readings.js";
@@ -20,7 +21,8 @@ export interface ChatEngine {
   /** Whether its key is the operator's: then no client can fix a refused key. Default: no. */
   readonly hasOwnKey?: boolean;
   readonly readUsage: EngineAdapter["readUsage"];
-  readonly family?: EngineName;
+  /** Default: `generic`. */
+  readonly family?: () => EngineName;
   readonly writeBack: boolean;
   /** Whether the engine computes a prompt's prefix while memories are searched for. Default: no. */
   readonly warmUp?: boolean;
@@ -47,7 +49,10 @@ export interface ChatParts extends ChatEngine {
 
 export interface ChatComposer {
   readonly countTokens: TokenCounter;
-  readonly composer: Pick<PromptComposer, "compose" | "engineTokens" | "plainFields" | "sessionKey" | "tokenized">;
+  readonly composer: Pick<
+    PromptComposer,
+    "compose" | "engineTokens" | "plainFields" | "salted" | "sessionKey" | "tokenized"
+  >;
   readonly reports: Pick<EngineReports, "began" | "ended" | "feedback" | "interrupted" | "neverServed" | "withdraw">;
   readonly additions: Pick<MemoryAdditions, "keepExchange">;
   readonly responses: Pick<StoredResponses, "find" | "keep">;
@@ -66,8 +71,31 @@ export interface ClientRequest {
   /** With its `?`, or empty. */
   readonly query: string;
   readonly headers: readonly HeaderPair[];
+  /** Null or absent: none. */
+  readonly tools?: ClientTools | null;
   /** The new messages of a request that continues the engine's own history; absent: the request has the whole history. */
   readonly added?: readonly ChatMessage[];
+}
+
+export interface ClientTools {
+  /** Where the body has them. */
+  readonly field: string;
+  /** One JSON text for each. */
+  readonly texts: readonly string[];
+}
+
+/** The request with its tools as they are to be sent. @param texts null: as they came */
+export function withTools<R extends ClientRequest>(request: R, texts: readonly string[] | null): R {
+  const { tools, body, written } = request;
+  if (tools == null || texts === null || texts === tools.texts) return request;
+  const { field } = tools;
+  const own = body[field];
+  return {
+    ...request,
+    body: { ...body, [field]: texts.map(parsedJson) },
+    // Spliced: what was parsed may have lost digits, or one of two equal keys.
+    written: (sent) => (field in sent ? withItems(written({ ...sent, [field]: own }), field, texts) : written(sent)),
+  };
 }
 
 /** The body for the engine. @param prompt null: the client's own messages */
@@ -93,7 +121,7 @@ export interface ChatRequest extends ClientRequest {
 
 export interface ProxiedAnswer extends UpstreamAnswer {
   /** Null if the messages were sent unmodified. */
-  readonly composed: ComposeAnswer | null;
+  readonly composed: PlannedAnswer | null;
   readonly notComposed: NotComposedReason | null;
   /** Expected cached tokens, in the engine's tokens; null if unknown, or the messages were sent unmodified. */
   readonly expectedTokens: number | null;

@@ -8,7 +8,7 @@ import { DEFAULT_DEPTH, type Depth } from "../../core/index.js";
 import { marksElsewhereIn } from "../../engines/adapters/engine-adapter.js";
 import { routingOf, type SessionRouter } from "../../engines/adapters/session-routers.js";
 import { type HeaderPair, type UpstreamAnswer, type UpstreamCall, withAdded } from "../../engines/upstream/upstream.js";
-import type { ComposeAnswer } from "../base/call-types.js";
+import type { PlannedAnswer } from "../base/call-types.js";
 import type { Drive } from "../compose/prompt-composer.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import { Attempt, type AttemptParts, neverServed, type SentPrompt } from "./attempt.js";
@@ -26,7 +26,12 @@ import { StreamUsage } from "./exchange.js";
 import { WarmUp } from "./warm-up.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
-export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream.js";
+export {
+  CREDENTIAL_HEADERS,
+  type HeaderPair,
+  headerPairs,
+  type UpstreamCall,
+} from "../../engines/upstream/upstream.js";
 export { type ChatEngine, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
@@ -69,8 +74,10 @@ export class Chat {
    *
    * @param signal aborts when the client disconnects
    */
-  async complete(memprefix: ChatComposer, asked: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
+  async complete(memprefix: ChatComposer, given: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
     const { limits, parts } = this;
+    // First, so that warm-ups and depth probes have the tenant's salts too.
+    const asked = { ...given, body: memprefix.composer.salted(given.body) };
     const { compose } = asked;
     const destined =
       compose === null
@@ -156,7 +163,7 @@ class Completion {
     }
   }
 
-  async #compose(terms: PromptConstraints, isRepeated = false): Promise<ChatPrompt<ComposeAnswer>> {
+  async #compose(terms: PromptConstraints, isRepeated = false): Promise<ChatPrompt<PlannedAnswer>> {
     const { memprefix, request } = this;
     const { parts, depth: depths } = this.chat;
     const { compose, body } = request;
@@ -165,7 +172,8 @@ class Completion {
     const warmUp = isRepeated ? null : this.chat.warmUp;
     const isDeep = request.adaptiveDepth ?? parts.adaptiveDepth != null;
     const depth = isRepeated || !isDeep ? null : (parts.adaptiveDepth ?? DEFAULT_DEPTH);
-    const asked = { ...compose, ...terms, marksElsewhere: marksElsewhereIn(body) };
+    const toolTexts = request.tools?.texts ?? null;
+    const asked = { ...compose, ...terms, toolTexts, marksElsewhere: marksElsewhereIn(body) };
     const driving =
       (stop: AbortSignal): Drive =>
       async (composing) => {

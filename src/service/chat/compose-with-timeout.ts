@@ -19,8 +19,8 @@ const STORE_REASONS = {
   unreachable: "store_unreachable",
 } as const satisfies Readonly<Record<StoreFault, string>>;
 
-/** Why a chat is not composed: its client opted out, or makes the call for itself. */
-export type NotWantedReason = "bypass" | "side_call";
+/** Why a chat is not composed: its client opted out, makes the call for itself, or names no user. */
+export type NotWantedReason = "bypass" | "side_call" | "no_user";
 
 /**
  * Why a chat goes to its engine unmodified: it is not to be composed; its messages cannot be composed (`messages`); the user's queue is full;

@@ -7,11 +7,12 @@ import {
   type TokenCounter,
 } from "../../core/index.js";
 import { keptIn } from "../../core/text/collections.js";
-import { record, text } from "../../core/text/json.js";
+import { listIn, record, text } from "../../core/text/json.js";
 import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
-import { bufferBody, isEventStream, rejoined } from "../../engines/upstream/answer-body.js";
+import { bufferBody, isEventStream } from "../../engines/upstream/answer-body.js";
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/engine-errors.js";
+import { peekAtFirstEvent } from "../../engines/upstream/first-event.js";
 import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import { credentialsIn, type HeaderPair, OWN_NAME } from "../../engines/upstream/upstream.js";
@@ -97,7 +98,7 @@ export class EngineLimits {
 
   /** Tokens of a chat's tools as JSON: an estimate, as each engine formats them in its own way. */
   #tokensOfTools({ api, body }: ClientRequest, countTokens: TokenCounter): number {
-    const given = api.tools(body);
+    const given = api.toolFields.flatMap((field) => listIn(body[field]));
     if (given.length === 0) return 0;
     const text = JSON.stringify(given);
     const digest = digestOf(text);
@@ -260,8 +261,8 @@ function limitKey(of: ConstraintsKey): string {
 }
 
 const MAX_ERROR_BYTES = 256 * 1024;
-/** Stands for the status of an error inside a stream. */
-const IN_STREAM = 400;
+/** Stands for the status of an error inside an answer. */
+const IN_ANSWER = 400;
 
 export interface RefusalCheck {
   readonly refusal: PromptRefusal | null;
@@ -272,39 +273,15 @@ export interface RefusalCheck {
 
 /** Checks whether the engine refused a prompt. Rejects with `UpstreamError` if the answer breaks off. */
 export async function checkForRefusal(answer: UpstreamAnswer): Promise<RefusalCheck> {
-  if (answer.status < 300 && isEventStream(answer)) {
-    const { error, body, end } = await peekAtError(answer.body);
-    const refusal = error === null ? null : readPromptRefusal(IN_STREAM, error);
-    return { refusal, answer: { ...answer, body }, end };
+  const isSuccess = answer.status < 300;
+  if (isSuccess && isEventStream(answer)) {
+    const { event, body, end } = await peekAtFirstEvent(answer.body);
+    return { refusal: event === null ? null : readPromptRefusal(IN_ANSWER, event), answer: { ...answer, body }, end };
   }
-  if (!mayRefusePrompt(answer.status)) return { refusal: null, answer, end: null };
+  if (!isSuccess && !mayRefusePrompt(answer.status)) return { refusal: null, answer, end: null };
   const { whole, body } = await bufferBody(answer.body, MAX_ERROR_BYTES);
-  const refusal = whole === null ? null : readPromptRefusal(answer.status, whole);
+  const refusal = whole === null ? null : readPromptRefusal(isSuccess ? IN_ANSWER : answer.status, whole);
   return { refusal, answer: { ...answer, body }, end: null };
-}
-
-const MAX_EVENT_BYTES = 64 * 1024;
-/** The first event with data, after comments and blank lines. Linear: each line can begin in only one way. */
-const EVENT = /^(?:(?:event|id|retry|):[^\n]*\n|\r?\n)*(?:data|error): ?(\{[^\n]*\})\r?\n/;
-
-/** Reads the first chunk of an event stream: some engines refuse a prompt in the first event. `body` is still whole; `end` ends it unread. */
-async function peekAtError(body: AsyncIterable<Uint8Array>): Promise<{
-  readonly error: string | null;
-  readonly body: AsyncIterable<Uint8Array>;
-  readonly end: () => Promise<void>;
-}> {
-  const bytes = body[Symbol.asyncIterator]();
-  const first = await bytes.next();
-  const text = first.done === true ? "" : Buffer.from(first.value.subarray(0, MAX_EVENT_BYTES)).toString("utf8");
-  const json = EVENT.exec(text)?.[1] ?? "";
-  const end = async () => {
-    await bytes.return?.();
-  };
-  return {
-    error: json.includes('"error"') ? json : null,
-    body: rejoined(first.done === true ? [] : [first.value], bytes),
-    end,
-  };
 }
 
 /** Milliseconds until a refused option is tried again: the engine may have been updated. */

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { forAnotherRequest, type Upstream, withAdded } from "../../engines/upstream/upstream.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
-import type { ClientRequest } from "./chat-request.js";
+import { type ClientRequest, withTools } from "./chat-request.js";
 import { modelName, RefusedModels } from "./engine-limits.js";
 
 /** Longest wait for a cancelled call, in milliseconds. */
@@ -26,7 +26,8 @@ export class WarmUp {
    * @returns cancels the request; resolves when it has ended, or after {@link OVER_MS}: an engine still computing the prefix would compute the
    * prompt separately, from its first token
    */
-  start(tenant: object, request: ClientRequest, head: ColdHead): () => Promise<void> {
+  start(tenant: object, client: ClientRequest, head: ColdHead): () => Promise<void> {
+    const request = withTools(client, head.toolTexts);
     const cancel = new AbortController();
     let sending = Promise.resolve();
     const { api, body: own, query, headers, added } = request;

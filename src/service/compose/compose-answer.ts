@@ -22,7 +22,7 @@ import { keptIn } from "../../core/text/collections.js";
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/session-routers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/store.js";
-import type { ComposeAnswer } from "../base/call-types.js";
+import type { PlannedAnswer } from "../base/call-types.js";
 import { type GivenPrompt, restored } from "../fields/given-messages.js";
 import type { ComposeRequest } from "./compose-request.js";
 
@@ -35,6 +35,8 @@ export interface AnswerForm {
   readonly request: Pick<ComposeRequest, "messages" | "sentNow" | "given" | "marksElsewhere">;
   readonly engine: EngineAdapter;
   readonly cacheSecret: string;
+  /** As they are to be sent; null: the request has none. */
+  readonly toolTexts: readonly string[] | null;
 }
 
 export interface ComposedPromptParts {
@@ -52,15 +54,16 @@ export function composeAnswer(
   composed: ComposedPromptParts,
   { memories, plan, warnings, worker, grounds }: StoredAnswer,
   form: AnswerForm,
-): ComposeAnswer {
+): PlannedAnswer {
   const given = form.request.given ?? null;
   const emitted = form.engine.emit(enginePrompt(composed, plan, form, grounds.unread));
   const prompt = restored(given, emitted.messages);
-  const answer: { -readonly [Field in keyof ComposeAnswer]: ComposeAnswer[Field] } = {
+  const answer: { -readonly [Field in keyof PlannedAnswer]: PlannedAnswer[Field] } = {
     requestId: composed.requestId,
     messages: prompt.messages,
     blocks: memories,
     annotations: composed.annotations,
+    toolTexts: form.toolTexts,
     plan: given === null ? plan : { ...plan, stableMessages: stableOf(given, emitted.messages, prompt.messages, plan) },
     engine: {
       fields: emitted.fields,
@@ -91,7 +94,7 @@ export function answerAgain(
   request: AnsweredRequest,
   textOf: TextOf,
   form: AnswerForm,
-): ComposeAnswer {
+): PlannedAnswer {
   const messages = storedMessages(request, textOf);
   const injection = request.turns.at(-1)?.turn.injection ?? NOTHING_INJECTED;
   const annotations = injection.annotations.map((annotation) => renderAnnotation(annotation, textOf));
@@ -157,12 +160,18 @@ export function sessionKeyOf(scope: Scope, conversationId: ConversationId | null
   return digestOf(JSON.stringify(["memprefix session", cacheSecret, userId, agentId, conversationId]));
 }
 
+/** A tenant's own salt, made of one that its client names. */
+export function saltOf(cacheSecret: string, name: string, salt: unknown): string {
+  return digestOf(JSON.stringify(["memprefix salt", cacheSecret, name, salt]));
+}
+
 /** By cache secret. */
 const TENANT_KEYS = new LruMap<string, string>(1_000);
 /** By the object of a scope in memory. */
 const SCOPE_KEYS = new WeakMap<Scope, { readonly cacheSecret: string; readonly key: string }>();
 
-function tenantKeyOf(cacheSecret: string): string {
+/** Opaque and stable; the salt of a tenant's prompts. */
+export function tenantKeyOf(cacheSecret: string): string {
   return keptIn(TENANT_KEYS, cacheSecret, () => digestOf(JSON.stringify(["memprefix tenant", cacheSecret])));
 }
 

@@ -15,14 +15,14 @@ import {
   type UserId,
   withoutProviderMemories,
 } from "../../core/index.js";
-import type { EngineName, MarksElsewhere } from "../../engines/adapters/engine-adapter.js";
+import { type EngineName, type MarksElsewhere, marksElsewhereIn } from "../../engines/adapters/engine-adapter.js";
 import { InvalidRequestError } from "../base/errors.js";
 import type { ComposeDefaults } from "../base/memprefix-parts.js";
 import { composeOptions } from "../fields/compose-options.js";
 import { type AsGiven, type GivenMemories, readOptions, type UnusableMemories } from "../fields/fields.js";
 import { asGiven, type GivenMessages, type GivenPrompt, readMessages } from "../fields/given-messages.js";
 
-const CONVERTED = [...(["messages", "format", "memories", "system", "annotations", "dryRun"] as const)];
+const CONVERTED = [...(["messages", "format", "memories", "system", "tools", "annotations", "dryRun"] as const)];
 type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
 const UNMODIFIED = Object.keys(composeOptions.shape).filter(
   (name): name is UnmodifiedField => !(CONVERTED as readonly string[]).includes(name),
@@ -61,6 +61,8 @@ export interface ComposeRequest extends UnmodifiedFields {
   readonly engine: EngineName | null;
   /** The caller's cache marks outside the messages, for example on tools. */
   readonly marksElsewhere?: MarksElsewhere;
+  /** One JSON text for each; null or absent: none. */
+  readonly toolTexts?: readonly string[] | null;
   readonly dryRun?: boolean;
   /** Whether memories go into tool results for any model. Default: no. */
   readonly inResult?: boolean;
@@ -86,7 +88,7 @@ export interface Destination {
 /** Mem0's own default. */
 export const DEFAULT_TOP_K = 20;
 
-export function topKOf({ topK }: ComposeRequest, defaults: Pick<ComposeDefaults, "topK">): number {
+export function topKOf({ topK }: Pick<ComposeRequest, "topK">, defaults: Pick<ComposeDefaults, "topK">): number {
   return topK ?? defaults.topK ?? DEFAULT_TOP_K;
 }
 
@@ -128,6 +130,12 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     ...(provided === null ? {} : { moved: provided.map(({ id }) => id) }),
     ...(unusable === undefined || unusable.count === 0 ? {} : { unusable }),
     annotations: fields.annotations ?? true,
+    ...(fields.tools == null || fields.tools.length === 0
+      ? {}
+      : {
+          toolTexts: fields.tools.map((tool) => JSON.stringify(tool)),
+          marksElsewhere: marksElsewhereIn({ tools: fields.tools }),
+        }),
     ...(fields.dryRun === true ? { dryRun: true } : {}),
   };
 }
@@ -162,7 +170,7 @@ export function isTry({ userId }: Pick<ComposeRequest, "userId">): boolean {
 
 /** The fields of a request's digest, without engine, limits and answer format, which may differ in a repeated request. */
 function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
-  const { requestId, engine, given, moved, unusable, marksElsewhere, sentNow, dryRun, ...asked } = request;
+  const { requestId, engine, given, moved, unusable, marksElsewhere, toolTexts, sentNow, dryRun, ...asked } = request;
   const { inResult, model, maxPromptTokens, acceptedTokens, destination, workers, worker, historyRatio, ...digested } =
     asked;
   const fields: Readonly<Record<string, unknown>> = {

@@ -18,22 +18,25 @@ import {
   type UserId,
   withSpanReferences,
 } from "../../core/index.js";
+import type { JsonObject } from "../../core/text/json.js";
 import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
-import type { ComposeAnswer } from "../base/call-types.js";
+import { withOwnSalts } from "../../engines/adapters/salts.js";
+import type { PlannedAnswer } from "../base/call-types.js";
 import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
-import type { TenantParts } from "../base/memprefix-parts.js";
+import { engineFamilyFor, type TenantParts } from "../base/memprefix-parts.js";
 import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measures.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { isServed, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLosses } from "../usage/losses.js";
-import { plainPrompt, sessionKeyOf } from "./compose-answer.js";
+import { plainPrompt, saltOf, sessionKeyOf, tenantKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
 import { PromptLimits } from "./prompt-limits.js";
 import {
   type ChosenDepth,
+  type ClusteredTexts,
   type ColdHead,
   type DraftAt,
   type DraftedPrompt,
@@ -53,6 +56,8 @@ import {
   withCheck,
 } from "./retrieval.js";
 
+export type BatchScope = Pick<ComposeRequest, "userId" | "agentId">;
+
 /** The lookup of a batch's request, and its memories that the plan places first, by the digests of their texts. */
 interface FoundAhead {
   readonly lookup: WaitingLookup;
@@ -70,7 +75,7 @@ export interface ComposeCall {
 const MOST_STARTS = 3;
 
 /** Takes a request from its user's queue to a stored prompt. Runs again if the user was deleted meanwhile. */
-export type Drive = (composing: ComposingRequest) => Promise<ComposeAnswer>;
+export type Drive = (composing: ComposingRequest) => Promise<PlannedAnswer>;
 
 /** Stores a prompt with the chosen number of memories; null: with all. */
 export const storeAtDepth =
@@ -120,7 +125,7 @@ export class PromptComposer {
    * {@link AbandonedRequestError} if the caller leaves before its turn: otherwise the conversation would keep a turn that nobody saw. If the
    * user was deleted since an earlier lookup, memories are looked up again.
    */
-  async compose(given: ComposeCall, drive: Drive = storeAtOnce): Promise<ComposeAnswer> {
+  async compose(given: ComposeCall, drive: Drive = storeAtOnce): Promise<PlannedAnswer> {
     const call = { ...given, request: this.#withoutSpans(given.request) };
     const { request, found } = call;
     const { jobs } = this.#on;
@@ -157,15 +162,17 @@ export class PromptComposer {
     return this.#read(request, (working) => this.#on.planner.known(working, this.#withoutSpans(request), texts));
   }
 
-  /** The search paths of one scope's requests in its cluster tree; null if the store does not answer. */
-  clusterPaths(
-    request: ComposeRequest,
-    texts: readonly (readonly Digest[])[],
-  ): Promise<readonly (readonly number[])[] | null> {
-    return this.#read(request, async (working) => this.#on.planner.clusterPaths(working, texts));
+  /** The scope's cluster tree; null if the store does not answer. */
+  clusters(scope: BatchScope): Promise<readonly ClusteredTexts[] | null> {
+    return this.#read(scope, async (working) => this.#on.planner.clusters(working));
   }
 
-  async #read<T>(scope: ComposeRequest, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
+  /** Stores the cluster tree that a batch's planner made; the scope keeps its own if the store does not answer. */
+  async replaceClusters(scope: BatchScope, nodes: readonly ClusteredTexts[]): Promise<void> {
+    await this.#read(scope, (working) => this.#on.planner.replaceClusters(working, nodes));
+  }
+
+  async #read<T>(scope: BatchScope, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
     try {
       return await this.#on.jobs.inScope(scope, read);
     } catch (error) {
@@ -199,15 +206,27 @@ export class PromptComposer {
   }
 
   /** Engine fields for messages that are not composed. @param userId null: the request names nobody */
-  plainFields(userId: UserId | null, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"] {
+  plainFields(
+    userId: UserId | null,
+    agentId: AgentId | null,
+    { engine, model }: { readonly engine: EngineName | null; readonly model: string },
+  ): EngineEmission["fields"] {
     const { parts, jobs, tenant } = this.#on;
     const scope = userId === null ? null : jobs.scopeOf(userId, agentId);
     const prompt = plainPrompt(parts.newRequestId(), scope, tenant.cacheSecret);
-    return parts.engines[engine ?? parts.defaults.engineFamily].emit(prompt).fields;
+    return parts.engines[engine ?? engineFamilyFor(parts.defaults, model)].emit(prompt).fields;
+  }
+
+  /** A client's body with the tenant's salts: made of those that it names, else the tenant's own, whatever family the request chooses. */
+  salted(body: JsonObject): JsonObject {
+    const { parts, tenant } = this.#on;
+    const { salt } = parts.engines[engineFamilyFor(parts.defaults, null)];
+    const own = withOwnSalts(body, (name, given) => saltOf(tenant.cacheSecret, name, given));
+    return salt === undefined ? own : { [salt]: tenantKeyOf(tenant.cacheSecret), ...own };
   }
 
   /** Starts again if the user was deleted meanwhile, since a lookup may hold their memories; at most {@link MOST_STARTS} times. */
-  async #inTurn(call: ComposeCall, drive: Drive): Promise<ComposeAnswer> {
+  async #inTurn(call: ComposeCall, drive: Drive): Promise<PlannedAnswer> {
     const composing = new ComposingRequest(this.#on, call);
     let lookup = call.found?.lookup;
     for (let start = 1; ; start++, lookup = undefined) {
@@ -241,7 +260,7 @@ export class ComposingRequest {
   }
 
   /** The stored answer of a repeated request id; null: compose. */
-  async begin(waiting: WaitingLookup | undefined): Promise<ComposeAnswer | null> {
+  async begin(waiting: WaitingLookup | undefined): Promise<PlannedAnswer | null> {
     const { scopes, planner, parts } = this.on;
     const { request } = this.call;
     this.#rejectAbandoned();
@@ -278,7 +297,7 @@ export class ComposingRequest {
   }
 
   /** Plans and stores the prompt while no other process changes the scope; a dry run stores nothing. */
-  async store(retrieved: Retrieved, depth: ChosenDepth | null = null): Promise<ComposeAnswer> {
+  async store(retrieved: Retrieved, depth: ChosenDepth | null = null): Promise<PlannedAnswer> {
     const { planner } = this.on;
     const { request } = this.call;
     let planned: PlannedCommit | null = null;

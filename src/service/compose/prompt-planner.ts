@@ -4,8 +4,10 @@ import {
   batchKnowledge,
   type CacheLookup,
   type ChatMessage,
+  type ClusterNode,
   type ComposeInput,
   type Composition,
+  type Conversation,
   compose,
   DEFAULT_HISTORY,
   DEFAULT_HISTORY_RATIO,
@@ -21,25 +23,37 @@ import {
   newPrompt,
   ORDERING_POLICIES,
   type Ordering,
+  type PromptRoot,
   plannedOrder,
   promptHead,
   type RequestId,
   renderSection,
   type Scope,
   type ScopePolicy,
+  type SentAfter,
+  type SentTools,
   standingMemories,
   type TurnId,
+  toolsToSend,
   type Warning,
 } from "../../core/index.js";
-import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engine-adapter.js";
+import { keptIn } from "../../core/text/collections.js";
+import type { EngineAdapter, EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
 import { keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
-import type { ComposeAnswer } from "../base/call-types.js";
+import type { PlannedAnswer } from "../base/call-types.js";
 import type { ObservedCompose } from "../base/memprefix-observer.js";
-import { type ComposeDefaults, engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
+import { type ComposeDefaults, engineFamilyFor, engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-measures.js";
-import { deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
+import {
+  deltaOf,
+  sentAs,
+  streamOf,
+  userOf,
+  type WorkingConversation,
+  type WorkingScope,
+} from "../scopes/working-scopes.js";
 import {
   type AnswerForm,
   answerAgain,
@@ -55,7 +69,7 @@ import { isNarrowed, type Retrieved, type SettledLookup, settleLookup, unusableW
 import { readHistory, readPast, type SaidMessages, type StoredPast } from "./stored-history.js";
 
 export interface Planned {
-  readonly answer: ComposeAnswer;
+  readonly answer: PlannedAnswer;
   /** Null: the answer is a stored one. */
   readonly commit: PlannedCommit | null;
 }
@@ -70,15 +84,16 @@ export interface PlannedCommit {
 /** A prompt's beginning, as it would be sent. */
 export interface ColdHead {
   readonly messages: readonly ChatMessage[];
+  /** Null: none. */
+  readonly toolTexts: readonly string[] | null;
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface DraftedPrompt extends ColdHead {
   readonly ordering: Ordering;
-  /** How many blocks it could have, and how many it must have. */
+  /** How many blocks it could have. */
   readonly blocks: number;
-  readonly due: number;
   /** Why the engine returns no log probabilities; null if it may. */
   readonly noLogprobs: string | null;
 }
@@ -96,6 +111,11 @@ export interface KnownTexts {
   readonly cached: readonly KnownSequence[];
   /** What recent requests retrieved, oldest first. */
   readonly recent: readonly (readonly Digest[])[];
+}
+
+/** A node of a scope's cluster tree, its blocks by the digests of their texts. */
+export interface ClusteredTexts extends Omit<ClusterNode, "blocks"> {
+  readonly blocks: readonly Digest[];
 }
 
 /** A sequence of blocks that should be cached, as far as one of the given requests can use it. */
@@ -122,6 +142,8 @@ interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "
   readonly changed?: SettledLookup["changed"];
   readonly ended?: SettledLookup["ended"];
   readonly depth: Depth | null;
+  /** Absent: not needed elsewhere. */
+  readonly tools?: SentTools;
 }
 
 const NO_MEMORIES: PromptMemories = { memories: [], front: [], depth: null };
@@ -131,6 +153,9 @@ interface ComposedPrompt {
   readonly composition: Composition;
   /** The conversation's newest turn before it. */
   readonly newest: TurnId | null;
+  /** Null: a single prompt. */
+  readonly conversation: Conversation | null;
+  readonly tools: SentTools;
   readonly requestId: RequestId;
   readonly at: number;
   /** See `ReportGrounds`. */
@@ -174,7 +199,8 @@ export class PromptPlanner {
     const settledAt = underWay === null ? at : underWay - 1;
     const past = await this.#past(working, request);
     const settled = settleLookup(lookup, state.register, topKOf(request, this.parts.defaults), at);
-    const { input, warnings } = this.#input(working, request, past, at, { ...settled, front, depth });
+    const tools = this.#toolsOf(request, past.conversation);
+    const { input, warnings } = this.#input(working, request, past, at, { ...settled, front, depth, tools });
     const newest = input.conversation?.turns.newest?.id ?? null;
     const composition = this.limits.within(request, () => compose(state, input));
     const requestId = request.requestId ?? newRequestId();
@@ -184,6 +210,8 @@ export class PromptPlanner {
     const composed = {
       composition,
       newest,
+      conversation: past.conversation?.turns ?? null,
+      tools,
       requestId,
       at,
       settledAt,
@@ -246,7 +274,7 @@ export class PromptPlanner {
       total: plan.totalTokens,
       cached: plan.expectedCachedTokens,
       known: knownTokens,
-      head: { digest: headOf(request, turn.head), tokens: headTokens },
+      head: { digest: turn.head, tokens: headTokens },
     });
     return () => cache.release(handle);
   }
@@ -254,14 +282,14 @@ export class PromptPlanner {
   async #toStore(
     working: WorkingScope,
     request: ComposeRequest,
-    { composition, newest, requestId, at, settledAt, marks, warnings }: ComposedPrompt,
+    { composition, newest, conversation, tools, requestId, at, settledAt, marks, warnings }: ComposedPrompt,
     drop: () => void,
   ): Promise<Planned> {
     const { scope, state } = working;
     const { unread, lateInRow: late } = marks;
-    const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
+    const { plan, byHand, memories, messages, annotations, head, turn, headTokens } = composition;
     const worker = await this.#workerFor(working, request, routable(composition, newest), at);
-    const { besideTokens = 0 } = request.destination ?? {};
+    const besideTokens = this.#besideTokens(request);
     const answer = {
       memories,
       plan,
@@ -280,15 +308,16 @@ export class PromptPlanner {
       requestId,
       conversationId: request.conversationId,
       at,
-      engine: request.engine ?? this.parts.defaults.engineFamily,
+      engine: this.#familyOf(request),
       model: modelOf(request) || null,
       plan,
       besideTokens,
       warnings,
       carriedTokens: state.register.tokensOf(new Set(carriedBlocks(memories))),
+      byHand,
     };
     return {
-      answer: composeAnswer(parts, answer, this.#formOf(request)),
+      answer: composeAnswer(parts, answer, this.#formOf(request, tools)),
       commit: {
         observed,
         store: async () => {
@@ -296,11 +325,17 @@ export class PromptPlanner {
           const costs = engineModelFor(this.parts.defaults, observed.model);
           const prompt = isTry(request) ? null : newPrompt(observed, billedBy(costs, unread));
           const section = renderSection(turn.injection, state.register.textOf) || null;
-          const record = { composition, section, delta: deltaOf(state), request: stored, prompt, at };
+          const root = rootOf(request, tools);
+          const sentAfter = conversation === null ? null : sentAfterNow(conversation, { root, tools: tools.known });
+          const record = { composition, section, delta: deltaOf(state), request: stored, prompt, sentAfter, at };
           await working.commit((held) => held.commitCompose(record));
+          if (conversation !== null) {
+            conversation.sentAfter = sentAfter ?? conversation.sentAfter;
+            conversation.instructions = head;
+          }
           if (request.conversationId !== null) working.goesOn(request.conversationId);
           working.requests.composed(requestId, at);
-          working.newest = { head: turn.head, at, lateInRow: late };
+          working.newest = { head: turn.head, root, at, lateInRow: late };
           working.earlier.set(request.conversationId, working.newest);
           if (worker !== undefined) this.routing.assigned(worker, plan, at);
         },
@@ -310,7 +345,7 @@ export class PromptPlanner {
   }
 
   /** The stored answer of a request's id; null: none. */
-  async repeat(working: WorkingScope, request: ComposeRequest): Promise<ComposeAnswer | null> {
+  async repeat(working: WorkingScope, request: ComposeRequest): Promise<PlannedAnswer | null> {
     const { scope, state, scopeId } = working;
     const { requestId } = request;
     const answered = requestId === null ? null : await this.parts.store.findRequest(scopeId, requestId);
@@ -323,7 +358,10 @@ export class PromptPlanner {
         ? before
         : await this.#workerFor(working, request, { plan, memories, previous }, this.parts.now());
     const of = { ...answered, answer: { ...answered.answer, worker } };
-    const again = answerAgain({ requestId, scope }, of, state.register.textOf, this.#formOf(request));
+    const { conversationId } = request;
+    const conversation = conversationId === null ? null : await working.conversation(conversationId);
+    const form = this.#formOf(request, this.#toolsOf(request, conversation));
+    const again = answerAgain({ requestId, scope }, of, state.register.textOf, form);
     return requestDigest(request) === answered.body
       ? again
       : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
@@ -339,15 +377,17 @@ export class PromptPlanner {
     const { state } = working;
     const now = this.parts.now();
     const settled = settleLookup(lookup, state.register, topKOf(request, this.parts.defaults), now);
-    const { input } = this.#input(working, request, stored, now, { ...settled, front, depth });
+    const tools = this.#toolsOf(request, stored.conversation);
+    const { input } = this.#input(working, request, stored, now, { ...settled, front, depth, tools });
     const drafted = this.limits.within(request, () => draftPrompt(state, input));
     const { prompt, history, choice, replay, selection, section } = drafted;
     const composed = { messages: prompt.messages, head: history.head.messages.length, injection: section.injection };
     const { stableMessages } = replay;
-    const emitted = this.#emitAhead(working, request, composed, { retention: choice.retention, stableMessages });
-    const { ordering, fresh, due } = selection;
+    const reuse = { retention: choice.retention, stableMessages };
+    const emitted = this.#emitAhead(working, request, tools, composed, reuse);
+    const { ordering, fresh } = selection;
     const noLogprobs = this.#engineOf(request).noLogprobs ?? null;
-    return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs };
+    return { ...emitted, ordering, blocks: fresh.length, noLogprobs };
   }
 
   /** The prefix of a request's prompt before its memories are known; null if most of it should be cached. */
@@ -355,7 +395,8 @@ export class PromptPlanner {
     // The worker is chosen by the memories.
     if (this.#workersOf(request).length > 0) return null;
     const past = await this.#past(working, request);
-    const { input } = this.#input(working, request, past, this.parts.now());
+    const tools = this.#toolsOf(request, past.conversation);
+    const { input } = this.#input(working, request, past, this.parts.now(), { ...NO_MEMORIES, tools });
     // The beginning of a window's prompt depends on its memories.
     if (input.historyTerms?.window != null) return null;
     const head = promptHead(working.state, input);
@@ -363,7 +404,7 @@ export class PromptPlanner {
     // Chat templates require a final question. The prompts are equal up to its text.
     const messages: ChatMessage[] = [...head.messages, { role: "user", content: "." }];
     const composed = { messages, head: head.instructions, injection: NOTHING_INJECTED };
-    return this.#emitAhead(working, request, composed, { retention: "keep", stableMessages: 0 });
+    return this.#emitAhead(working, request, tools, composed, { retention: "keep", stableMessages: 0 });
   }
 
   /** The source's memories in earlier turns of the conversation, as far as they are current. */
@@ -392,16 +433,25 @@ export class PromptPlanner {
     };
   }
 
-  /** The search paths of requests with these texts in a copy of the scope's cluster tree (`PublishedKnowledge.pathsOf`). */
-  clusterPaths({ state }: WorkingScope, texts: readonly (readonly Digest[])[]): readonly (readonly number[])[] {
-    const { register, published } = state;
+  /** The scope's cluster tree. */
+  clusters({ state: { register, published } }: WorkingScope): readonly ClusteredTexts[] {
+    const textsOf = (labels: readonly Label[]) => labels.flatMap((label) => register.get(label)?.textDigest ?? []);
+    return published.clusters.stored().map((node) => ({ ...node, blocks: textsOf(node.blocks) }));
+  }
+
+  /** Stores the tree that a batch's planner made of {@link clusters}. Texts that no prompt was given, and forgotten ones, are left out. */
+  async replaceClusters(working: WorkingScope, nodes: readonly ClusteredTexts[]): Promise<void> {
+    if (!working.isStored) return;
+    const { register, published, requests } = working.state;
     const unknown = new Map<Digest, Label>();
-    const labelOf = (text: Digest): Label => {
-      const label = register.withText(text) ?? unknown.get(text) ?? ((register.nextLabel + unknown.size) as Label);
-      if (label >= register.nextLabel) unknown.set(text, label);
-      return label;
-    };
-    return published.pathsOf(texts.map((ofRequest) => ofRequest.map(labelOf)));
+    const labelOf = (text: Digest): Label =>
+      register.withText(text) ?? keptIn(unknown, text, () => (register.nextLabel + unknown.size) as Label);
+    published.clusters.replace(
+      nodes.map((node) => ({ ...node, blocks: node.blocks.map(labelOf) })),
+      requests,
+    );
+    published.clusters.forget(new Set(unknown.values()));
+    await working.commit((held) => held.commitChanges(deltaOf(working.state)));
   }
 
   /** What is stored of a request's past. Conversations that were read stay in memory. */
@@ -415,8 +465,14 @@ export class PromptPlanner {
 
   #readPast(working: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
     const { conversationId, messages } = request;
-    const [history, inResult] = [this.#historyOf(request), this.#isInResult(request)];
-    return readPast(this.parts.store, working, { conversationId, messages, history, inResult });
+    const { stableInstructions: keepsInstructions = false } = this.parts.defaults;
+    const form = { inResult: this.#isInResult(request), keepsInstructions };
+    return readPast(this.parts.store, working, {
+      conversationId,
+      messages,
+      history: this.#historyOf(request),
+      ...form,
+    });
   }
 
   /** The core's input, with warnings about the request's history. */
@@ -425,7 +481,14 @@ export class PromptPlanner {
     request: ComposeRequest,
     past: StoredPast,
     now: number,
-    { memories, changed, ended, front, depth }: PromptMemories = NO_MEMORIES,
+    {
+      memories,
+      changed,
+      ended,
+      front,
+      depth,
+      tools = this.#toolsOf(request, past.conversation),
+    }: PromptMemories = NO_MEMORIES,
   ): { readonly input: ComposeInput; readonly warnings: readonly Warning[] } {
     const { scope, state } = working;
     const { messages, historyTerms, warnings } = this.#saidIn(request, past);
@@ -436,6 +499,9 @@ export class PromptPlanner {
     const textOf = (label: Label) => state.register.get(label)?.textDigest;
     const { conversationId } = request;
     const earlier = working.earlier.get(conversationId) ?? (conversationId === null ? undefined : working.newest);
+    const sentAfter = past.conversation?.turns.sentAfter ?? null;
+    const root = past.conversation === null ? (earlier?.root ?? null) : (sentAfter?.root ?? null);
+    const isListed = sentAfter !== null && (sentAfter.root.tools === null || sentAfter.tools.length > 0);
     const isPlanned = front.length > 0 && request.policy === null;
     const policy: ScopePolicy = isPlanned
       ? plannedOrder(front, textOf)
@@ -448,6 +514,7 @@ export class PromptPlanner {
       conversation: past.conversation,
       isCut: past.conversation?.isCut === true,
       messages,
+      keepsInstructions: defaults.stableInstructions,
       historyTerms,
       isOurs: past.isOurs,
       recalled: past.recalled,
@@ -466,7 +533,13 @@ export class PromptPlanner {
       mayCarry: !isNarrowed(request),
       maxPromptTokens,
       acceptedTokens,
-      earlier: earlier && { head: earlier.head, ageMs: Math.max(0, now - earlier.at) },
+      root: rootOf(request, tools),
+      toolChanges: isListed ? tools.changes : null,
+      earlier: {
+        head: earlier?.head ?? null,
+        root,
+        ageMs: earlier === undefined ? null : Math.max(0, now - earlier.at),
+      },
     };
     return { input, warnings };
   }
@@ -483,22 +556,38 @@ export class PromptPlanner {
   #emitAhead(
     { scope }: WorkingScope,
     request: ComposeRequest,
+    tools: SentTools,
     composed: Pick<ComposedPromptParts, "messages" | "head" | "injection">,
     plan: Pick<ReusePlan, "retention" | "stableMessages">,
-  ): EngineEmission {
+  ): EngineEmission & Pick<ColdHead, "toolTexts"> {
     const layout = request.conversationId === null ? "single" : "conversation";
     // Not the request's own id, which belongs to the final prompt.
     const requestId = this.parts.newRequestId();
-    const form = this.#formOf(request);
-    return form.engine.emit(enginePrompt({ requestId, scope, ...composed }, { layout, ...plan }, form));
+    const form = this.#formOf(request, tools);
+    const emitted = form.engine.emit(enginePrompt({ requestId, scope, ...composed }, { layout, ...plan }, form));
+    return { ...emitted, toolTexts: form.toolTexts };
   }
 
-  #formOf(request: ComposeRequest): AnswerForm {
-    return { request, engine: this.#engineOf(request), cacheSecret: this.tenant.cacheSecret };
+  #formOf(request: ComposeRequest, { texts }: SentTools): AnswerForm {
+    const toolTexts = texts.length === 0 ? null : texts;
+    return { request, engine: this.#engineOf(request), cacheSecret: this.tenant.cacheSecret, toolTexts };
   }
 
-  #engineOf({ engine }: ComposeRequest): EngineAdapter {
-    return this.parts.engines[engine ?? this.parts.defaults.engineFamily];
+  #toolsOf({ toolTexts }: ComposeRequest, conversation: Pick<WorkingConversation, "turns"> | null): SentTools {
+    const known = conversation?.turns.sentAfter?.tools ?? [];
+    return toolsToSend(toolTexts ?? [], known, this.parts.defaults.stableTools ?? true);
+  }
+
+  #besideTokens({ destination, toolTexts }: ComposeRequest): number {
+    return destination?.besideTokens ?? (toolTexts == null ? 0 : this.parts.countTokens(`[${toolTexts.join()}]`));
+  }
+
+  #engineOf(request: ComposeRequest): EngineAdapter {
+    return this.parts.engines[this.#familyOf(request)];
+  }
+
+  #familyOf(request: ComposeRequest): EngineName {
+    return request.engine ?? engineFamilyFor(this.parts.defaults, modelOf(request) || null);
   }
 
   /** The cache that the prompt will meet; undefined: unknown. */
@@ -509,15 +598,14 @@ export class PromptPlanner {
   #lookupFor(scope: Scope, request: ComposeRequest): CacheLookup {
     const found = this.#cacheOf(request)?.lookup(streamOf(scope, request.conversationId));
     if (found === undefined) return endlessLookup(this.parts.residency);
-    return { ...found, heldHead: (head, tokens) => found.heldHead(headOf(request, head as Digest), tokens) };
+    return found;
   }
 
   /** The prompt's prices; null: no known provider bills it. */
   #priceOf(request: ComposeRequest): ProviderPrice | null {
     const { defaults } = this.parts;
-    const { engineFamily, engineHost = null } = defaults;
-    const host = goesElsewhere(request, defaults) ? null : engineHost;
-    return priceOf({ host, family: request.engine ?? engineFamily }, modelOf(request) || null);
+    const host = goesElsewhere(request, defaults) ? null : (defaults.engineHost ?? null);
+    return priceOf({ host, family: this.#familyOf(request) }, modelOf(request) || null);
   }
 
   #historyOf({ history }: ComposeRequest): HistoryName {
@@ -557,13 +645,21 @@ function hasOnlyText({ content }: ChatMessage): boolean {
 }
 
 /** Whether the caller sends the prompt to another engine family than the configured one. */
-function goesElsewhere({ destination, engine }: ComposeRequest, { engineFamily }: ComposeDefaults): boolean {
-  return destination == null && engine !== null && engine !== engineFamily;
+function goesElsewhere(request: ComposeRequest, defaults: ComposeDefaults): boolean {
+  const { destination, engine } = request;
+  return destination == null && engine !== null && engine !== engineFamilyFor(defaults, modelOf(request) || null);
 }
 
-/** The instructions as the engine sees them: after the tools, and per model. */
-function headOf(request: ComposeRequest, head: Digest): string {
-  return `${head} ${request.destination?.besideTokens ?? 0} ${modelOf(request)}`;
+function rootOf(request: ComposeRequest, { digest }: SentTools): PromptRoot {
+  return { model: modelOf(request), tools: digest };
+}
+
+/** What to store of a conversation; null: what is stored. */
+function sentAfterNow({ sentAfter: known }: Conversation, now: SentAfter): SentAfter | null {
+  const { model, tools } = now.root;
+  const isSame =
+    known !== null && known.tools === now.tools && known.root.model === model && known.root.tools === tools;
+  return isSame ? null : now;
 }
 
 function movedWarnings({ moved = [] }: ComposeRequest): readonly Warning[] {

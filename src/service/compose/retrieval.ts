@@ -14,6 +14,7 @@ import {
   type Scope,
   type Warning,
 } from "../../core/index.js";
+import { boundedQuery } from "../../core/text/query.js";
 import { type MemorySource, MemorySourceError, type SearchOptions } from "../../memory/memory-source.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
 import { type ComposeRequest, topKOf } from "./compose-request.js";
@@ -54,7 +55,7 @@ export async function lookUpMemories(
 ): Promise<MemoryLookup> {
   const { source } = parts;
   if (request.memories !== null) return asBlocks(parts, request, request.memories, false);
-  const query = request.query ?? lastQuestion(request);
+  const query = request.query === null ? lastQuestion(request) : boundedQuery(request.query);
   if (source === null || query.trim() === "") return { found: [] };
   try {
     const topK = topKOf(request, parts.defaults);
@@ -208,9 +209,13 @@ function scopedIdWarnings(id: string | undefined, register: BlockRegister): read
   return [{ code: "user_id_scoped", message }];
 }
 
-function lastQuestion(request: ComposeRequest): string {
-  const question = request.messages.findLast((message) => message.role === "user");
-  return question === undefined ? "" : messageText(question);
+/** The newest words of the user: a message of images alone has none. */
+function lastQuestion({ messages }: ComposeRequest): string {
+  for (const message of messages.toReversed()) {
+    const question = message.role === "user" ? boundedQuery(messageText(message)) : "";
+    if (question.trim() !== "") return question;
+  }
+  return "";
 }
 
 /** Most memories that the source is asked about per prompt. */

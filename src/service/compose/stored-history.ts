@@ -147,13 +147,14 @@ interface PastRequest {
   readonly messages: readonly ChatMessage[];
   readonly history: HistoryName;
   readonly inResult: boolean;
+  readonly keepsInstructions: boolean;
 }
 
 /** Reads a request's stored past, mostly from memory. Changes nothing. */
 export async function readPast(
   store: Pick<Store, "findHistory" | "knownSections">,
   working: WorkingScope,
-  { conversationId: id, messages, history: name, inResult }: PastRequest,
+  { conversationId: id, messages, history: name, ...form }: PastRequest,
 ): Promise<StoredPast> {
   const { scopeId } = working;
   const known = new Set<Digest>();
@@ -166,7 +167,7 @@ export async function readPast(
   if (id === null) return { conversation: null, history: null, isOurs, recalled: null };
   const conversation = { ...(await working.conversation(id)), id };
   const { newest } = conversation.turns;
-  const recalled = recallHistory({ conversation, messages, isOurs, inResult });
+  const recalled = recallHistory({ conversation, messages, isOurs, ...form });
   const isCut = newest !== undefined && recalled.turns.at(-1)?.turn !== newest;
   const history = name === "stored" || isCut ? await store.findHistory(scopeId, id) : null;
   // A client may have said it in a section's form.

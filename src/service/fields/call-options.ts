@@ -18,6 +18,7 @@ export interface ComposeOptions<M extends MessageLike = MessageLike> extends Omi
 }
 
 /** Texts to add to the memory source. */
+export type MemoriesOptions = Given<typeof companions.memoriesOptions>;
 export type AddOptions = Given<typeof companions.addOptions>;
 
 /** Requests whose cache the engine dropped. */

@@ -16,6 +16,19 @@ export const addOptions = z.strictObject({
   metadata: field.memoryMetadata.optional().describe("Stored with each memory, where the source can."),
 });
 
+export const memoriesOptions = z.strictObject({
+  userId: field.userId.describe("Whose memories."),
+  agentId: field.agentId.nullish().describe("The agent whose memories; absent: the user's own."),
+  query: field.query
+    .nullish()
+    .describe(
+      "Searches as a prompt does, best first. Absent: all memories, oldest first, where the source is embedded.",
+    ),
+  topK: field.topK.nullish().describe("How many to search for. Default: `MEMPREFIX_TOP_K`."),
+});
+
+export type MemoriesQuery = z.output<typeof memoriesOptions>;
+
 export const evictOptions = z.strictObject({
   requestIds: field.requestIds.describe("Requests whose cache the engine dropped."),
 });
@@ -55,6 +68,6 @@ export function newMemories(
 }
 
 /** Memories in Mem0's result shape. */
-export function mem0Items(memories: readonly RetrievedMemory[]): { id: string; memory: string }[] {
+export function mem0Items(memories: readonly Pick<RetrievedMemory, "id" | "text">[]): { id: string; memory: string }[] {
   return memories.map(({ id, text }) => ({ id, memory: text }));
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { DEFAULT_BATCH_PLANNER, SERVICE_PLANNERS } from "../../core/index.js";
+import { BATCH_PLANNERS, DEFAULT_BATCH_PLANNER } from "../../core/index.js";
 import * as field from "./fields.js";
 import { givenMessages, messageFormat } from "./given-messages.js";
 
@@ -8,9 +8,15 @@ export const workers = field.workers.describe(
 );
 
 export const planner = z
-  .enum(SERVICE_PLANNERS)
+  .enum(BATCH_PLANNERS)
   .describe(
-    `Who orders blocks and requests. ContextPilot's: Alg. 4 and 5, or "context-pilot-live", Alg. 2 and 5 on each user's cluster tree. Default: "${DEFAULT_BATCH_PLANNER}".`,
+    `Who orders blocks and requests. ContextPilot's: Alg. 4 and 5 where a user has no cluster tree yet, else Alg. 2 and 5 on that tree. Default: "${DEFAULT_BATCH_PLANNER}".`,
+  );
+
+export const warmStart = z
+  .boolean()
+  .describe(
+    "The prompts of this batch are not sent to an engine: none is expected to be cached, and later requests are ordered by what it retrieved. Default: false.",
   );
 
 export const searchOptions = z.strictObject({
@@ -69,7 +75,12 @@ export const composeOptions = z.strictObject({
   memories: field.memories
     .optional()
     .describe(
-      "Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. Absent: memprefix searches the configured source.",
+      "Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. `origin`, or `origin` in its `metadata`, names what wrote it, such as a tool; texts of the operator's untrusted origins are given at most once. Absent: memprefix searches the configured source.",
+    ),
+  tools: field.tools
+    .nullish()
+    .describe(
+      "The tools that you send to the engine, in its API's form. A prompt continues only prompts with the same tools; the answer's `tools` are in the order that the conversation sent first. Default: none.",
     ),
   system: field.system.nullish().describe("System instructions, placed before the messages: a text, or text parts."),
   topK: field.topK.nullish().describe("How many memories to search for. Default: `MEMPREFIX_TOP_K`."),

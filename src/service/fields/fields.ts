@@ -11,6 +11,7 @@ import {
   type ConversationId,
   DEDUPE_NAMES,
   DEPTH_OUTCOMES,
+  digestOf,
   EPOCH_REASONS,
   FIXED_RETENTIONS,
   FRESH_START_REASONS,
@@ -31,12 +32,13 @@ import {
   unstorableWithin,
 } from "../../core/index.js";
 import { ENGINE_NAMES } from "../../engines/adapters/engine-adapter.js";
-import { type AnswerIssue, readMem0Answer } from "../../memory/mem0-answer.js";
+import { type AnswerIssue, MAX_ORIGIN_CHARACTERS, readMem0Answer } from "../../memory/mem0-answer.js";
 import type { FieldIssue, InstructionPart } from "../base/call-types.js";
 import { InvalidRequestError } from "../base/errors.js";
 
 const MAX_MEMORIES = 1_000;
 export const MAX_MESSAGES = 10_000;
+const MAX_TOOLS = 1_000;
 /** Most characters of a query or of one message's text. */
 const MAX_TEXT_CHARACTERS = 1_000_000;
 const MAX_ID_CHARACTERS = 256;
@@ -101,6 +103,12 @@ function isNestedDeeper(value: unknown, levels: number): boolean {
 export const cutAt = (most: number) => (list: unknown) =>
   Array.isArray(list) && list.length > most ? list.slice(0, most + 1) : list;
 
+/** Checked as objects: a tool's other fields are the engine's. */
+export const tools = z.preprocess(
+  cutAt(MAX_TOOLS),
+  z.array(z.looseObject({}).superRefine(storable(unkeepable))).max(MAX_TOOLS, `must have at most ${MAX_TOOLS} tools`),
+);
+
 export const MESSAGE_ROLES = ["system", "developer", "user", "assistant", "tool", "function"] as const;
 export const LAST_ROLES: readonly string[] = ["user", "tool", "function"];
 
@@ -147,13 +155,17 @@ export interface UnusableMemories {
   readonly issues: readonly AnswerIssue[];
 }
 
+/** Mem0's shapes, or texts, whose ids are their digests. */
 export const memories = z.unknown().transform((value, context): GivenMemories => {
   const list = Array.isArray(value) ? value : (value as { results?: unknown } | null)?.results;
   if (Array.isArray(list) && list.length > MAX_MEMORIES) {
     context.addIssue({ code: "custom", message: `must have at most ${MAX_MEMORIES} memories, not ${list.length}` });
     return z.NEVER;
   }
-  const read = readMem0Answer(value, { root: "memories" });
+  const given = !Array.isArray(list)
+    ? value
+    : list.map((item: unknown) => (typeof item === "string" ? { id: `text-${digestOf(item)}`, memory: item } : item));
+  const read = readMem0Answer(given, { root: "memories" });
   if (read.ok) return { usable: read.memories, unusable: { count: read.skipped, issues: read.issues } };
   for (const { path, message } of read.issues)
     context.addIssue({ code: "custom", message, ...(path === undefined ? {} : { params: { field: path } }) });
@@ -209,7 +221,9 @@ export const milliseconds = z.number().min(0);
 
 export { ENDED } from "../../core/blocks/context-block.js";
 /** When a memory ceases to hold, by Mem0's fields; and the placeholder of a memory that was not read. */
-export { mem0End as memoryEnd, UnreadMemory } from "../../memory/mem0-answer.js";
+export const memoryOrigin = z.string().trim().toLowerCase().min(1).max(MAX_ORIGIN_CHARACTERS);
+
+export { mem0End as memoryEnd, mem0Origin as originIn, UnreadMemory } from "../../memory/mem0-answer.js";
 export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
 /** Text of an existing memory; truncated on use if it is too long. */
 export const foundMemoryText = z.string().superRefine(storable(foundTextProblem));

@@ -74,10 +74,8 @@ async function dropServed(
     return held > 0 && (await store.countServedSince(scopeId, leaf, turn, held)) >= held;
   };
   // Oldest first: the store counts only later ones.
-  for (const { leaf, turn } of served.toSorted((a, b) => a.turn - b.turn)) {
-    if (await isOverwritten(leaf, turn)) state.published.evict(turn);
-    else state.evict(leaf, turn);
-  }
+  for (const { leaf, turn } of served.toSorted((a, b) => a.turn - b.turn))
+    if (!(await isOverwritten(leaf, turn))) state.index.evict(leaf);
 }
 
 /** Withdraws a refused request: its conversation resumes from the turn before, and its id is free. Labels of its memories stay. */

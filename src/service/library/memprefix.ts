@@ -15,19 +15,27 @@ import {
   PredictedCache,
   planBatch,
   type RequestId,
+  type RetrievedMemory,
   type UserId,
 } from "../../core/index.js";
-import type { MemorySource } from "../../memory/memory-source.js";
-import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
+import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
+import { type ComposeAnswer, type Feedback, type IndexDescription, publicAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
-import { engineModelFor, type MemprefixParts, type PlanBatch, type TenantParts } from "../base/memprefix-parts.js";
+import {
+  engineFamilyFor,
+  engineModelFor,
+  type MemprefixParts,
+  type PlanBatch,
+  type TenantParts,
+} from "../base/memprefix-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
-import type { ComposeRequest } from "../compose/compose-request.js";
+import { type ComposeRequest, topKOf } from "../compose/compose-request.js";
 import { PromptComposer } from "../compose/prompt-composer.js";
 import { PromptRouting } from "../compose/prompt-routing.js";
+import type { MemoriesQuery } from "../fields/companion-options.js";
 import { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { EngineReports } from "../learning/engine-reports.js";
 import { describeIn, type Explanation, explainIn, type ShownPrompt, showIn } from "../records/explain.js";
@@ -56,9 +64,9 @@ class SharedWork {
 
   constructor(readonly parts: MemprefixParts) {
     const { store, source, countTokens, now } = parts;
-    const { maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
+    const { maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS, untrustedOrigins } = parts;
     this.degraded = new DegradedParts(this.observers, now);
-    this.scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds);
+    this.scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds, untrustedOrigins);
     this.source = source && finishingDeletions(watchedSource(source, this.degraded), store);
   }
 }
@@ -119,7 +127,8 @@ export class Memprefix {
     const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
     const { store, countTokens, now, maxWaitingPerUser = MAX_WAITING_PER_USER, planning = planHere } = parts;
-    const { engineFamily, workers = [] } = parts.defaults;
+    const { workers = [] } = parts.defaults;
+    const engineFamily = engineFamilyFor(parts.defaults, null);
     const jobs = new TenantQueues(tenant.name, queues, scopes, closing.signal, maxWaitingPerUser);
     const records = new UserRecords(parts, jobs, scopes);
     // Times reported by one tenant must not affect another's plans.
@@ -132,7 +141,7 @@ export class Memprefix {
     const forgetGone: UserRecords["forgetGone"] = (...of) => records.forgetGone(...of);
     const on = { parts, tenant, scopes, jobs, law, ratios, routing, observer, losses, forgetGone };
     const composer = new PromptComposer(on);
-    this.batches = { composer, routing, workers, countTokens, planning };
+    this.batches = { composer, reports, routing, workers, countTokens, planning };
     this.chats = { countTokens, composer, reports, additions, responses: new StoredResponses(store, jobs) };
     this.#jobs = jobs;
     this.#records = records;
@@ -184,7 +193,23 @@ export class Memprefix {
   }
 
   async compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
-    return this.#composer.compose({ request, signal });
+    return publicAnswer(await this.#composer.compose({ request, signal }));
+  }
+
+  /** A user's memories at the source: the most relevant to a query, else all. Rejects with {@link MemorySourceError}. */
+  async memories(given: MemoriesQuery, signal?: AbortSignal): Promise<readonly Pick<RetrievedMemory, "id" | "text">[]> {
+    const { userId, agentId = null, query = null, topK = null } = given;
+    const { source, defaults } = this.parts;
+    const scope = this.#jobs.scopeOf(userId, agentId);
+    const unsupported = (operation: string) =>
+      new MemorySourceError(source?.name ?? "none", { kind: "unsupported", operation });
+    if (source === null) throw unsupported("search memories");
+    return this.#jobs.untilClosing(signal, async (stop) => {
+      if (query !== null)
+        return source.search({ scope, query, topK: topKOf({ topK }, defaults), options: defaults.search }, stop);
+      if (source.list === undefined) throw unsupported("list memories without a query");
+      return (await source.list(scope, stop)).filter((kept) => kept.agentId === agentId);
+    });
   }
 
   get load(): Load {

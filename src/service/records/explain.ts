@@ -11,6 +11,7 @@ import {
   reportedMiss,
   type StoredPrompt,
   type TokenCounter,
+  type ToolChanges,
 } from "../../core/index.js";
 import type { Store } from "../../store/store.js";
 import type { IndexDescription } from "../base/call-types.js";
@@ -122,11 +123,14 @@ function explanationOf(
   const because = continued?.evicted === true ? "evicted" : "unknown";
   const miss = report === null ? plan.miss : reportedMiss(plan, report, because);
   const own = { ...figuresOf(prompt), isEvicted: evicted };
+  const { toolChanges, instructionChange } = plan;
+  const changes = [
+    ...(toolChanges === undefined ? [] : [toolsInWords(toolChanges)]),
+    ...(instructionChange === undefined ? [] : [`Its instructions differ from line ${instructionChange.line} on.`]),
+  ];
+  const searches = searchFailures.map((why) => `Its memories could not be searched for: ${why}.`);
   const explained = { ...own, miss, continued: continued && figuresOf(continued) };
-  return {
-    ...explained,
-    words: [...wordsOf(explained), ...searchFailures.map((why) => `Its memories could not be searched for: ${why}.`)],
-  };
+  return { ...explained, words: [...wordsOf(explained), ...changes, ...searches] };
 }
 
 function reportOf({ report, besideTokens }: StoredPrompt) {
@@ -169,4 +173,10 @@ function wordsOf(of: Omit<Explanation, "words">): string[] {
       ? "Nothing was missed: only the new turn's own text is computed."
       : `Missed: ${miss.tokens} tokens, cause: ${miss.cause.replaceAll("_", " ")}.`,
   ];
+}
+
+function toolsInWords(changes: ToolChanges): string {
+  const named = (["added", "removed", "changed"] as const).filter((kind) => changes[kind].length > 0);
+  if (named.length === 0) return "Its tools are the same, in another order or form.";
+  return `Its tools differ: ${named.map((kind) => `${kind}: ${changes[kind].join(", ")}`).join("; ")}.`;
 }

@@ -30,6 +30,7 @@ export type MemoryEvent =
       /** Null: unchanged. */
       readonly text: string | null;
       readonly end?: MemoryEnd | undefined;
+      readonly origin?: string;
     };
 
 export class UserRecords {
@@ -199,13 +200,13 @@ export class UserRecords {
 /** Gives a known memory a new text or an end, for later prompts. False if the scope does not know it, or nothing changes. */
 async function updateIn(
   working: WorkingScope,
-  { memoryId, text, end }: Extract<MemoryEvent, { readonly kind: "updated" }>,
+  { kind: _, memoryId, text, end, ...said }: Extract<MemoryEvent, { readonly kind: "updated" }>,
 ): Promise<boolean> {
   const { state } = working;
   const { register } = state;
   if (register.textsOf(memoryId).size === 0) return false;
   const until = end?.until ?? register.untilOf(memoryId);
-  if (text !== null) register.resolve([{ id: memoryId, text: cutText(text, MAX_MEMORY_CHARACTERS) }]);
+  if (text !== null) register.resolve([{ ...said, id: memoryId, text: cutText(text, MAX_MEMORY_CHARACTERS) }]);
   if (end?.until === ENDED) register.withdraw([{ id: memoryId, replacedBy: end.replacedBy }]);
   else register.setUntil(memoryId, until);
   const delta = deltaOf(state);

@@ -10,6 +10,7 @@ import {
   type Digest,
   digestOf,
   LruMap,
+  type PromptRoot,
   type RequestId,
   type Scope,
   type ScopeBounds,
@@ -24,6 +25,7 @@ import { inSpan } from "../base/spans.js";
 
 interface EarlierPrompt {
   readonly head: Digest;
+  readonly root: PromptRoot;
   readonly at: number;
   /** How many in a row, up to this one, came after the one before had left its provider's cache. */
   readonly lateInRow: number;
@@ -106,8 +108,9 @@ export class WorkingScope {
     const loaded = this.state.loadedConversation(id);
     if (loaded !== undefined) return { turns: loaded, isCut: this.#cut.has(id), isRead: false };
     if (!this.isStored) return { turns: new Conversation([]), isCut: false, isRead: true };
-    const { turns, isCut } = await this.store.loadConversation(this.scopeId, id);
-    return { turns: new Conversation(turns), isCut, isRead: true };
+    const { isCut, ...stored } = await this.store.loadConversation(this.scopeId, id);
+    const turns = new Conversation(stored.turns, stored.sentAfter, stored.instructions);
+    return { turns, isCut, isRead: true };
   }
 
   keep(id: ConversationId, { turns, isCut }: WorkingConversation): void {
@@ -198,6 +201,7 @@ export class WorkingScopes {
     private readonly countTokens: TokenCounter,
     private readonly maxBytes: number,
     private readonly scopeBounds: ScopeBounds,
+    private readonly untrustedOrigins?: ReadonlySet<string>,
   ) {}
 
   get size(): number {
@@ -252,7 +256,7 @@ export class WorkingScopes {
   }
 
   #place(scope: Scope, key: string, { newer, version, userNumber }: HeldScope): WorkingScope {
-    const state = new ScopeState(newer as StoredScope, this.countTokens, this.scopeBounds);
+    const state = new ScopeState(newer as StoredScope, this.countTokens, this.scopeBounds, this.untrustedOrigins);
     const working = new WorkingScope(scope, state, version, userNumber, this.store);
     this.#remove(key);
     this.#entries.set(key, { working, weight: 0 });

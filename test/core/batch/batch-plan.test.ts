@@ -30,7 +30,7 @@ function batchOf(...sets: readonly (readonly number[])[]): BatchRequest[] {
 describe.each(BATCH_PLANNERS)("a batch planned by %s", (planner) => {
   it("executes every request once, each with exactly its own blocks", () => {
     const complete = fc.property(anyBatch, (batch) => {
-      const plan = planBatch(batch, planner);
+      const plan = planBatch(batch, planner).requests;
       expect(plan.map(({ rank }) => rank)).toEqual([...batch.keys()]);
       expect(plan.map(({ request }) => request).sort((a, b) => a - b)).toEqual([...batch.keys()]);
       for (const { request, order } of plan) {
@@ -42,14 +42,14 @@ describe.each(BATCH_PLANNERS)("a batch planned by %s", (planner) => {
 
   it("is the same every time, and of one key's blocks whatever the others' are", () => {
     const independent = fc.property(anyPlainBatch, (batch) => {
-      const plan = planBatch(batch, planner);
-      expect(planBatch(structuredClone(batch), planner)).toEqual(plan);
+      const plan = planBatch(batch, planner).requests;
+      expect(planBatch(structuredClone(batch), planner).requests).toEqual(plan);
       for (const key of ["ana", "ben"]) {
         const own = [...batch.keys()].filter((at) => batch[at]?.key === key);
         const alone = planBatch(
           own.map((at) => batch[at] as BatchRequest),
           planner,
-        );
+        ).requests;
         for (const { request, order } of alone) {
           expect(plan.find((each) => each.request === own[request])?.order).toEqual(order);
         }
@@ -61,7 +61,7 @@ describe.each(BATCH_PLANNERS)("a batch planned by %s", (planner) => {
   it("gives requests of different keys no common prefix of a search path", () => {
     const apart = fc.property(anyPlainBatch, (batch) => {
       const keysAt = new Map<number, Set<string>>();
-      for (const { request, searchPath } of planBatch(batch, planner)) {
+      for (const { request, searchPath } of planBatch(batch, planner).requests) {
         const [first] = searchPath;
         if (first === undefined) continue;
         keysAt.set(first, (keysAt.get(first) ?? new Set()).add(batch[request]?.key ?? ""));
@@ -80,7 +80,7 @@ describe("shared prefixes", () => {
   it("reuse with room for all they share between two prompts what an endless cache would, in the order planned", () => {
     // Depth first: what a prompt shares with any earlier one, it shares with the one just before.
     const neighbours = fc.property(anyPlainBatch, (batch) => {
-      const plan = planBatch(batch);
+      const plan = planBatch(batch).requests;
       expect(cachedTokens(plan, batch, 1)).toBe(cachedTokens(plan, batch, batch.length));
     });
     fc.assert(neighbours, { numRuns: 300 });
@@ -94,7 +94,7 @@ describe("shared prefixes", () => {
         10 * (of[0]?.filter((block) => of.every((set) => set.includes(block))).length ?? 0);
       const [a, b, c] = sets;
       const most = common(a, b, c) + Math.max(common(a, b), common(a, c), common(b, c));
-      expect(cachedTokens(planBatch(batch), batch, 3)).toBe(most);
+      expect(cachedTokens(planBatch(batch).requests, batch, 3)).toBe(most);
     });
     fc.assert(best, { numRuns: 200 });
   });

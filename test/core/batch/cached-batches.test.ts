@@ -40,7 +40,7 @@ function knownIn({ index, known }: ServedSequences, requests: readonly BatchRequ
 }
 
 const planned = (requests: readonly BatchRequest[], knowledge: KeyKnowledge) =>
-  planBatch(requests, DEFAULT_BATCH_PLANNER, [knowledge]);
+  planBatch(requests, DEFAULT_BATCH_PLANNER, [knowledge]).requests;
 
 function hit(served: ServedSequences, order: readonly Label[]): number {
   const held = served.index.heldBlocks(HERE, order);
@@ -131,7 +131,8 @@ describe("a batch whose scope has cached prefixes", () => {
   });
 
   it("does not use what another key has cached", () => {
-    const [plan] = planBatch(batchOf([1, 2]), DEFAULT_BATCH_PLANNER, [{ ...cachedOnly(labels(2, 1)), key: "ben" }]);
+    const knowledge = [{ ...cachedOnly(labels(2, 1)), key: "ben" }];
+    const [plan] = planBatch(batchOf([1, 2]), DEFAULT_BATCH_PLANNER, knowledge).requests;
     expect(plan?.order).toEqual(labels(1, 2));
   });
 

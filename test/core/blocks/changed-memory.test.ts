@@ -22,33 +22,55 @@ function askedIn(options: ComposeOptions, requests: readonly (typeof rome)[][]) 
 }
 
 describe("a memory whose text changed", () => {
-  it("is given anew, and the text before it is quoted as no longer true", () => {
+  it("is given after the list, which does not have it, and the text before it is not quoted", () => {
     const [, second] = asked([rome, tea], [tea, oslo]);
     expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\n- Lives in Oslo.\n</memories>\nNo longer true: Lives in Rome.\nMost relevant: Likes tea.\n\nQuestion 1",
+      "<memories>\n</memories>\nUpdate: Lives in Oslo.\nMost relevant: Likes tea.\n\nQuestion 1",
     );
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 1, replaces: [1] });
+  });
+
+  it("with labels gets one of its own", () => {
+    const [, second] = askedWithLabels([rome, tea], [oslo, tea]);
+    expect(second?.messages.at(-1)?.content).toBe(
+      "<memories>\n</memories>\nUpdate: [3] Lives in Oslo.\nPlease refer to [2] in the previous conversation.\n\nQuestion 1",
+    );
+    expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
+  });
+
+  it("is an update again when it goes back to a text given earlier", () => {
+    const [, , third, fourth] = asked([rome], [oslo], [rome], [rome]);
+    expect(third?.annotations).toEqual(["Update: Lives in Rome."]);
+    expect(third?.memories).toEqual([
+      { label: 1, memoryId: "home", placement: "earlier_turn", rank: 0, replaces: [2] },
+    ]);
+    // The section before it has just said it.
+    expect(fourth?.annotations).toEqual([]);
+    const [, , labelled, after] = askedWithLabels([rome], [oslo], [rome], [rome]);
+    expect(labelled?.annotations).toEqual(["Update: [1] Lives in Rome."]);
+    expect(labelled?.memories).toEqual(third?.memories);
+    expect(after?.annotations).toEqual(["Please refer to [1] in the previous conversation."]);
   });
 
   it("can go back and forth", () => {
     const listed = asked([rome], [oslo], [rome], [oslo], [lima], [rome]);
     expect(listed.map(({ annotations }) => annotations)).toEqual([
       [],
-      ["No longer true: Lives in Rome."],
-      ["Current again: Lives in Rome.", "No longer true: Lives in Oslo."],
-      ["Current again: Lives in Oslo.", "No longer true: Lives in Rome."],
-      ["No longer true: Lives in Oslo."],
-      ["Current again: Lives in Rome.", "No longer true: Lives in Lima."],
+      ["Update: Lives in Oslo."],
+      ["Update: Lives in Rome."],
+      ["Update: Lives in Oslo."],
+      ["Update: Lives in Lima."],
+      ["Update: Lives in Rome."],
     ]);
     const compositions = askedWithLabels([rome], [oslo], [rome], [oslo], [lima], [rome]);
     expect(compositions.map(({ memories }) => memories)).toEqual(listed.map(({ memories }) => memories));
     expect(compositions.map(({ annotations }) => annotations[0])).toEqual([
       undefined,
-      undefined,
-      "Current again: [1] (replaces [2]).",
-      "Current again: [2] (replaces [1]).",
-      undefined,
-      "Current again: [1] (replaces [2][3]).",
+      "Update: [2] Lives in Oslo.",
+      "Update: [1] Lives in Rome.",
+      "Update: [2] Lives in Oslo.",
+      "Update: [3] Lives in Lima.",
+      "Update: [1] Lives in Rome.",
     ]);
   });
 

@@ -10,9 +10,12 @@ const id = "m" as MemoryId;
 describe("a memory with its date", () => {
   it("has the day before its text where it is known and wanted", () => {
     const tea = { id, text: " Likes tea.\r\n", createdAt: "2023-05-08T23:30:00Z" };
-    expect(renderMemory(tea, true, 100).memory).toEqual({ id, text: "2023-05-08: Likes tea.", dated: true });
-    expect(renderMemory(tea, false, 100).memory).toEqual({ id, text: tea.text });
-    expect(renderMemory({ ...tea, createdAt: "soon" }, true, 100).memory).toEqual({ id, text: tea.text });
+    const writtenAt = tea.createdAt;
+    expect(renderMemory(tea, true, 100).memory).toEqual({ id, text: "2023-05-08: Likes tea.", dated: true, writtenAt });
+    expect(renderMemory(tea, false, 100).memory).toEqual({ id, text: tea.text, writtenAt });
+    const unread = renderMemory({ ...tea, createdAt: "soon" }, true, 100).memory;
+    expect(unread).toEqual({ id, text: tea.text, writtenAt: "soon" });
+    expect(renderMemory({ ...tea, updatedAt: 1_700_000_000 }, false, 100).memory.writtenAt).toBe(1_700_000_000);
     expect(renderMemory({ id, text: tea.text }, true, 100).memory).toEqual({ id, text: tea.text });
   });
 

@@ -59,7 +59,7 @@ describe("context index, bounds", () => {
   });
 
   it('"unbounded maps": never holds more than its bound, and evicts the least recently used', () => {
-    const served = new ServedSequences(new ContextIndex([], 1, 100));
+    const served = new ServedSequences(undefined, new ContextIndex([], 1, 100));
     for (let n = 1; n <= 1_000; n++) {
       served.serve(HERE, labels(n % 7, n, n + 5_000));
       served.index.check();
@@ -72,7 +72,7 @@ describe("context index, bounds", () => {
   });
 
   it("never gives up the sequence that is being served for the bound", () => {
-    const served = new ServedSequences(new ContextIndex([], 1, 2));
+    const served = new ServedSequences(undefined, new ContextIndex([], 1, 2));
     for (let n = 1; n <= 5; n++) {
       const node = served.serve(HERE, labels(n));
       checkIndex(served.index);

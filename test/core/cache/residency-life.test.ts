@@ -62,9 +62,7 @@ class Life {
     if (restart) scope.restart();
     const requested = step.memories.map(([id, fact]) => memory(`m${id}`, `Fact ${fact}.`));
     const asked = requested.filter(({ id }) => !this.#forgotten.has(id));
-    const tokens = countTokens(
-      asked.map(({ text }) => renderBlock({ label: 99 as never, replaces: [] }, text)).join(""),
-    );
+    const tokens = countTokens(asked.map(({ text }) => renderBlock({ label: 99 as never }, text)).join(""));
     const budget = step.carry === null ? null : tokens + step.carry;
     const options = budget === null ? {} : { policy: carryOver, memoryBudgetTokens: budget };
     const chat = this.#chats[step.chat];
@@ -95,7 +93,7 @@ function expectKept(composition: Composition, asked: readonly RetrievedMemory[],
   for (const [at, block] of inTurn.entries()) {
     // Without labels blocks stand as they are listed.
     const label = (block.label ?? labels[at]) as Label;
-    spent += countTokens(renderBlock({ label, replaces: [] }, block.text));
+    spent += countTokens(renderBlock({ label }, block.text));
     if (!isCarried.has(label)) expect(asked.map(({ text }) => text)).toContain(block.text);
   }
   expect(spent).toBeLessThanOrEqual(budget ?? 0);

@@ -130,8 +130,10 @@ export class ServedSequences {
   readonly known: WithPublished;
   #now = 0;
 
-  constructor(readonly index: ContextIndex = new ContextIndex([], 1, 10_000)) {
-    const published = new PublishedKnowledge(NO_PUBLISHED_ROWS, 10_000);
+  constructor(
+    published = new PublishedKnowledge(NO_PUBLISHED_ROWS, 10_000),
+    readonly index: ContextIndex = new ContextIndex([], 1, 10_000, undefined, published),
+  ) {
     this.known = { index, recent: new RecentRetrievals([]), published };
   }
 
@@ -177,7 +179,6 @@ export class ServedSequences {
     const [gone] = this.held.splice(Math.max(0, this.held.length - 1 - age), 1);
     if (gone === undefined) return;
     this.index.evict(gone.node);
-    this.known.published.evict(gone.turn);
   }
 
   /** The most tokens that any held sequence has in common with the wanted blocks, from its front. By brute force. */

@@ -28,17 +28,16 @@ const anySettings = fc.record({
 });
 
 describe("the depths to try", () => {
-  it("are few, rise, begin with what is due, and never hold all", () => {
+  it("are few, rise, and never hold all", () => {
     fc.assert(
-      fc.property(fc.nat(120), fc.nat(10), anySettings, (blocks, due, settings) => {
-        const depths = probeDepths(blocks, due, settings);
+      fc.property(fc.nat(120), anySettings, (blocks, settings) => {
+        const depths = probeDepths(blocks, settings);
         expect(depths.length).toBeLessThanOrEqual(settings.maxProbes);
         for (const [at, depth] of depths.entries()) {
           expect(depth).toBeGreaterThan(depths[at - 1] ?? 0);
           expect(depth).toBeLessThan(blocks);
         }
-        const first = Math.max(due, settings.firstBlocks);
-        expect(depths[0]).toBe(first < blocks ? first : undefined);
+        expect(depths[0]).toBe(settings.firstBlocks < blocks ? settings.firstBlocks : undefined);
       }),
     );
   });
@@ -98,11 +97,7 @@ describe("prompts of one request at growing depths", () => {
             const settings = { ...DEFAULT_DEPTH, firstBlocks: first };
             let tried: PromptDraft | null = null;
             let blocks = whole.selection.fresh.length;
-            for (const [n, depth] of probeDepths(
-              whole.selection.fresh.length,
-              whole.selection.due,
-              settings,
-            ).entries()) {
+            for (const [n, depth] of probeDepths(whole.selection.fresh.length, settings).entries()) {
               const next: PromptDraft = scope.draft(messages, asked, { ...options, depth: depthOf(depth, tried) });
               const given = next.selection.request.retrieved.length;
               expect(given).toBe(depth);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import type { MemoryId } from "../../../src/core/text/ids.js";
-import { expectPromises, textsHeld } from "../prompt/prompt-promises.js";
+import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
 import { anyForm, Chat, memory, UserScope } from "./scope-fixture.js";
 
 describe("memories that end, change and hold again", () => {
@@ -42,7 +42,10 @@ describe("memories that end, change and hold again", () => {
         for (const { id } of over) facts.delete(id);
         for (const [id, fact] of facts) if (fact.until <= n) facts.delete(id);
         const holding = new Set([...facts.values()].map(({ text }) => text));
-        expect([...textsHeld(composition.messages)].filter((text) => !holding.has(text))).toEqual([]);
+        const superseded = scope.supersededIn(composition);
+        expect(textsIn(composition.messages).filter((text) => !holding.has(text) && !superseded.has(text))).toEqual([]);
+        expect(requested.filter(({ text }) => superseded.has(text))).toEqual([]);
+        for (const old of superseded) expect(composition.annotations.join("\n")).not.toContain(old);
         expectPromises(composition, requested);
         chats[chat]?.answer(`Answer ${n}`);
       }

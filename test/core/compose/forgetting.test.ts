@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
-import { anyForm, Chat, memories, memory, UserScope } from "./scope-fixture.js";
+import { anyForm, Chat, FORMS, memories, memory, UserScope } from "./scope-fixture.js";
 
 describe("a memory that was forgotten", () => {
   it("is in no line of an earlier turn: of the best, or of what became of it", () => {
@@ -19,15 +19,32 @@ describe("a memory that was forgotten", () => {
       [],
       [],
       ["Most relevant: Lives in Oslo."],
-      ["No longer true: Lives in Oslo.", "Most relevant: The user's b is known."],
-      ["Current again: Lives in Oslo.", "No longer true: Lives in Rome."],
-      ["No longer true: Lives in Oslo.", "Most relevant: The user's b is known."],
+      ["Update: Lives in Rome.", "Most relevant: The user's b is known."],
+      ["Update: Lives in Oslo."],
+      [],
     ]);
     chat.scope.forget("a");
     const next = chat.ask("Question 6", memories("b"));
-    expect(JSON.stringify(next.messages)).not.toMatch(/Oslo|Rome|Current again|No longer true/);
+    expect(JSON.stringify(next.messages)).not.toMatch(/Oslo|Rome|Update/);
     expect(textsIn(next.messages)).toEqual(["The user's b is known."]);
     expectPromises(next, memories("b"));
+  });
+
+  it.each(FORMS)("leaves what it replaced to be current again, as another memory's, %s", (_form, options) => {
+    const chat = new Chat(new UserScope(), "chat", undefined, options);
+    const towns = [
+      [memory("a", "Oslo."), memory("b", "Oslo.")],
+      [memory("b", "Bonn.")],
+      [memory("a", "Rome.")],
+      [memory("b", "Oslo.")],
+    ];
+    for (const [n, requested] of towns.entries()) {
+      if (n === 3) chat.scope.forget("a");
+      const composition = chat.ask(`Question ${n}`, requested);
+      expectPromises(composition, requested);
+      chat.answer(`Answer ${n}`);
+      if (n === 3) expect(composition.annotations[0]).toMatch(/^Update: .*Oslo\.$/);
+    }
   });
 
   it("is not sent when it is asked for, and the request says so", () => {

@@ -9,6 +9,8 @@ const CONTINUED: MissFacts = {
   moved: 0,
   isFirst: false,
   isContinued: true,
+  hasOtherModel: false,
+  hasOtherTools: false,
   hasOtherInstructions: false,
   hasOtherHistory: false,
   hasOtherMemories: false,
@@ -27,6 +29,12 @@ describe("the miss of a planned prompt", () => {
       "is of text that no earlier prompt began with",
       { ...fresh, known: 100, cached: 100 },
       { cause: "new_text", tokens: 200 },
+    ],
+    ["is of other tools", { ...fresh, hasOtherTools: true }, { cause: "tools_changed", tokens: 300 }],
+    [
+      "is of another model first",
+      { ...fresh, hasOtherModel: true, hasOtherTools: true, hasOtherInstructions: true },
+      { cause: "model_changed", tokens: 300 },
     ],
     [
       "is of other instructions",

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
+import { renderMemory } from "../../../src/core/blocks/dated-memory.js";
 import { type CacheReport, type Correction, takeReport } from "../../../src/core/cache/cache-report.js";
 import { endlessLookup } from "../../../src/core/cache/engine-cache.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/cache/residency.js";
@@ -15,7 +16,14 @@ import {
   ScopeState,
   type StoredScope,
 } from "../../../src/core/compose/scope-state.js";
-import { Conversation, type RetentionName, type Turn } from "../../../src/core/conversation/conversation.js";
+import {
+  Conversation,
+  DROPS_NOTHING,
+  type RetentionName,
+  standingInjections,
+  standingOf,
+  type Turn,
+} from "../../../src/core/conversation/conversation.js";
 import type { Annotations } from "../../../src/core/conversation/injecting.js";
 import type { DedupeName } from "../../../src/core/conversation/repeats.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
@@ -104,8 +112,9 @@ export class UserScope {
     stored: StoredScope = EMPTY_SCOPE,
     private readonly residency: ResidencyModel = KEEPS_ALL,
     private readonly bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
+    private readonly untrustedOrigins?: ReadonlySet<string>,
   ) {
-    this.#state = new ScopeState(stored, countTokens, bounds);
+    this.#state = new ScopeState(stored, countTokens, bounds, untrustedOrigins);
   }
 
   get state(): ScopeState {
@@ -150,7 +159,7 @@ export class UserScope {
     return {
       conversation: id === null ? null : { id, turns: this.#state.conversation(id, () => new Conversation(stored)) },
       messages,
-      memories: retrieved,
+      memories: retrieved.map((one) => renderMemory(one, false, Number.POSITIVE_INFINITY).memory),
       policy: options.policy ?? prefixExact,
       cache: { ...endlessLookup(this.residency), shareTokens: options.shareTokens ?? Number.POSITIVE_INFINITY },
       now: this.now,
@@ -184,6 +193,16 @@ export class UserScope {
     this.store();
   }
 
+  /** The texts that a composed prompt gives and says to be superseded. */
+  supersededIn({ turn }: Composition): ReadonlySet<string> {
+    const turns = this.#turnsOf(turn.conversationId);
+    const path: Turn[] = [turn];
+    for (let parent = turn.parent; parent !== null; parent = path[0]?.parent ?? null)
+      path.unshift(...turns.filter(({ id }) => id === parent));
+    const { replaced } = standingOf(standingInjections(path, DROPS_NOTHING));
+    return new Set([...replaced.keys()].flatMap((label) => this.#state.register.get(label)?.text ?? []));
+  }
+
   /** The engine evicted the request that ended at this node. */
   evict(node: NodeId): void {
     this.#state.index.evict(node);
@@ -203,7 +222,7 @@ export class UserScope {
 
   /** Drops the working state and loads it from what was stored, as after a crash. */
   restart(from: StoredScope = this.#rows.load()): void {
-    this.#state = new ScopeState(from, countTokens, this.bounds);
+    this.#state = new ScopeState(from, countTokens, this.bounds, this.untrustedOrigins);
   }
 
   store(): void {

@@ -55,7 +55,7 @@ class Life {
         scope.forget(`m${step.nth}`);
         return "";
       case "evict":
-        if (nth !== undefined) state.evict(nth.leaf, nth.turn);
+        if (nth !== undefined) state.index.evict(nth.leaf);
         break;
       case "expire":
         scope.expire(step.chat ?? "one");

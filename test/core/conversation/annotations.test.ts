@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { WITHDRAWN } from "../../../src/core/blocks/context-block.js";
 import { retained, standingOf } from "../../../src/core/conversation/conversation.js";
 import { bestAgain, paperAnnotations, sectionsHaveLabels } from "../../../src/core/conversation/injecting.js";
 import { type Injection, labelsIn } from "../../../src/core/prompt/section.js";
@@ -20,8 +19,8 @@ describe("ContextPilot's annotations", () => {
   });
 
   it("alone give blocks labels, where a conversation has none without", () => {
-    const bare = { blocks: [{ label: label(1), replaces: [] }] };
-    const labelled = { blocks: [{ label: label(1), replaces: [], isLabelled: true as const }] };
+    const bare = { blocks: [{ label: label(1) }] };
+    const labelled = { blocks: [{ label: label(1), isLabelled: true as const }] };
     for (const wanted of [true, false, "paper"] as const) {
       expect(sectionsHaveLabels([], wanted)).toBe(wanted === "paper");
       expect(sectionsHaveLabels([bare], wanted)).toBe(false);
@@ -31,44 +30,42 @@ describe("ContextPilot's annotations", () => {
 });
 
 describe("the best of blocks without labels", () => {
-  const best = (ranked: readonly Label[], placed: readonly Label[], newest: readonly Label[] = []) =>
-    bestAgain(ranked, placed, { newest: new Set(newest) });
+  const best = (one: number | null, placed: readonly Label[], newest: readonly Label[] = []) =>
+    bestAgain(one === null ? null : label(one), placed, { newest: new Set(newest) });
 
   it("is not where it stands first, where the section before has it and nothing is new, and without any", () => {
-    expect(best(labels(1, 2), labels(1, 2))).toEqual([]);
-    expect(best(labels(1, 2), [], labels(3, 1))).toEqual([]);
-    expect(best([], labels(2))).toEqual([]);
+    expect(best(1, labels(1, 2))).toEqual([]);
+    expect(best(1, [], labels(3, 1))).toEqual([]);
+    expect(best(null, labels(2))).toEqual([]);
   });
 });
 
-describe("lines that quote", () => {
-  const quoting: Injection = {
-    blocks: [{ label: label(5), replaces: labels(1, 2) }],
+describe("updates", () => {
+  const updating: Injection = {
+    blocks: [{ label: label(5) }],
     annotations: [
-      { kind: "outdated", labels: labels(1) },
-      { kind: "outdated", labels: labels(2) },
-      { kind: "restored", label: label(3), replaces: labels(4), isQuoted: true },
-      { kind: "outdated", labels: labels(6) },
+      { kind: "update", label: label(3), replaces: labels(1, 2) },
+      { kind: "update", label: label(4), replaces: [], isAgain: true },
       { kind: "best", labels: labels(5) },
     ],
   };
 
-  it("are named by the labels of their texts", () => {
-    expect(labelsIn(quoting)).toEqual(new Set([1, 2, 3, 4, 5, 6]));
+  it("are named by their own labels, not by those that they supersede", () => {
+    expect(labelsIn(updating)).toEqual(new Set([3, 4, 5]));
   });
 
-  it("stay under every retention where they correct, with the blocks that replace", () => {
-    const { blocks, annotations } = quoting;
-    expect(retained(quoting, "keep")).toEqual(quoting);
-    for (const retention of ["volatile", "ephemeral"] as const)
-      expect(retained(quoting, retention)).toEqual({ blocks, annotations: annotations.slice(0, -1) });
-    const { replaced } = standingOf([retained(quoting, "ephemeral")]);
+  it("stay under every retention, and stand as given", () => {
+    const { blocks, annotations } = updating;
+    expect(retained(updating, "keep")).toEqual(updating);
+    const updates = annotations.slice(0, -1);
+    expect(retained(updating, "volatile")).toEqual({ blocks, annotations: updates });
+    expect(retained(updating, "ephemeral")).toEqual({ blocks: [], annotations: updates });
+    const { given, replaced } = standingOf([retained(updating, "ephemeral")]);
+    expect(given).toEqual(new Set([3, 4]));
     expect(replaced).toEqual(
       new Map([
-        [1, 5],
-        [2, 5],
-        [4, 3],
-        [6, WITHDRAWN],
+        [1, 3],
+        [2, 3],
       ]),
     );
   });

@@ -85,7 +85,7 @@ describe("in a conversation", () => {
     const more = memory("more", "Ana lives in Oslo. It is cold there.");
     const [, second] = turns([rome], [oslo, more]);
     expect(second?.messages.at(-1)?.content).toContain(
-      "- Ana lives in Oslo.\n- Ana lives in Oslo. It is cold there.\n</memories>\nNo longer true: Ana lives in Rome.\n",
+      "- Ana lives in Oslo. It is cold there.\n</memories>\nUpdate: Ana lives in Oslo.\n",
     );
   });
 

@@ -129,17 +129,27 @@ describe("a conversation", () => {
     const requested = [...memories("a"), memory("home", "Lives in Rome.")];
     const second = labelled.ask("Two?", requested);
     expect(second.messages.at(-1)).toEqual(
-      user("<memories>\n3 (replaces [1]) Lives in Rome.\n</memories>\nMost relevant: The user's a is known.\n\nTwo?"),
+      user("<memories>\n</memories>\nUpdate: [3] Lives in Rome.\nMost relevant: The user's a is known.\n\nTwo?"),
     );
     expectPromises(second, requested);
     const other = listed.ask("Two?", requested, LABELLED);
     expect(other.messages.at(-1)).toEqual(
-      user(
-        "<memories>\n- Lives in Rome.\n</memories>\nNo longer true: Lives in Oslo.\nMost relevant: The user's a is known.\n\nTwo?",
-      ),
+      user("<memories>\n</memories>\nUpdate: Lives in Rome.\nMost relevant: The user's a is known.\n\nTwo?"),
     );
     expectPromises(other, requested);
     expect(other.memories).toEqual(second.memories);
+  });
+
+  it("gives an update once, however often it is replaced after that", () => {
+    const chat = new Chat(new UserScope());
+    const said = ["Oslo", "Rome", "Bonn", "Rome"].map((town, n) => {
+      const requested = [memory("home", `Lives in ${town}.`)];
+      const composition = chat.ask(`Question ${n}`, requested);
+      expectPromises(composition, requested);
+      chat.answer(`Answer ${n}`);
+      return composition.annotations;
+    });
+    expect(said).toEqual([[], ["Update: Lives in Rome."], ["Update: Lives in Bonn."], ["Update: Lives in Rome."]]);
   });
 });
 

@@ -183,7 +183,7 @@ describe("retention", () => {
     });
   });
 
-  it("with labels never drops the word that an earlier text was replaced", () => {
+  it("with labels never drops an update", () => {
     const chat = new Chat(new UserScope(), "chat", undefined, LABELLED);
     chat.ask("One?", [memory("home", "Lives in Rome.")]);
     chat.answer("1");
@@ -191,14 +191,38 @@ describe("retention", () => {
     chat.answer("2");
     const third = chat.ask("Three?", memories("b"));
     expect(sectionsOf(third.messages)[1]).toEqual({
-      blocks: [{ label: 2, replaces: [1], text: "Lives in Oslo." }],
-      annotations: [],
+      blocks: [],
+      updates: [{ label: 2, text: "Lives in Oslo." }],
+      annotations: ["Update: [2] Lives in Oslo."],
     });
     chat.answer("3");
     chat.ask("Four?", [memory("home", "Lives in Rome.")], { retention: "ephemeral" });
     chat.answer("4");
     const fifth = chat.ask("Five?", memories("b"));
-    expect(sectionsOf(fifth.messages).at(-2)?.annotations).toEqual(["Current again: [1] (replaces [2])."]);
+    expect(sectionsOf(fifth.messages).at(-2)?.annotations).toEqual(["Update: [1] Lives in Rome."]);
+  });
+
+  it.each(["volatile", "ephemeral"] as const)("%s: updates stay", (retention) => {
+    const chat = new Chat(new UserScope());
+    const ask = (n: number, requested: readonly ReturnType<typeof memory>[], options: ComposeOptions = {}) => {
+      const composition = chat.ask(`Question ${n}`, requested, { retention, ...options });
+      expectPromises(composition, requested);
+      chat.answer(`Answer ${n}`);
+      return composition;
+    };
+    const [rome, oslo] = [memory("home", "Lives in Rome."), memory("home", "Lives in Oslo.")];
+    ask(0, [rome, ...memories("a")], { retention: "keep" });
+    ask(1, [...memories("b"), oslo]);
+    ask(2, [...memories("a"), rome]);
+    const last = ask(3, memories("b"));
+    expect(sectionsOf(last.messages).slice(1, 3)).toEqual([
+      {
+        blocks: retention === "volatile" ? [{ label: null, text: "The user's b is known." }] : [],
+        updates: [{ label: null, text: "Lives in Oslo." }],
+        annotations: ["Update: Lives in Oslo."],
+      },
+      { blocks: [], updates: [{ label: null, text: "Lives in Rome." }], annotations: ["Update: Lives in Rome."] },
+    ]);
   });
 
   it.each(FORMS)("a fresh start leaves no line of the turns before it, %s", (_form, options) => {
@@ -216,7 +240,7 @@ describe("retention", () => {
       expectPromises(composition, requested);
       if (composition.plan.freshStart && n > 0) {
         started++;
-        expect(JSON.stringify(composition.messages)).not.toMatch(/No longer true|Current again|replaces \[/);
+        expect(JSON.stringify(composition.messages)).not.toContain("Update: ");
       }
       chat.answer(`Answer ${n}`);
     }

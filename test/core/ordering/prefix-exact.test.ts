@@ -9,7 +9,6 @@ import {
 import { searchPrefix } from "../../../src/core/ordering/prefix-search.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
 import { anyAnchor, anyEvents, anyWanted, HERE, label, labels, ServedSequences } from "../cache/served-sequences.js";
-import { conformanceCases, SKIPPED } from "../conformance-cases.js";
 
 const inOrder = (...numbers: readonly number[]) => numbers.map((n) => ({ label: label(n), tokens: 5 }));
 
@@ -41,6 +40,28 @@ describe("prefix-exact", () => {
     expect(orderFor(11)).toEqual([9, 2, 7, 1, 8]);
   });
 
+  it.each([
+    ["a whole sequence, and what is new after it", [[1, 2, 3]], [9, 1, 2], [1, 2, 9], 2],
+    ["as far as every block is wanted", [[1, 2, 3]], [2, 8, 1, 3], [1, 2, 3, 8], 3],
+    ["in the order in which it was served", [[1, 2, 3, 4]], [4, 3, 2, 1], [1, 2, 3, 4], 4],
+    ["not what is wanted behind a block that is not", [[1, 2, 3, 4]], [9, 3], [9, 3], 0],
+    ["nothing where nothing was served", [[1, 2, 3]], [8, 9], [8, 9], 0],
+    [
+      "of two the one that hits, not the one that shares most",
+      [
+        [3, 2, 1, 4],
+        [9, 1, 2, 3, 5],
+      ],
+      [1, 2, 3, 5],
+      [3, 2, 1, 5],
+      3,
+    ],
+  ])("reuses %s", (_what, sequences, request, order, cachedBlocks) => {
+    const served = new ServedSequences();
+    for (const sequence of sequences) served.serve(HERE, labels(...sequence));
+    expect(ordered(served, inOrder(...request))).toMatchObject({ labels: order, cachedBlocks });
+  });
+
   it("reuses nothing that was served behind another prefix", () => {
     const served = new ServedSequences();
     served.serve(HERE, labels(1, 2, 3));
@@ -50,41 +71,7 @@ describe("prefix-exact", () => {
   });
 });
 
-/** One case of `online-cases.json`; blocks are named by letters or numbers. */
-interface OnlineCase {
-  readonly served: readonly (readonly (string | number)[])[];
-  readonly request: readonly (string | number)[];
-  readonly ordered?: readonly (string | number)[];
-  readonly cachedPrefixBlocks?: number;
-  readonly why?: string;
-}
-
-const known = conformanceCases("online-cases.json") as { prefixExact: OnlineCase[] } | null;
-
-describe.skipIf(known === null)(`prefix-exact, conformance cases${known === null ? SKIPPED : ""}`, () => {
-  const cases = known?.prefixExact ?? [];
-
-  it("has cases to run", () => {
-    expect(cases.length).toBeGreaterThan(0);
-  });
-
-  it.each(cases.map((online) => ({ title: JSON.stringify(online), online })))("$title", ({ online }) => {
-    const known = new Map<string | number, Label>();
-    const named = (block: string | number): Label => {
-      const given = known.get(block) ?? label(known.size + 1);
-      known.set(block, given);
-      return given;
-    };
-    const served = new ServedSequences();
-    for (const sequence of online.served) served.serve(HERE, sequence.map(named));
-    const retrieved = online.request.map((block) => ({ label: named(block), tokens: 1 }));
-    const ordering = ordered(served, retrieved);
-    expect(online.ordered ?? online.cachedPrefixBlocks, "a case must say what it expects").toBeDefined();
-    if (online.ordered !== undefined) expect(ordering.labels).toEqual(online.ordered.map(named));
-    if (online.cachedPrefixBlocks !== undefined) expect(ordering.cachedBlocks).toBe(online.cachedPrefixBlocks);
-  });
-});
-
+/** Blocks of five tokens each. */
 const blocks = (...numbers: readonly number[]) => labels(...numbers).map((block) => ({ label: block, tokens: 5 }));
 const requests = (...sets: readonly (readonly number[])[]) => remembering(sets.map((set) => labels(...set)));
 const setsOf = (recent: RecentRetrievals) => [...recent.sets()];

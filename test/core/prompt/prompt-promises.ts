@@ -3,7 +3,7 @@ import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js"
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { unescapeText } from "../../../src/core/escaping/escaping.js";
 import { messagesTokens } from "../../../src/core/prompt/prompt.js";
-import { type ParsedSection, parseSection, sectionAtStart } from "../../../src/core/prompt/section.js";
+import { type ParsedSection, type ParsedText, parseSection, sectionAtStart } from "../../../src/core/prompt/section.js";
 import { canonicalText } from "../../../src/core/text/memory-text.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { countTokens } from "../compose/scope-fixture.js";
@@ -27,9 +27,21 @@ function startAtEnd(text: string): number {
   return at === 0 || text.startsWith("\n\n", at - 2) ? at : -1;
 }
 
-/** The texts of all memory blocks in a prompt, first to last. */
+/** The memories that each section gives, first to last: its blocks, then its updates but those of texts that stand. */
+function givenIn(sections: readonly ParsedSection[]): ParsedText[][] {
+  const before: ParsedText[] = [];
+  return sections.map(({ blocks, updates }) => {
+    const isNew = ({ label, text }: ParsedText) =>
+      !before.some((one) => (label === null ? isQuoteOf(text, one.text) : label === one.label));
+    const given = [...blocks, ...updates.filter(isNew)];
+    before.push(...given);
+    return given;
+  });
+}
+
+/** The texts of all memories in a prompt, first to last. */
 export function textsIn(messages: readonly ChatMessage[]): string[] {
-  return sectionsOf(messages).flatMap(({ blocks }) => blocks.map(({ text }) => text));
+  return givenIn(sectionsOf(messages)).flatMap((given) => given.map(({ text }) => text));
 }
 
 /** Labels named in a piece of rendered text: those at the start of a line, and those in brackets anywhere. */
@@ -53,7 +65,8 @@ export function expectComplete(
   requested: readonly RetrievedMemory[],
 ): void {
   const sections = sectionsOf(messages);
-  const blocks = sections.flatMap((section) => section.blocks);
+  const given = givenIn(sections);
+  const blocks = given.flat();
   const isLabelled = blocks.some(({ label }) => label !== null);
   expect(
     blocks.filter(({ label }) => (label !== null) !== isLabelled),
@@ -64,7 +77,7 @@ export function expectComplete(
   ];
   const injectsNow = fresh.length > 0 || annotations.length > 0;
   const last = injectsNow ? sections.at(-1) : undefined;
-  const here = last?.blocks ?? [];
+  const here = (injectsNow ? given.at(-1) : undefined) ?? [];
   // Blocks without labels stand in the order in which the answer lists them, which their texts confirm.
   const listed = isLabelled ? blocks : here.map((block, at) => ({ ...block, label: fresh[at] }));
   const textOf = new Map(listed.map(({ label, text }) => [label ?? -1, text]));
@@ -88,9 +101,9 @@ export function expectComplete(
   }
   expect(new Set(givenEarlier.values()).size, "a label has one text").toBe(givenEarlier.size);
   const asked = new Set(requested.map(({ id }) => id));
-  const corrections = memories.filter(({ memoryId }) => !asked.has(memoryId));
+  const unasked = memories.filter(({ memoryId }) => !asked.has(memoryId));
   expect(
-    corrections.filter(({ replaces }) => replaces.length === 0),
+    unasked.filter(({ replaces }) => replaces.length === 0),
     "what was not asked for replaces a text of the prompt",
   ).toEqual([]);
   const there = new Set(memories.map(({ memoryId }) => memoryId));
@@ -106,76 +119,33 @@ export function expectComplete(
 
 export function expectReferencesResolve(messages: readonly ChatMessage[]): void {
   const sections = sectionsOf(messages);
-  if (sections.some(({ blocks }) => blocks.some(({ label }) => label !== null))) expectLabelsResolve(sections);
-  else expectQuotesResolve(sections);
-}
-
-function expectLabelsResolve(sections: readonly ParsedSection[]): void {
-  const before = new Set<number>();
-  const texts: string[] = [];
-  for (const { blocks, annotations } of sections) {
-    const here = new Set(blocks.flatMap(({ label }) => label ?? []));
-    const replaced = blocks.flatMap(({ replaces }) => replaces);
+  const given = givenIn(sections);
+  const isLabelled = given.flat().some(({ label }) => label !== null);
+  const before: ParsedText[] = [];
+  for (const [at, { annotations, updates }] of sections.entries()) {
+    const all = [...before, ...(given[at] ?? [])];
     expect(
-      replaced.filter((label) => !before.has(label)),
-      "what is replaced stands before",
-    ).toEqual([]);
-    for (const line of annotations) {
-      const quote = quoteOf(line);
-      if (quote?.kind === "Most relevant") {
-        texts.push(...blocks.map(({ text }) => text));
-        expect(
-          texts.some((text) => isQuoteOf(quote.quoted, text)),
-          `"${line}" quotes a text that stands`,
-        ).toBe(true);
+      annotations.slice(0, updates.length).every((line) => line.startsWith("Update: ")),
+      "updates come first",
+    ).toBe(true);
+    for (const [n, line] of annotations.slice(updates.length).entries()) {
+      const [, quoted] = /^Most relevant: (.*)$/s.exec(line) ?? [];
+      if (quoted !== undefined) {
+        const isThere = all.some(({ text }) => isQuoteOf(unescapeText(quoted), text));
+        expect(isThere, `"${line}" quotes a text that stands`).toBe(true);
+        expect(updates.length + n, "the best is named once, after all updates").toBe(annotations.length - 1);
         continue;
       }
-      const meant = line.startsWith("Please read") ? new Set([...before, ...here]) : before;
+      expect(isLabelled, `"${line}" needs labels`).toBe(true);
+      const meant = new Set((line.startsWith("Please read") ? all : before).map(({ label }) => label));
       expect(labelsNamed(line), `"${line}" names labels`).not.toEqual([]);
       expect(
         labelsNamed(line).filter((label) => !meant.has(label)),
         `"${line}" points at nothing`,
       ).toEqual([]);
     }
-    for (const label of here) before.add(label);
-    texts.push(...blocks.map(({ text }) => text));
+    before.push(...(given[at] ?? []));
   }
-}
-
-function expectQuotesResolve(sections: readonly ParsedSection[]): void {
-  const before = new Set<string>();
-  const over = new Set<string>();
-  for (const { blocks, annotations } of sections) {
-    const here = new Set(blocks.map(({ text }) => text));
-    const ended = new Set<string>();
-    for (const [at, line] of annotations.entries()) {
-      expect(labelsNamed(line), `"${line}" names no label`).toEqual([]);
-      const { kind, quoted } = quoteOf(line) ?? {};
-      const meant = kind === "Most relevant" ? new Set([...before, ...here]) : before;
-      const texts = [...meant].filter((text) => quoted !== undefined && isQuoteOf(quoted, text));
-      expect(texts, `"${line}" quotes a text that stands`).not.toEqual([]);
-      if (kind === "Most relevant") {
-        expect(at, "the best is named once, after all that is corrected").toBe(annotations.length - 1);
-        expect(
-          texts.filter((text) => !ended.has(text)),
-          `"${line}" quotes what holds`,
-        ).not.toEqual([]);
-      }
-      if (kind === "Current again") for (const text of texts) over.delete(text);
-      if (kind !== "No longer true") continue;
-      // Of long texts with one beginning, another may have been meant before.
-      const [text] = texts.filter((one) => !over.has(one));
-      expect(text, `"${line}" says what was not said before`).toBeDefined();
-      if (text !== undefined) over.add(text);
-      if (text !== undefined) ended.add(text);
-    }
-    for (const text of here) before.add(text);
-  }
-}
-
-function quoteOf(line: string): { readonly kind: string; readonly quoted: string } | null {
-  const [, kind, quoted] = /^(Most relevant|Current again|No longer true): (.*)$/s.exec(line) ?? [];
-  return kind === undefined || quoted === undefined ? null : { kind, quoted: unescapeText(quoted) };
 }
 
 /** Characters of a text that a line quotes. */
@@ -192,33 +162,6 @@ function isQuoteOf(quoted: string, text: string): boolean {
       .replace(/[\uD800-\uDBFF]$/, "")
       .trimEnd();
   return quoted.endsWith("…") && isWhole;
-}
-
-/** The texts that a prompt gives and does not say are replaced or no longer true, in either form. */
-export function textsHeld(messages: readonly ChatMessage[]): ReadonlySet<string> {
-  const texts = new Map<number | string, string>();
-  const over = new Set<number | string>();
-  for (const { blocks, annotations } of sectionsOf(messages)) {
-    for (const { label, text, replaces } of blocks) {
-      texts.set(label ?? text, text);
-      over.delete(label ?? text);
-      for (const old of replaces) over.add(old);
-    }
-    for (const line of annotations) {
-      const quote = quoteOf(line);
-      const isLabelled = labelsNamed(line).length > 0;
-      const named = isLabelled
-        ? labelsNamed(line)
-        : [...texts.keys()].filter(
-            (text) => typeof text === "string" && quote !== null && isQuoteOf(quote.quoted, text),
-          );
-      const [current, ...replaced] = named;
-      if (quote?.kind === "Current again" && current !== undefined) over.delete(current);
-      if (quote?.kind === "Current again" && isLabelled) for (const old of replaced) over.add(old);
-      if (quote?.kind === "No longer true") for (const old of named) over.add(old);
-    }
-  }
-  return new Set([...texts].flatMap(([key, text]) => (over.has(key) ? [] : [text])));
 }
 
 function expectPlanAddsUp({ messages, plan }: Composition): void {

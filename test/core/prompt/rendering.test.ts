@@ -2,11 +2,14 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   type Annotation,
+  type InjectedBlock,
   type Injection,
   parseSection,
   renderAnnotation,
   renderSection,
   type TextOf,
+  type Update,
+  updatesIn,
 } from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { canonicalText } from "../../../src/core/text/memory-text.js";
@@ -18,45 +21,37 @@ const someLabels = fc.uniqueArray(fc.integer({ min: 1, max: 2_000 }).map(label),
 
 const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
   fc.record({ kind: fc.constantFrom("order" as const, "location" as const), labels: someLabels }),
-  fc.record({
-    kind: fc.constant("restored" as const),
-    label: fc.integer({ min: 1, max: 99 }).map(label),
-    replaces: fc.oneof(someLabels, fc.constant([])),
-  }),
-  fc.record({ kind: fc.constant("withdrawn" as const), labels: someLabels }),
 );
+
+const anyUpdate = (among: readonly Label[]): fc.Arbitrary<Update> =>
+  fc.record({ kind: fc.constant("update" as const), label: fc.constantFrom(...among), replaces: someLabels });
 
 /** Of sections without labels: each quotes one text, which is one of the section's here. */
-const anyQuote = (among: readonly Label[]): fc.Arbitrary<Annotation> => {
-  const one = fc.constantFrom(...among);
-  return fc.oneof(
-    fc.record({ kind: fc.constantFrom("best" as const, "outdated" as const), labels: fc.tuple(one) }),
-    fc.record({
-      kind: fc.constant("restored" as const),
-      label: one,
-      replaces: someLabels,
-      isQuoted: fc.constant(true as const),
-    }),
+const anyQuote = (among: readonly Label[]): fc.Arbitrary<Annotation> =>
+  fc.oneof(
+    fc.record({ kind: fc.constant("best" as const), labels: fc.tuple(fc.constantFrom(...among)) }),
+    anyUpdate(among),
   );
-};
 
-const someBlocks = fc.uniqueArray(
-  fc.tuple(fc.integer({ min: 1, max: 2_000 }).map(label), hostileText, fc.option(someLabels)),
-  { selector: ([block]) => block, minLength: 1, maxLength: 5 },
-);
+const someBlocks = fc.uniqueArray(fc.tuple(fc.integer({ min: 1, max: 2_000 }).map(label), hostileText), {
+  selector: ([block]) => block,
+  minLength: 1,
+  maxLength: 5,
+});
 
 /** An injection with the canonical text of each of its blocks. */
 const anySection: fc.Arbitrary<{ injection: Injection; texts: ReadonlyMap<Label, string> }> = fc
   .tuple(someBlocks, fc.boolean())
   .chain(([blocks, isLabelled]) => {
-    const annotation = isLabelled ? anyAnnotation : anyQuote(blocks.map(([block]) => block));
+    const among = blocks.map(([block]) => block);
+    const labelled = fc.oneof(
+      anyAnnotation,
+      anyUpdate(among).map((update): Annotation => ({ ...update, isLabelled: true })),
+    );
+    const annotation = isLabelled ? labelled : anyQuote(among);
     return fc.array(annotation, { maxLength: 3 }).map((annotations) => ({
       injection: {
-        blocks: blocks.map(([block, , replaces]) =>
-          isLabelled
-            ? { label: block, replaces: replaces ?? [], isLabelled }
-            : { label: block, replaces: replaces ?? [] },
-        ),
+        blocks: among.map((one) => (isLabelled ? { label: one, isLabelled } : { label: one })),
         annotations,
       },
       texts: new Map(blocks.map(([block, text]) => [block, canonicalText(text)])),
@@ -77,22 +72,17 @@ function expectNoStructure(section: string): void {
 describe("a section", () => {
   it("is a list between tags, then lines that quote texts", () => {
     const injection: Injection = {
-      blocks: [
-        { label: label(3), replaces: [] },
-        { label: label(12), replaces: labels(1, 2) },
-      ],
+      blocks: [{ label: label(3) }, { label: label(12) }],
       annotations: [
-        { kind: "outdated", labels: labels(1) },
-        { kind: "restored", label: label(7), replaces: labels(3), isQuoted: true },
-        { kind: "outdated", labels: labels(2) },
+        { kind: "update", label: label(1), replaces: labels(8, 9) },
+        { kind: "update", label: label(2), replaces: [], isAgain: true },
         { kind: "best", labels: labels(12) },
       ],
     };
     const texts = new Map([
-      [label(1), "Lives in Bonn.\nAlone."],
-      [label(2), "Works from home."],
+      [label(1), `Lives in Bonn.\nAlone.${" Still.".repeat(70)}`],
+      [label(2), `Works from home${".".repeat(400)}`],
       [label(3), "Likes tea.\nGreen tea."],
-      [label(7), "Likes coffee."],
       [label(12), "Lives in Oslo."],
     ]);
     expect(renderSection(injection, textIn(texts))).toBe(`<memories>
@@ -100,49 +90,48 @@ describe("a section", () => {
   Green tea.
 - Lives in Oslo.
 </memories>
-No longer true: Lives in Bonn.
-  Alone.
-Current again: Likes coffee.
-No longer true: Works from home.
+Update: Lives in Bonn.
+  Alone.${" Still.".repeat(70)}
+Update: Works from home${".".repeat(385)}…
 Most relevant: Lives in Oslo.`);
   });
 
   it("with labels is blocks between tags, then annotations that name them", () => {
     const injection: Injection = {
       blocks: [
-        { label: label(3), replaces: [], isLabelled: true },
-        { label: label(12), replaces: labels(1, 2), isLabelled: true },
+        { label: label(3), isLabelled: true },
+        { label: label(12), isLabelled: true },
       ],
       annotations: [
-        { kind: "restored", label: label(7), replaces: labels(3) },
-        { kind: "withdrawn", labels: labels(5, 6) },
+        { kind: "update", label: label(5), replaces: labels(7), isLabelled: true },
         { kind: "location", labels: labels(7) },
         { kind: "order", labels: labels(12, 3) },
       ],
     };
     const texts = new Map([
       [label(3), "Likes tea.\nGreen tea."],
+      [label(5), "Eats [7]."],
       [label(12), "Lives in Oslo."],
     ]);
     expect(renderSection(injection, textIn(texts))).toBe(`<memories>
 3 Likes tea.
   Green tea.
-12 (replaces [1][2]) Lives in Oslo.
+12 Lives in Oslo.
 </memories>
-Current again: [7] (replaces [3]).
-No longer true: [5][6].
+Update: [5] Eats [\\7].
 Please refer to [7] in the previous conversation.
 Please read the context in the following priority order: [12] > [3] and answer the question.`);
   });
 
   it("reads back as exactly the blocks, texts and annotations that were put in, whatever the texts are", () => {
     const roundTrip = fc.property(anySection, ({ injection, texts }) => {
+      const read = ({ label, isLabelled }: InjectedBlock) => ({
+        label: isLabelled ? label : null,
+        text: texts.get(label),
+      });
       expect(parseSection(renderSection(injection, textIn(texts)))).toEqual({
-        blocks: injection.blocks.map(({ label, replaces, isLabelled }) => ({
-          label: isLabelled ? label : null,
-          replaces: isLabelled ? replaces : [],
-          text: texts.get(label),
-        })),
+        blocks: injection.blocks.map(read),
+        updates: updatesIn(injection).map(read),
         annotations: injection.annotations.map((each) => renderAnnotation(each, textIn(texts))),
       });
     });
@@ -153,7 +142,7 @@ Please read the context in the following priority order: [12] > [3] and answer t
     const sections = fc.property(anySection, ({ injection, texts }) => {
       const section = renderSection({ ...injection, annotations: [] }, textIn(texts));
       expect(labelsNamed(section)).toEqual(
-        injection.blocks.flatMap((block) => (block.isLabelled ? [block.label, ...block.replaces] : [])),
+        injection.blocks.flatMap((block) => (block.isLabelled ? [block.label] : [])),
       );
       expectNoStructure(section);
       const blockLines = section.split("\n").filter((line) => !line.startsWith("  "));

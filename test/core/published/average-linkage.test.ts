@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { contextComponents, contextParts } from "../../../src/core/batch/prefix-tree.js";
-import { contextDistance } from "../../../src/core/published/cluster-tree.js";
+import { ClusterTree, contextDistance } from "../../../src/core/published/cluster-tree.js";
 import { averageLinkage, clusterContexts, distanceSteps, type Merge } from "../../../src/core/published/clustering.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { label } from "../cache/served-sequences.js";
-import { anyContext, ticket } from "./clustered-contexts.js";
+import { anyContext } from "./clustered-contexts.js";
 
 type Contexts = readonly (readonly Label[])[];
 
@@ -110,10 +110,11 @@ describe("parts of contexts", () => {
 
   it("are what too many contexts are clustered in: each context still has its leaf", () => {
     const approximate = fc.property(anyContexts, (contexts) => {
-      const ticketed = contexts.map((blocks, at) => ({ ticket: ticket(at + 1), blocks }));
-      const { nodes } = clusterContexts(ticketed, 1, 7, { maxExact: 3, partSize: 2 });
-      const tickets = nodes.flatMap((node) => node.tickets);
-      expect(tickets.sort((a, b) => a - b)).toEqual(contexts.map((_, at) => at + 1));
+      const { nodes, nextId } = clusterContexts(contexts, 1, 7, { maxExact: 3, partSize: 2 });
+      const tree = new ClusterTree(nodes, nextId, 1_000);
+      tree.check();
+      for (const context of contexts)
+        expect([...(tree.leafOf(context)?.blocks ?? [])].sort()).toEqual([...context].sort());
     });
     fc.assert(approximate, { numRuns: 200 });
   });

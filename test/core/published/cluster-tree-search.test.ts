@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type ClusterNode, ClusterTree, MAX_CANDIDATES, MAX_HEIGHT } from "../../../src/core/published/cluster-tree.js";
 import type { NodeId } from "../../../src/core/text/ids.js";
 import { label, labels } from "../cache/served-sequences.js";
-import { anyContext, anyTreeEvents, entriesOf, plainSearch, StoredTree, ticket } from "./clustered-contexts.js";
+import { anyContext, anyTreeEvents, entriesOf, plainSearch, StoredTree } from "./clustered-contexts.js";
 
 /** A tree with a leaf per context, all under the root. */
 function flatTree(contexts: readonly (readonly number[])[]): ClusterTree {
@@ -16,8 +16,6 @@ function flatTree(contexts: readonly (readonly number[])[]): ClusterTree {
       blocks: labels(...context),
       position: at,
       nextPosition: 0,
-      uses: 1,
-      tickets: [ticket(at)],
     }),
   );
   const root: ClusterNode = {
@@ -27,8 +25,6 @@ function flatTree(contexts: readonly (readonly number[])[]): ClusterTree {
     blocks: [],
     position: 0,
     nextPosition: contexts.length,
-    uses: 0,
-    tickets: [],
   };
   return new ClusterTree([root, ...leaves], contexts.length + 2, 1_000_000);
 }
@@ -48,7 +44,7 @@ describe("cluster tree, search", () => {
     let widest = 0;
     const anywhere = fc.property(contexts, wideContext, (served, context) => {
       const tree = new ClusterTree([], 1, 10_000);
-      for (const [at, each] of served.entries()) tree.insert(each, ticket(at), at);
+      for (const [at, each] of served.entries()) tree.insert(each, at);
       tree.check();
       const rows = tree.stored();
       widest = Math.max(widest, rows.filter(({ parent }) => parent === rows[0]?.id).length);
@@ -80,8 +76,8 @@ describe("cluster tree, search", () => {
     const tree = new ClusterTree([], 1, 100_000);
     const blocks = Array.from({ length: 200 }, (_, n) => n + 1);
     for (let n = 0; n < 150; n++) {
-      tree.insert(labels(...blocks.slice(0, 200 - n), ...[n + 1_000]), ticket(n), n);
-      tree.insert(labels(...blocks.slice(0, 1 + n), ...[n + 2_000]), ticket(n + 1_000), n);
+      tree.insert(labels(...blocks.slice(0, 200 - n), ...[n + 1_000]), n);
+      tree.insert(labels(...blocks.slice(0, 1 + n), ...[n + 2_000]), n);
     }
     tree.check();
     const deepest = entriesOf(tree).reduce((most, { searchPath }) => Math.max(most, searchPath.length), 0);

@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import type { EvictedPath } from "../../../src/core/cache/context-index.js";
 import type { AccessWindow } from "../../../src/core/published/access-frequency.js";
 import { type ClusterNode, ClusterTree } from "../../../src/core/published/cluster-tree.js";
 import type { Label, NodeId, TurnId } from "../../../src/core/text/ids.js";
@@ -14,15 +15,21 @@ export const anyContext = fc.uniqueArray(fc.integer({ min: 1, max: 9 }).map(labe
 /** Something that happens to a cluster tree. */
 export type TreeEvent =
   | { readonly kind: "insert"; readonly context: readonly Label[] }
-  /** Evicts the nth of the requests that were ever inserted; for most trees some of them are gone already. */
-  | { readonly kind: "evict"; readonly nth: number }
+  /** Evicts contexts that end on a path; most trees have none of them. */
+  | { readonly kind: "evict"; readonly path: EvictedPath }
   | { readonly kind: "forget"; readonly labels: readonly Label[] };
 
 /** A life of a cluster tree: mostly inserting. */
 export const anyTreeEvents: fc.Arbitrary<TreeEvent[]> = fc.array(
   fc.oneof(
     { weight: 12, arbitrary: fc.record({ kind: fc.constant("insert" as const), context: anyContext }) },
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant("evict" as const), nth: fc.nat({ max: 25 }) }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        kind: fc.constant("evict" as const),
+        path: fc.record({ labels: anyContext, held: fc.nat({ max: 3 }) }),
+      }),
+    },
     {
       weight: 1,
       arbitrary: fc.record({
@@ -37,7 +44,7 @@ export const anyTreeEvents: fc.Arbitrary<TreeEvent[]> = fc.array(
 /** A cluster tree with a store under it that applies what each event drained. */
 export class StoredTree {
   readonly rows = new Map<NodeId, ClusterNode>();
-  #requests = 0;
+  #clock = 0;
 
   constructor(
     readonly maxNodes = 10_000,
@@ -66,12 +73,12 @@ export class StoredTree {
 
   #apply(event: TreeEvent): unknown {
     if (event.kind === "forget") return this.tree.forget(new Set(event.labels));
-    if (event.kind === "evict") return this.tree.evict(ticket(event.nth));
-    return this.tree.insert(event.context, ticket(++this.#requests), this.#requests);
+    if (event.kind === "evict") return this.tree.evicted(event.path);
+    return this.tree.insert(event.context, ++this.#clock);
   }
 }
 
-/** Every node below the root with its search path, parents before children; uses, requests and the last use are those of its leaves. */
+/** Every node below the root with its search path, parents before children; the last use is that of its leaves. */
 export function entriesOf(tree: ClusterTree) {
   const rows = tree.stored().sort((a, b) => a.position - b.position);
   const root = rows.find(({ parent }) => parent === null);
@@ -79,19 +86,15 @@ export function entriesOf(tree: ClusterTree) {
     const searchPath = [...above, row.position];
     const inner = rows.filter(({ parent }) => parent === row.id).flatMap((child) => below(child, searchPath));
     const leaves = inner.filter(({ isLeaf }) => isLeaf);
-    const { id, blocks, distance, tickets } = row;
-    const own = { uses: row.uses, live: tickets.length, lastUsed: row.lastUsed, isLeaf: leaves.length === 0 };
-    const uses = leaves.reduce((sum, leaf) => sum + leaf.uses, own.uses);
-    const live = leaves.reduce((sum, leaf) => sum + leaf.live, own.live);
-    const lastUsed = Math.max(own.lastUsed, ...leaves.map((leaf) => leaf.lastUsed));
-    return [{ ...own, id, searchPath, blocks, distance, uses, live, lastUsed }, ...inner];
+    const { id, blocks, distance } = row;
+    const lastUsed = Math.max(row.lastUsed, ...leaves.map((leaf) => leaf.lastUsed));
+    return [{ isLeaf: leaves.length === 0, id, searchPath, blocks, distance, lastUsed }, ...inner];
   };
   return rows.filter(({ parent }) => parent === root?.id && root !== undefined).flatMap((child) => below(child, []));
 }
 
-interface Entry extends Pick<ClusterNode, "id" | "blocks" | "distance" | "uses" | "lastUsed"> {
+interface Entry extends Pick<ClusterNode, "id" | "blocks" | "distance" | "lastUsed"> {
   readonly searchPath: readonly number[];
-  readonly live: number;
   readonly isLeaf: boolean;
 }
 

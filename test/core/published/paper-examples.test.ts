@@ -4,186 +4,108 @@ import { alignTo } from "../../../src/core/ordering/ordering.js";
 import { AccessWindow } from "../../../src/core/published/access-frequency.js";
 import { ClusterTree, contextDistance } from "../../../src/core/published/cluster-tree.js";
 import { clusterContexts, schedule } from "../../../src/core/published/clustering.js";
-import type { Label, TurnId } from "../../../src/core/text/ids.js";
 import { labels } from "../cache/served-sequences.js";
 import { Chat, memories, UserScope } from "../compose/scope-fixture.js";
-import { conformanceCases, SKIPPED } from "../conformance-cases.js";
 import { entriesOf, prefixesOf, ticket } from "./clustered-contexts.js";
 
-type Blocks = readonly number[];
+/* The examples that the papers print, blocks by their printed numbers. Over HTTP: test/http/routes/paper-figures.test.ts. */
 
-/** `paper-examples.json`: what the papers print, blocks as numbers. */
-interface PaperExamples {
-  readonly distance: {
-    readonly alpha: number;
-    readonly contexts: Readonly<Record<string, Blocks>>;
-    readonly pairs: readonly { readonly pair: readonly [string, string]; readonly d: number }[];
-  };
-  readonly build: {
-    readonly contexts: Readonly<Record<string, Blocks>>;
-    readonly firstMerge: readonly string[];
-    readonly nodes: readonly { readonly name: string; readonly blocks: Blocks; readonly children: readonly string[] }[];
-    readonly reordered: Readonly<Record<string, Blocks>>;
-  };
-  readonly search: {
-    readonly context: Blocks;
-    readonly descends: readonly string[];
-    readonly path: Blocks;
-    readonly insertedAs: { readonly parent: string; readonly position: number; readonly path: Blocks };
-  };
-  readonly order: {
-    readonly requests: readonly {
-      readonly name: string;
-      readonly context: Blocks;
-      readonly ordered: Blocks;
-      readonly orderAnnotation: Blocks | null;
-    }[];
-  };
-  readonly schedule: { readonly arrival: readonly string[]; readonly executed: readonly string[] };
-  readonly scheduleByPathLength: readonly { readonly pathLengths: Blocks; readonly executed: Blocks }[];
-  readonly deduplicate: {
-    readonly turns: readonly { readonly context: Blocks; readonly sent: Blocks; readonly references: Blocks }[];
-  };
-  readonly accessFrequency: {
-    readonly requests: readonly { readonly context: Blocks; readonly prefixTreeAfter: readonly Blocks[] }[];
-    readonly reorder: {
-      readonly counts: Readonly<Record<string, number>>;
-      readonly context: Blocks;
-      readonly ordered: Blocks;
-    };
-  };
+/** ContextPilot's figures 5 to 7. */
+const [C1, C2, C3] = [labels(2, 1, 3), labels(2, 6, 1), labels(4, 1, 0)];
+const [C6, C7, C8] = [labels(2, 1, 4), labels(5, 7, 8), labels(1, 2, 9)];
+
+/** The tree of figure 5, by Alg. 4. */
+function built(): ClusterTree {
+  const { nodes, nextId } = clusterContexts([C1, C2, C3], 1, 0);
+  const tree = new ClusterTree(nodes, nextId, 100);
+  tree.check();
+  return tree;
 }
 
-const known = conformanceCases("paper-examples.json");
-const examples = known as PaperExamples;
+const shapeOf = (tree: ClusterTree) =>
+  entriesOf(tree).map(({ searchPath, blocks }) => [searchPath.join("."), blocks.join()]);
 
-describe.skipIf(known === null)(`the papers' worked examples${known === null ? SKIPPED : ""}`, () => {
-  /** The tree that Alg. 4 builds of the printed contexts, and which ticket stands for which name. */
-  function built(): {
-    tree: ClusterTree;
-    ticketOf: (name: string) => TurnId;
-    blocksOf: (name: string) => readonly Label[];
-  } {
-    const names = Object.keys(examples.build.contexts);
-    const ticketOf = (name: string) => ticket(Number(name.slice(1)));
-    const contexts = Object.entries(examples.build.contexts).map(([name, blocks]) => ({
-      ticket: ticketOf(name),
-      blocks: labels(...blocks),
-    }));
-    const { nodes, nextId } = clusterContexts(contexts, 1, 0);
-    const tree = new ClusterTree(nodes, nextId, 100);
+describe("ContextPilot's printed examples", () => {
+  it("4.1: B and D are nearest by eq. 1, where overlap alone is tied", () => {
+    const [a, b, c, d] = [labels(3, 5, 1, 7), labels(2, 6, 3, 5), labels(3, 5, 8, 9), labels(2, 6, 4, 0)];
+    for (const [one, other, distance] of [
+      [a, b, 0.502],
+      [b, c, 0.502],
+      [b, d, 0.5],
+      [a, d, 1],
+      [c, d, 1],
+    ] as const) {
+      expect(contextDistance(one, other)).toBeCloseTo(distance, 12);
+      expect(contextDistance(other, one)).toBeCloseTo(distance, 12);
+    }
+  });
+
+  it("figure 5: C4 {1, 2} over C1 and C2, C5 {1} over C4 and C3 (Alg. 4)", () => {
+    const tree = built();
+    expect(shapeOf(tree).map(([path, blocks]) => [path, [...(blocks ?? "").split(",")].sort().join()])).toEqual([
+      ["0", "1"],
+      ["0.0", "1,2"],
+      ["0.0.0", "1,2,3"],
+      ["0.0.1", "1,2,6"],
+      ["0.1", "0,1,4"],
+    ]);
+    const merged = entriesOf(tree).filter(({ isLeaf }) => !isLeaf);
+    expect(merged.sort((a, b) => a.distance - b.distance).map(({ searchPath }) => searchPath)).toEqual([[0, 0], [0]]);
+  });
+
+  it("4.2: C6 stops at C4, path 0.0, and joins it at 0.0.2 (Alg. 1)", () => {
+    const tree = built();
+    const { blocks, searchPath } = tree.search(C6);
+    expect([searchPath, [...blocks].sort()]).toEqual([
+      [0, 0],
+      [1, 2],
+    ]);
+    tree.insert(C6, 1);
     tree.check();
-    const blocksOf = (name: string) => {
-      if (names.includes(name)) return blocksAt(tree, tree.pathOf(ticketOf(name)) ?? []);
-      return labels(...(examples.build.nodes.find((node) => node.name === name)?.blocks ?? []));
-    };
-    return { tree, ticketOf, blocksOf };
-  }
+    expect(tree.leafOf(C6)?.searchPath).toEqual([0, 0, 2]);
+  });
 
-  function blocksAt(tree: ClusterTree, path: Blocks): readonly Label[] {
-    return entriesOf(tree).find(({ searchPath }) => searchPath.join() === path.join())?.blocks ?? [];
-  }
-
-  /** The printed path of a node: where its leaves' paths agree. */
-  function pathOf(tree: ClusterTree, ticketOf: (name: string) => TurnId, name: string): Blocks {
-    const node = examples.build.nodes.find((other) => other.name === name);
-    if (node === undefined) return tree.pathOf(ticketOf(name)) ?? [];
-    const paths = node.children.map((child) => pathOf(tree, ticketOf, child));
-    const [first = []] = paths;
-    const agreed = first.findIndex((position, at) => paths.some((path) => path[at] !== position));
-    return agreed < 0 ? first : first.slice(0, agreed);
-  }
-
-  it("gives the printed distances (eq. 1), of which B–D is the smallest that overlap alone leaves tied", () => {
-    const { alpha, contexts, pairs } = examples.distance;
-    const blocksOf = (name: string) => labels(...(contexts[name] ?? []));
-    expect(pairs.length).toBeGreaterThan(0);
-    for (const { pair, d } of pairs) {
-      const [a, b] = [blocksOf(pair[0]), blocksOf(pair[1])];
-      expect(contextDistance(a, b, alpha), pair.join("–")).toBeCloseTo(d, 12);
-      expect(contextDistance(b, a, alpha), pair.join("–")).toBeCloseTo(d, 12);
+  it("figure 6: the contexts in the orders as printed (Alg. 2), one after the other", () => {
+    const tree = built();
+    for (const [context, order] of [
+      [C1, [1, 2, 3]],
+      [C2, [1, 2, 6]],
+      [C3, [1, 4, 0]],
+    ] as const)
+      expect(tree.leafOf(context)?.blocks).toEqual(order);
+    for (const [at, [context, order]] of [
+      [C6, [1, 2, 4]] as const,
+      [C7, [5, 7, 8]] as const,
+      [C8, [1, 2, 9]] as const,
+    ].entries()) {
+      expect(alignTo(tree.search(context).blocks, context)).toEqual(order);
+      tree.insert(context, at + 1);
+      expect(tree.leafOf(context)?.blocks).toEqual(order);
     }
   });
 
-  it("builds the printed tree (Alg. 4)", () => {
-    const { tree, ticketOf } = built();
-    const { nodes, firstMerge, reordered, contexts } = examples.build;
-    expect(tree.size).toBe(1 + nodes.length + Object.keys(contexts).length);
-    for (const { name, blocks, children } of nodes) {
-      const path = pathOf(tree, ticketOf, name);
-      expect(blocksAt(tree, path), name).toEqual(blocks);
-      const childPaths = children.map((child) => pathOf(tree, ticketOf, child));
-      expect(childPaths, name).toEqual(children.map((_, position) => [...path, position]));
-    }
-    for (const [name, blocks] of Object.entries(reordered)) {
-      expect(blocksAt(tree, tree.pathOf(ticketOf(name)) ?? []), name).toEqual(blocks);
-    }
-    const merges = entriesOf(tree).filter(({ distance }) => distance > 0);
-    const [nearest] = merges.sort((a, b) => a.distance - b.distance);
-    const firstPaths = firstMerge.map((name) => tree.pathOf(ticketOf(name))?.slice(0, -1));
-    expect(firstPaths).toEqual(firstMerge.map(() => nearest?.searchPath));
+  it("figure 7: C6, C3, C7, C8 run as C6, C8, C3, C7 (Alg. 5)", () => {
+    const tree = built();
+    for (const context of [C6, C7, C8]) tree.insert(context, 1);
+    expect(schedule([C6, C3, C7, C8].map((context) => tree.leafOf(context)?.searchPath ?? []))).toEqual([0, 3, 1, 2]);
   });
 
-  it("descends as printed (Alg. 1), and inserts where printed", () => {
-    const { tree, ticketOf, blocksOf } = built();
-    const { context, path, descends, insertedAs } = examples.search;
-    const match = tree.search(labels(...context));
-    expect(match.searchPath).toEqual(path);
-    expect(descends.map((name) => pathOf(tree, ticketOf, name))).toEqual(path.map((_, at) => path.slice(0, at + 1)));
-    expect(match.blocks).toEqual(blocksOf(descends.at(-1) ?? ""));
-    tree.insert(labels(...context), ticket(6), 1);
-    tree.check();
-    expect(tree.pathOf(ticket(6))).toEqual(insertedAs.path);
-    expect(insertedAs.path).toEqual([...pathOf(tree, ticketOf, insertedAs.parent), insertedAs.position]);
+  it("5.2: of one group, longer paths run first", () => {
+    expect(schedule([2, 4, 3].map((length) => new Array<number>(length).fill(0)))).toEqual([1, 2, 0]);
   });
 
-  it("orders the printed requests (Alg. 2), and annotates those that moved", () => {
-    for (const { name, context, ordered, orderAnnotation: annotated } of examples.order.requests) {
-      const { tree } = built();
-      const retrieved = labels(...context);
-      const placed = alignTo(tree.search(retrieved).blocks, retrieved);
-      expect(placed, name).toEqual(ordered);
-      const annotations = paperAnnotations(retrieved, new Set(), placed);
-      expect(
-        annotations.map((annotation) => ("labels" in annotation ? annotation.labels : null)),
-        name,
-      ).toEqual(annotated === null ? [] : [annotated]);
-    }
+  it("5.3: the ranking of a context whose blocks moved, and of no other", () => {
+    const rankings = [C6, C7].map((context) => paperAnnotations(context, new Set(), alignTo(labels(1, 2), context)));
+    expect(rankings).toMatchObject([[{ kind: "order", labels: C6 }], []]);
   });
 
-  it("orders them the same one after the other, each taken in after it was ordered", () => {
-    const { tree, ticketOf } = built();
-    for (const [at, { name, context, ordered }] of examples.order.requests.entries()) {
-      const retrieved = labels(...context);
-      expect(alignTo(tree.search(retrieved).blocks, retrieved), name).toEqual(ordered);
-      tree.insert(retrieved, ticketOf(name), at + 1);
-      expect(blocksAt(tree, tree.pathOf(ticketOf(name)) ?? []), name).toEqual(ordered);
-    }
-  });
-
-  it("schedules them as printed (Alg. 5)", () => {
-    const { tree, ticketOf } = built();
-    for (const [at, { name, context }] of examples.order.requests.entries()) {
-      tree.insert(labels(...context), ticketOf(name), at + 1);
-    }
-    const { arrival, executed } = examples.schedule;
-    const order = schedule(arrival.map((name) => tree.pathOf(ticketOf(name)) ?? []));
-    expect(order.map((input) => arrival[input])).toEqual(executed);
-  });
-
-  it("schedules longer paths of one group first", () => {
-    expect(examples.scheduleByPathLength.length).toBeGreaterThan(0);
-    for (const { pathLengths, executed } of examples.scheduleByPathLength) {
-      expect(schedule(pathLengths.map((length) => new Array<number>(length).fill(0)))).toEqual(executed);
-    }
-  });
-
-  it("sends in a conversation what is new, and refers to the rest (Alg. 3)", () => {
+  it("6: C6's second turn {1, 5, 2} has 5 alone, and refers to 1 and 2 (Alg. 3)", () => {
     const chat = new Chat(new UserScope());
-    for (const { context, sent, references } of examples.deduplicate.turns) {
-      const { turn, memories: placed } = chat.ask("?", memories(...context.map(String)), {
-        annotations: "paper",
-      });
+    for (const [context, sent, references] of [
+      [[1, 2, 4], [1, 2, 4], []],
+      [[1, 5, 2], [5], [1, 2]],
+    ] as const) {
+      const { turn, memories: placed } = chat.ask("?", memories(...context.map(String)), { annotations: "paper" });
       chat.answer("!");
       const blockOf = new Map(placed.map(({ label, memoryId }) => [label, Number(memoryId)]));
       expect(turn.injection.blocks.map(({ label }) => blockOf.get(label))).toEqual(sent);
@@ -191,22 +113,34 @@ describe.skipIf(known === null)(`the papers' worked examples${known === null ? S
       expect(referred.map((label) => blockOf.get(label))).toEqual(references);
     }
   });
+});
 
-  it("promotes what was accessed twice (CRAFT)", () => {
+describe("CRAFT's printed examples", () => {
+  it("4.2: {1, 2, 5} promotes 1 and 2; 6 is promoted when it comes again", () => {
     const window = new AccessWindow([{ turn: ticket(1), labels: labels(1, 2), promoted: 0 }]);
     expect(prefixesOf(window)).toEqual([]);
-    for (const [at, { context, prefixTreeAfter }] of examples.accessFrequency.requests.entries()) {
+    for (const [at, [context, promoted]] of [
+      [
+        [1, 2, 5],
+        [1, 2],
+      ] as const,
+      [
+        [1, 2, 6],
+        [1, 2],
+      ] as const,
+      [
+        [1, 2, 6],
+        [1, 2, 6],
+      ] as const,
+    ].entries()) {
       window.take(window.alongPrefixes(labels(...context)), ticket(at + 2));
-      expect(prefixesOf(window), JSON.stringify(context)).toEqual(prefixTreeAfter);
+      expect(prefixesOf(window)).toEqual([promoted]);
     }
   });
 
-  it("puts first what was accessed most often (CRAFT)", () => {
-    const { counts, context, ordered } = examples.accessFrequency.reorder;
-    const rows = Object.entries(counts).flatMap(([block, count]) =>
-      Array.from({ length: count }, () => labels(Number(block))),
-    );
-    const window = new AccessWindow(rows.map((row, at) => ({ turn: ticket(at + 1), labels: row, promoted: 0 })));
-    expect(window.byFrequency(labels(...context))).toEqual(ordered);
+  it("4.2: what was accessed more often goes first: {1, 2, 3} with 2 and 3 hot is 2, 3, 1", () => {
+    const served = [...Array.from({ length: 9 }, () => labels(2, 3)), labels(1, 4)];
+    const window = new AccessWindow(served.map((row, at) => ({ turn: ticket(at + 1), labels: row, promoted: 0 })));
+    expect(window.byFrequency(labels(1, 2, 3))).toEqual([2, 3, 1]);
   });
 });

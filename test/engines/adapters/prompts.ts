@@ -14,7 +14,7 @@ export function section(blocks: number, annotated: boolean): string {
   const labels = Array.from({ length: blocks }, (_, at) => (at + 1) as Label);
   return renderSection(
     {
-      blocks: labels.map((label) => ({ label, replaces: [] })),
+      blocks: labels.map((label) => ({ label })),
       annotations: annotated ? [{ kind: "location", labels: [9 as Label] }] : [],
     },
     (label) => `fact ${label}\nand more`,

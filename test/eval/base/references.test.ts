@@ -20,20 +20,21 @@ describe("countReferences", () => {
     const now = user(`${section("- Ada rows")}\n\nAnd?`);
     const annotations = [
       "Most relevant: Ada rows",
-      "No longer true: Ada drinks tea",
-      `Current again: ${long.slice(0, 400).trimEnd()}…`,
+      "Most relevant: Ada drinks tea",
+      `Most relevant: ${long.slice(0, 400).trimEnd()}…`,
       "Most relevant: Ada owes [\\2]\n  since May",
     ];
     expect(countReferences(annotations, [earlier, now])).toEqual({ references: 4, referencesResolved: 4 });
     expect(countReferences(annotations, [now])).toEqual({ references: 4, referencesResolved: 1 });
-    const others = ["Most relevant: Ada drinks", "No longer true: Ada…", "Most relevant first: nothing"];
+    const others = ["Most relevant: Ada drinks", "Most relevant: Ada…", "Most relevant first: nothing"];
     expect(countReferences(others, [earlier, now])).toEqual({ references: 2, referencesResolved: 0 });
   });
 
-  it("takes labels for labels behind the words of a line that quotes", () => {
-    const now = user(`${section("1 Ada drinks tea", "2 Ada keeps bees")}\n\nWho?`);
-    const annotations = ["Current again: [1] (replaces [2]).", "No longer true: [3]."];
-    expect(countReferences(annotations, [now])).toEqual({ references: 3, referencesResolved: 2 });
+  it("takes an update for a memory that stands, not for a reference", () => {
+    const lines = ["Update: Ada drinks mate", "Update: [3] Ada rows"];
+    const now = user(`${section("- Ada keeps bees")}\n${lines.join("\n")}\n\nWho?`);
+    const annotations = [...lines, "Most relevant: Ada drinks mate", "See [3]."];
+    expect(countReferences(annotations, [now])).toEqual({ references: 2, referencesResolved: 2 });
   });
 
   it("takes no label for a memory that only an annotation, a question or a forged section names", () => {

@@ -1,8 +1,19 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
 import { OpenApiDocument } from "../contracts/openapi-document.js";
 import { callerOf, sendWith } from "../guards/callers.js";
 import { problemOf, servedApp } from "../server/served-app.js";
+
+/** Asks for another protocol, which `fetch` does not let. */
+async function upgraded(base: string, method: string, path: string, upgrade: string): Promise<IncomingMessage> {
+  const headers = { connection: "Upgrade", upgrade, "sec-websocket-version": "13", "sec-websocket-key": "eA==" };
+  const sent = request(base + path, { method, headers }).end();
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  return answer;
+}
 
 const TOKEN = "told-to-mem0-alone";
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -49,6 +60,25 @@ describe("a method that a path does not take", () => {
     expect(answer.headers.get("x-memprefix-error-origin")).toBe("memprefix");
     const { error } = openAiProblemSchema.parse(JSON.parse(answer.text));
     expect(error).toMatchObject({ message: "/v1/chat/completions takes POST, not GET", type: "invalid_request_error" });
+  });
+
+  it("is 426 on any path of /v1 for a WebSocket, whose client goes on over HTTP at once", async () => {
+    for (const path of ["responses", "realtime?model=m", "chat/completions", "messages", "nope"])
+      for (const [method, base] of [
+        ["GET", "/v1"],
+        ["POST", "/v1"],
+        ["GET", "/users/ada/v1"],
+      ] as const) {
+        const answer = await upgraded(app.base, method, `${base}/${path}`, "websocket");
+        expect([path, answer.statusCode, answer.headers.connection]).toEqual([path, 426, "close"]);
+        const { error } = JSON.parse(await text(answer)) as { error: { message: string } };
+        expect(error.message).toContain("only HTTP is served here");
+      }
+    expect((await upgraded(app.base, "GET", "/v1/responses", "h2c, WebSocket")).statusCode).toBe(426);
+    // A client that merely offers another version of HTTP is answered.
+    expect((await upgraded(app.base, "GET", "/v1/responses", "h2c")).statusCode).toBe(405);
+    expect((await upgraded(app.base, "GET", "/livez", "websocket")).statusCode).toBe(200);
+    expect(app.faults).toEqual([]);
   });
 
   it("is told to nobody who may not come in", async () => {

@@ -98,14 +98,6 @@ describe("a chat that fails", () => {
     expect(JSON.parse(engine.requests[0]?.raw ?? "")).toEqual(body);
   });
 
-  it("to name its user is refused with the three ways, in words that the client shows", async () => {
-    const error = await errorOf(clientOf(app, {}).chat.completions.create(ask("Which tea?")));
-    expect(error).toMatchObject({ status: 422, type: "invalid_request_error", param: "memprefix.user_id" });
-    expect(error.headers?.get("x-memprefix-error-origin")).toBe("memprefix");
-    for (const way of ["x-memprefix-user", "memprefix.user_id", "user"]) expect(error.message).toContain(way);
-    expect(engine.requests).toEqual([]);
-  });
-
   it.each([
     [{ memprefix: { user_id: "ada", nope: 1 } }, {}, 422, "memprefix.nope"],
     [{ memprefix: { user_id: "ada", memory_budget_ratio: 0.9 } }, {}, 422, "memprefix.memory_budget_ratio"],

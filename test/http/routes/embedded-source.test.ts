@@ -40,6 +40,40 @@ describe("the service over embedded Mem0", () => {
     expect(JSON.parse(again.text)).toMatchObject({ labels: [], deleted_from_source: false });
   });
 
+  it("lists and searches a user's memories, of one agent or of none", async () => {
+    const [secret, other] = await add({}, SECRET, OTHER);
+    const [told] = await add({ agent_id: "planner" }, "Ada plans a journey");
+    await app.send("POST", "/memories", { user_id: "bob", memories: ["Bob sings"] });
+    const found = async (query: string) => {
+      const { status, text } = await app.send("GET", `/memories?${query}`);
+      return { status, ids: status === 200 ? addResult.parse(JSON.parse(text)).results.map(({ id }) => id) : text };
+    };
+    expect(await found("user_id=ada")).toEqual({ status: 200, ids: [secret?.id, other?.id] });
+    expect(await found("user_id=ada&agent_id=planner")).toEqual({ status: 200, ids: [told?.id] });
+    expect(await found("user_id=ada&query=bicycle&top_k=1")).toEqual({ status: 200, ids: [other?.id] });
+    expect(await found("user_id=eve")).toEqual({ status: 200, ids: [] });
+    expect(await found("query=bicycle")).toMatchObject({ status: 422, ids: expect.stringContaining("user_id") });
+    expect(await found("user_id=ada&top_k=0")).toMatchObject({ status: 422, ids: expect.stringContaining("top_k") });
+  });
+
+  it("takes texts as memories: the same text is the same memory, whatever its position", async () => {
+    const first = await app.compose({
+      user_id: "cy",
+      query: "Tea?",
+      annotations: false,
+      memories: ["Cy naps.", "Cy likes tea."],
+    });
+    const second = await app.compose({
+      user_id: "cy",
+      query: "Tea?",
+      annotations: false,
+      memories: ["Cy likes tea.", "Cy naps."],
+    });
+    expect(first.messages[0]?.["content"]).toContain("- Cy naps.\n- Cy likes tea.");
+    expect(second.messages).toEqual(first.messages);
+    expect(second.warnings).toEqual([]);
+  });
+
   it("forgets what an agent was told, though that agent never composed", async () => {
     const [told] = await add({ agent_id: "planner" }, SECRET);
     await add({}, OTHER);

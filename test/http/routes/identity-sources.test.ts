@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
-import { ask, clientOf, errorOf } from "./chat-client.js";
+import { ask, clientOf } from "./chat-client.js";
 import { messagesClientOf } from "./messages-client.js";
 import { openAiEngine } from "./openai-engine.js";
 import { storedExchanges, storedRows } from "./stored-rows.js";
@@ -103,7 +103,8 @@ describe("a request whose operator lists no place", () => {
   it("is of nobody, whatever other tools' headers and fields say", async () => {
     const headers = { "x-openwebui-user-id": "ada", "x-litellm-session-id": "s-1", "x-dynamo-session-id": "s-1" };
     const asked = clientOf(app, headers).chat.completions.create(askWith({ safety_identifier: "ada" }));
-    expect((await errorOf(asked)).status).toBe(422);
+    const { response } = await asked.withResponse();
+    expect(response.headers.get("x-memprefix-not-composed")).toBe("no_user");
   });
 
   it("is a single prompt", async () => {

@@ -95,20 +95,14 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     expect(JSON.stringify(anthropic.calls[1]?.body).match(/"cache_control"/g)).toHaveLength(4);
   });
 
-  it("is named by metadata.user_id where nothing else names the user, and asked for a name where that is missing too", async () => {
+  it("is named by metadata.user_id where nothing else names the user, and is sent as it is where that is missing too", async () => {
     source.queries.length = 0;
     const unnamed = messagesClientOf(app, {});
     await unnamed.messages.create({ ...ASK, metadata: { user_id: "of-the-body" } });
     expect(source.queries[0]).toMatchObject({ scope: { userId: "of-the-body" } });
-    const error = await messagesErrorOf(unnamed.messages.create(ASK));
-    expect(error).toBeInstanceOf(Anthropic.UnprocessableEntityError);
-    expect(error.error).toMatchObject({
-      type: "error",
-      status: 422,
-      error: { type: "invalid_request_error", message: expect.stringContaining("metadata.user_id") },
-    });
-    expect(error.headers?.get("x-memprefix-error-origin")).toBe("memprefix");
-    expect(anthropic.calls).toHaveLength(1);
+    const { response } = await unnamed.messages.create(ASK).withResponse();
+    expect(response.headers.get("x-memprefix-not-composed")).toBe("no_user");
+    expect(anthropic.calls.at(-1)?.body).toEqual(ASK);
   });
 
   it("gets memories behind a tool's result, thinking and its signature untouched, and a prefix that only grows", async () => {

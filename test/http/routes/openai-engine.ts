@@ -61,6 +61,8 @@ export interface OpenAiEngine {
   readonly requests: Received[];
   /** The requests for its list of models that memprefix made for itself, which are not among the others. */
   readonly limitRequests: Received[];
+  /** How many tokens of each prompt it computed, in order; nothing where it {@link behave}s. */
+  readonly computed: number[];
   /** What it answers to the next questions, in turn; else "Indeed." */
   readonly answers: string[];
   /** Log probabilities of the likeliest first tokens, for the next requests that ask for them, in turn; else it gives none. */
@@ -75,6 +77,7 @@ export interface OpenAiEngine {
 export function openAiEngine(limits: CacheLimits = {}): OpenAiEngine {
   const requests: Received[] = [];
   const limitRequests: Received[] = [];
+  const computed: number[] = [];
   const answers: string[] = [];
   const firstTokens: (readonly number[])[] = [];
   let behaviour: Behaviour | null = null;
@@ -106,6 +109,7 @@ export function openAiEngine(limits: CacheLimits = {}): OpenAiEngine {
         return listing === null ? sendJson(response, 200, MODELS) : listing(request, response, NONE);
       const prompt = tokens(body.messages);
       const cachedTokens = behaviour === null ? cache.serve(prompt) : 0;
+      if (behaviour === null) computed.push(prompt.length - cachedTokens);
       const text = answers.shift() ?? "Indeed.";
       const usage: Usage = {
         prompt_tokens: prompt.length,
@@ -125,6 +129,7 @@ export function openAiEngine(limits: CacheLimits = {}): OpenAiEngine {
     await close();
     requests.length = 0;
     limitRequests.length = 0;
+    computed.length = 0;
     answers.length = 0;
     firstTokens.length = 0;
     behaviour = null;
@@ -137,6 +142,7 @@ export function openAiEngine(limits: CacheLimits = {}): OpenAiEngine {
     },
     requests,
     limitRequests,
+    computed,
     answers,
     firstTokens,
     behave: (wanted) => {

@@ -91,6 +91,11 @@ describe("GET /usage/…", () => {
       expected_share: plan.expected_cached_tokens / plan.total_tokens,
       first_token_ms: { prompts: 1, mean: 40, p50: expect.closeTo(40, -1) },
     });
+    // Two turns by hand: the first in full, the second after the first question's history or after the instructions.
+    const { by_hand: byHand } = total;
+    expect(byHand.uncached_tokens).toBe(total.uncached_tokens);
+    expect(byHand.in_message_tokens).toBeGreaterThan(byHand.uncached_tokens);
+    expect(byHand.in_system_tokens).toBeGreaterThan(byHand.uncached_tokens);
     expect(has_prices).toBe(true);
     expect(cache).toBeNull();
     expect(points).toHaveLength(60);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type KeyKnowledge, planBatch, residencyModel } from "../../../src/core/index.js";
+import { type ClusteredKey, type KeyKnowledge, planBatch, residencyModel } from "../../../src/core/index.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import {
   type BatchComposer,
@@ -141,7 +141,8 @@ describe("a batch by the service", () => {
     const { composer } = service.batches;
     const searched: BatchComposer["composer"] = {
       known: (...args) => composer.known(...args),
-      clusterPaths: (...args) => composer.clusterPaths(...args),
+      clusters: (...args) => composer.clusters(...args),
+      replaceClusters: (...args) => composer.replaceClusters(...args),
       compose: (...args) => composer.compose(...args),
       lookUp: async (...args) => {
         const found = await composer.lookUp(...args);
@@ -156,32 +157,24 @@ describe("a batch by the service", () => {
     await service.close();
   });
 
-  it("by Alg. 2 and 5 is scheduled by the live cluster tree, and ordered as one by one by that policy", async () => {
-    const pilot = { policy: "context-pilot" } as const;
-    // The paper's C1 to C3, then its batch C6, C3, C7, C8, of which C7 shares nothing.
-    const [initial, batch] = [
-      [
-        [2, 1, 3],
-        [2, 6, 1],
-        [4, 1, 0],
-      ],
-      [
-        [2, 1, 4],
-        [4, 1, 0],
-        [5, 7],
-        [1, 2, 0],
-      ],
-    ];
-    const [service, alone] = [openService(), openService()];
-    for (const each of initial) for (const of of [service, alone]) await composeWith(of, asked(each, pilot));
-    const requests = batch.map((facts, at) => asked(facts, { requestId: `b${at}` }));
-    const answers = await answersOf(service.batches, requests, { window: 10, planner: "context-pilot-live" });
-    expect(answers.map(({ requestId }) => requestId).at(-1)).toBe("b2");
-    for (const { requestId, messages } of answers) {
-      const same = await composeWith(alone, { ...asked(batch[Number(requestId[1])] ?? [], pilot), requestId });
-      expect(messages).toEqual(same.messages);
-    }
-    expect(answers.every(({ plan }) => plan.policy === "context-pilot")).toBe(true);
-    await Promise.all([service.close(), alone.close()]);
+  it("of ContextPilot's planner leaves a tree that the next start reads, and the planning thread goes on from", async () => {
+    const database = openInMemory();
+    let planned: readonly ClusteredKey[] = [];
+    const open = () =>
+      openService({
+        store: storeIn(database),
+        planning: async (requests, planner, knowledge, trees) => {
+          planned = structuredClone(trees);
+          return structuredClone(planBatch(requests, planner, knowledge, planned));
+        },
+      });
+    const orderOf = ({ blocks }: ComposeAnswer) => blocks.map(({ memoryId }) => memoryId);
+    const first = open();
+    const options = { window: 10, planner: "context-pilot" } as const;
+    await answersOf(first.batches, [asked([2, 1, 3]), asked([2, 6, 1]), asked([4, 1, 0])], options);
+    await answersOf(first.batches, [asked([5, 7])], options);
+    expect(planned[0]?.nodes.length).toBe(6);
+    const later = asked([2, 1, 4], { policy: "context-pilot" });
+    expect(orderOf(await composeWith(open(), later))).toEqual(["m1", "m2", "m4"]);
   });
 });

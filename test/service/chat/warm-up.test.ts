@@ -7,6 +7,7 @@ type UpstreamRequest = Parameters<Upstream["send"]>[0];
 
 const HEAD = {
   messages: [{ role: "user", content: "." }],
+  toolTexts: null,
   fields: { cache_salt: "s" },
   watch: { isSendable: async () => true },
   headers: { "x-request-id": "w" },

@@ -186,7 +186,8 @@ describe("many requests at once", () => {
             const { composer } = service.batches;
             const started: BatchComposer["composer"] = {
               known: (...args) => composer.known(...args),
-              clusterPaths: (...args) => composer.clusterPaths(...args),
+              clusters: (...args) => composer.clusters(...args),
+              replaceClusters: (...args) => composer.replaceClusters(...args),
               lookUp: (...args) => composer.lookUp(...args),
               compose(call) {
                 const { userId, requestId } = call.request;

@@ -40,20 +40,20 @@ describe("the memories of a client that sends windows", () => {
         for (const { messages, plan, annotations, blocks } of await windows(history, annotationsAt)) {
           began.add(plan.epoch?.began ?? null);
           const sections = sectionsOf(messages);
-          const stood = sections.flatMap((section) => section.blocks);
+          const stood = sections.flatMap(({ blocks, updates }) => [...blocks, ...updates]);
           expect(new Set(stood.map(({ label }) => label !== null))).toEqual(new Set([form === "with labels"]));
           expect(new Set(stood.map(({ text }) => text)).size).toBe(stood.length);
           const texts = new Set(stood.map(({ text }) => text));
           said.push(...annotations);
           for (const line of annotations) {
             if (form === "with labels") expect(line).toMatch(/\[\d+\]/);
-            else expect(texts).toContain(/^(?:Most relevant|No longer true|Current again): (.+)$/.exec(line)?.[1]);
+            else expect(texts).toContain(/^(?:Most relevant|Update): (.+)$/.exec(line)?.[1]);
           }
           expect(blocks.length).toBeGreaterThanOrEqual(6);
         }
       }
       expect(began).toContain("window");
-      if (form === "as a list") expect(said).toContain("No longer true: Ada lives in Oslo.");
+      if (form === "as a list") expect(said).toContain("Update: Ada lives in Rome.");
       else expect(said.join()).toContain("Please refer to [");
     },
   );

@@ -26,5 +26,6 @@ export function observedCompose(request: string, at: number, user = "ana", tenan
     besideTokens: 0,
     warnings: [],
     carriedTokens: 0,
+    byHand: { inMessage: 2_400, inSystem: 2_500 },
   };
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { callerOf, rawGet } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
 
-/** The page and its parts. Tests run on what `npm run build` made. */
+/** The dashboard and its parts. Tests run on what `npm run build` made. */
 const PARTS = [
   ["/dashboard", "text/html; charset=utf-8"],
   ["/dashboard/page.js", "text/javascript; charset=utf-8"],
@@ -13,6 +13,7 @@ const PARTS = [
 ] as const;
 
 const MOST_BYTES = 150_000;
+const MOST_BYTES_OF_DOCS = 1_000_000;
 
 function directivesOf(policy: string | null): ReadonlyMap<string, string> {
   const directives = (policy ?? "").split(";").map((directive) => directive.trim().split(/ (.*)/s, 2));
@@ -77,5 +78,27 @@ describe("GET /dashboard", () => {
       expect((await rawGet(app.base, path, {})).status).toBe(404);
     }
     expect((await app.send("POST", "/dashboard", {})).status).toBe(405);
+  });
+});
+
+describe("GET / and /docs", () => {
+  const app = servedApp();
+
+  it("leads to the dashboard, and shows the API without anybody else's script, data or key", async () => {
+    const { key } = callerOf(app, "acme");
+    const root = await fetch(`${app.base}/`, { redirect: "manual" });
+    expect([root.status, root.headers.get("location")]).toEqual([302, "/dashboard"]);
+    const page = await fetch(`${app.base}/docs`);
+    expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+    const policy = directivesOf(page.headers.get("content-security-policy"));
+    expect(policy.get("default-src")).toBe("'none'");
+    for (const name of ["script-src", "connect-src"]) expect(policy.get(name)).toBe("'self'");
+    const html = await page.text();
+    const asked = [...html.matchAll(/(?:src|href|spec-url)="([^"]*)"/g)].map(([, target = ""]) => target);
+    expect(asked).toEqual(expect.arrayContaining(["/docs/api.js", "/openapi.json"]));
+    for (const target of asked) expect((await fetch(app.base + target)).status, target).toBe(200);
+    const script = await (await fetch(`${app.base}/docs/api.js`)).text();
+    expect(Buffer.byteLength(script)).toBeLessThan(MOST_BYTES_OF_DOCS);
+    expect((await fetch(`${app.base}/docs/api.ts`, { headers: { authorization: `Bearer ${key}` } })).status).toBe(404);
   });
 });

@@ -1,0 +1,74 @@
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { messageText } from "../../src/core/text/message.js";
+import { FACT_CASES } from "../../src/eval/facts/fact-cases.js";
+import { openAiEngine, type Received, sendJson } from "../http/routes/openai-engine.js";
+import { commands } from "./memprefix-command.js";
+
+const scored = z.object({ prompt: z.tuple([z.int(), z.int()]), prompt_logprobs: z.literal(0) });
+const ANSWERS = 1_000_000;
+
+describe("memprefix eval facts", () => {
+  const memprefix = commands();
+  const engine = openAiEngine();
+  const run = (...more: string[]) =>
+    memprefix.run(["eval", "facts", "--engine", engine.url, "--model", "stub", "--limit", "4", ...more]);
+
+  /** An answer is e times as likely for each time that its sentence stands in the prompt. */
+  function behave(): readonly Received["body"]["messages"][] {
+    const chats: Received["body"]["messages"][] = [];
+    const answers: string[] = [];
+    engine.behave(({ url, body, raw }, response) => {
+      const { prompt } = z.looseObject({ prompt: z.unknown().optional() }).parse(JSON.parse(raw));
+      if (url.endsWith("/tokenize")) {
+        const token = typeof prompt === "string" ? ANSWERS + answers.push(prompt) - 1 : chats.push(body.messages) - 1;
+        return sendJson(response, 200, { tokens: [token] });
+      }
+      const [chat, answer] = scored.parse(JSON.parse(raw)).prompt;
+      const said = (chats[chat] ?? [])
+        .map(messageText)
+        .join("\n")
+        .split(answers[answer - ANSWERS] ?? "");
+      const prompt_logprobs = [null, { [answer]: { logprob: said.length - 1 - 10 } }];
+      return sendJson(response, 200, { choices: [{ prompt_logprobs }] });
+    });
+    return chats;
+  }
+
+  it("has cases whose values differ, each among 18 other memories", () => {
+    expect(FACT_CASES).toHaveLength(120);
+    for (const { answers, old, new: now, false: claim, others } of FACT_CASES) {
+      expect(answers.old).not.toBe(answers.new);
+      expect(new Set([old, now, ...others]).size).toBe(20);
+      expect(claim).toBe(old);
+      expect(`${old} ${now} ${others.join(" ")}`).not.toMatch(/[{}]|undefined/);
+    }
+  });
+
+  it("says which value is preferred after each prompt, and what a line makes of a false one", async () => {
+    const chats = behave();
+    const { code, stdout } = await run();
+    expect(code).toBe(0);
+    const rows = stdout.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+    const rowOf = (name: string) => rows.find((cells) => cells[1] === name)?.slice(2, -1);
+    expect(rowOf("`No longer true: <old>`")?.slice(0, 3)).toEqual(["4", "0 %", "−1.00 (−1.00 to −1.00)"]);
+    expect(rowOf("as memprefix sends it")?.slice(2, 3)).toEqual(["+0.00 (+0.00 to +0.00)"]);
+    expect(rowOf("no old text")?.slice(0, 3)).toEqual(["4", "100 %", "+1.00 (+1.00 to +1.00)"]);
+    expect(rowOf("repeated by the line")).toEqual(["once", "2", "× 2.72", "2.72 to 2.72"]);
+    expect(rowOf("kept, and repeated by the line")).toEqual(["kept", "2", "× 2.72", "2.72 to 2.72"]);
+    expect(rowOf("kept, of an untrusted origin")).toEqual(["kept", "2", "× 1.00", "1.00 to 1.00"]);
+    const { old = "", new: now = "", others = [], question } = FACT_CASES[0] ?? {};
+    const sent = chats.map((messages) => messageText(messages.at(-1) ?? { role: "user", content: "" }));
+    expect(sent).toContain(`<memories>\n- ${others.at(-1)}\n</memories>\nUpdate: ${now}\n\n${question}`);
+    expect(sent).toContain(
+      `<memories>\n- ${now}\n- ${others.at(-1)}\n</memories>\nNo longer true: ${old}\n\n${question}`,
+    );
+  });
+
+  it("says what is wrong with an engine that gives no log-probabilities, or with its address", async () => {
+    engine.behave((_request, response) => sendJson(response, 404, { error: { message: "no such route" } }));
+    expect(await run()).toMatchObject({ code: 1, stderr: expect.stringContaining("no such route") });
+    const wrong = ["eval", "facts", "--engine", "here", "--model", "stub"];
+    expect(await memprefix.run(wrong)).toMatchObject({ code: 1, stderr: expect.stringContaining("--engine") });
+  });
+});
