@@ -82,7 +82,7 @@ export function describeEngineCache(name: string, open: (engine: CachingEngine) 
           const cache = open(new CachingEngine(count * room));
           const totals = Array.from({ length: count }, () => 0);
           let [at, held, used, longest, prompts] = [0, 0, 0, 0, 0];
-          for (let turn = 0; turn < 120; turn++)
+          for (let turn = 0; turn < 200; turn++)
             for (let stream = 0; stream < count; stream++) {
               const name = String(stream);
               const before = totals[stream] as number;
@@ -90,7 +90,7 @@ export function describeEngineCache(name: string, open: (engine: CachingEngine) 
               // Room for one prompt more, as a plan leaves it.
               const isAfresh = before === 0 || next + grows * room > cache.lookup(name).shareTokens;
               const total = isAfresh ? begins * room : next;
-              if (turn >= 60) {
+              if (turn >= 100) {
                 prompts++;
                 held += cache.lookup(name).residentTokens >= before ? 1 : 0;
                 used += total;

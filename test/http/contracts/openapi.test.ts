@@ -12,12 +12,18 @@ describe("GET /openapi.json", () => {
   it("lists every route, and no other", () => {
     expect(document.operations.toSorted()).toEqual([
       ...["DELETE /user", "DELETE /user/memory", "DELETE /users/{user_id}"],
-      ...["DELETE /users/{user_id}/memories/{memory_id}", "GET /healthz", "GET /livez", "GET /memories"],
-      ...["GET /metrics", "GET /request/explain", "GET /requests/{request_id}/explain", "GET /usage/request"],
-      ...["GET /usage/requests", "GET /usage/summary", "GET /user/export", "GET /user/index"],
-      ...["GET /users/{user_id}/export", "GET /users/{user_id}/index", "GET /v1/models", "POST /compose"],
-      ...["POST /compose/batch", "POST /evict", "POST /feedback", "POST /mcp", "POST /memories"],
-      ...["POST /v1/chat/completions", "POST /v1/messages", "POST /v1/messages/count_tokens", "POST /v1/responses"],
+      ...[
+        "DELETE /users/{user_id}/memories/{memory_id}",
+        "GET /healthz",
+        "GET /livez",
+        "GET /memories",
+        "GET /metrics",
+      ],
+      ...["GET /request/explain", "GET /requests/{request_id}/explain", "GET /usage/request", "GET /usage/requests"],
+      ...["GET /usage/summary", "GET /user/export", "GET /user/index", "GET /users/{user_id}/export"],
+      ...["GET /users/{user_id}/index", "GET /v1/models", "POST /compose", "POST /compose/batch", "POST /evict"],
+      ...["POST /feedback", "POST /mcp", "POST /memories", "POST /v1/chat/completions", "POST /v1/messages"],
+      ...["POST /v1/messages/count_tokens", "POST /v1/responses"],
     ]);
   });
 
