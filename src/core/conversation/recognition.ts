@@ -28,7 +28,7 @@ export function commonMessages(conversation: Conversation, { messages, meant }: 
     const { turn, covered } = path;
     const next = conversation.childrenOf(turn);
     const shared = next.map((child) => equalFrom(child.meant, meant, covered));
-    const further = shared.reduce((most, one) => Math.max(most, one), 0);
+    const further = shared.reduce((longest, one) => Math.max(longest, one), 0);
     const isAnswered = covered > 0 && isAnswer(messages[covered]);
     if (isAnswered && (next.length === 0 || further > 0)) most = Math.max(most, covered + further);
     for (const [at, child] of next.entries())
