@@ -68,7 +68,9 @@ export function planInjection(request: InjectionRequest, register: Pick<BlockReg
       : wanted === false
         ? []
         : bestAgain(best, placed, standing, updated);
-  return { blocks, annotations: [...updates, ...ranking] };
+  const references = ranking.filter(({ kind }) => kind === "location");
+  const lines = ranking.filter(({ kind }) => kind !== "location");
+  return { blocks, annotations: [...references, ...updates, ...lines] };
 }
 
 /** Superseded labels in a prompt, by the current label. None by a text of an untrusted origin. */
@@ -168,7 +170,8 @@ export function bestAgain(
 }
 
 /**
- * ContextPilot's references to retrieved blocks earlier in the prompt, and its ranking of reordered ones (arXiv 2511.03475, 5.3 and 6; Alg. 3).
+ * ContextPilot's references to retrieved blocks earlier in the prompt, each in its block's place, and its ranking of reordered ones (arXiv
+ * 2511.03475, 5.3 and 6; Alg. 3).
  *
  * @param placed this turn's retrieved blocks, in prompt order
  */
@@ -179,8 +182,12 @@ export function paperAnnotations(
 ): Annotation[] {
   const fresh = ranked.filter((label) => !earlier.has(label));
   const isMoved = fresh.some((label, rank) => placed[rank] !== label);
-  return [
-    ...ranked.filter((label) => earlier.has(label)).map((label) => ({ kind: "location", labels: [label] }) as const),
-    ...(isMoved ? [{ kind: "order", labels: fresh } as const] : []),
-  ];
+  const inSection = new Set(placed);
+  let after = 0;
+  const references = ranked.flatMap((label): Annotation[] => {
+    if (earlier.has(label)) return [{ kind: "location", labels: [label], after }];
+    if (inSection.has(label)) after++;
+    return [];
+  });
+  return isMoved ? [...references, { kind: "order", labels: fresh }] : references;
 }

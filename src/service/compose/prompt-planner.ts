@@ -18,6 +18,7 @@ import {
   endlessLookup,
   type HistoryName,
   IN_FLIGHT_MS,
+  type KnownTool,
   type Label,
   type MemoryId,
   NOTHING_INJECTED,
@@ -147,6 +148,8 @@ interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "
   readonly tools?: SentTools;
 }
 
+const NO_TOOLS: readonly never[] = [];
+
 const NO_MEMORIES: PromptMemories = { memories: [], front: [], depth: null };
 
 /** A prompt that is in the scope's state, but not yet in the store. */
@@ -174,6 +177,12 @@ interface ChosenMarks {
 
 /** Plans one tenant's prompts. What planning needs of the store is read first; planning itself is synchronous. */
 export class PromptPlanner {
+  /** By the request's tools: a prompt is planned in several steps. */
+  readonly #tools = new WeakMap<
+    readonly string[],
+    { readonly known: readonly KnownTool[]; readonly sent: SentTools }
+  >();
+
   constructor(
     private readonly parts: TenantParts,
     private readonly tenant: Tenant,
@@ -335,10 +344,7 @@ export class PromptPlanner {
           const sentAfter = turn.conversationId === null ? null : sentAfterNow(known, { root, tools: tools.known });
           const record = { composition, section, delta: deltaOf(state), request: stored, prompt, sentAfter, at };
           await working.commit((held) => held.commitCompose(record));
-          if (conversation !== null) {
-            conversation.sentAfter = sentAfter ?? conversation.sentAfter;
-            conversation.instructions = head;
-          }
+          if (conversation !== null && sentAfter !== null) conversation.sentAfter = sentAfter;
           if (turn.conversationId !== null) working.goesOn(turn.conversationId);
           working.requests.composed(requestId, at);
           working.newest = { head: turn.head, root, at, lateInRow: late };
@@ -472,8 +478,7 @@ export class PromptPlanner {
 
   #readPast(working: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
     const { conversationId, messages } = request;
-    const { stableInstructions: keepsInstructions = false } = this.parts.defaults;
-    const form = { inResult: this.#isInResult(request), keepsInstructions };
+    const form = { inResult: this.#isInResult(request), keepsInstructions: this.#keepsInstructions(request) };
     return readPast(this.parts.store, working, {
       conversationId,
       messages,
@@ -521,7 +526,7 @@ export class PromptPlanner {
       conversation: past.conversation,
       isCut: past.conversation?.isCut === true,
       messages,
-      keepsInstructions: defaults.stableInstructions,
+      keepsInstructions: this.#keepsInstructions(request),
       historyTerms,
       isOurs: past.isOurs,
       recalled: past.recalled,
@@ -581,8 +586,13 @@ export class PromptPlanner {
   }
 
   #toolsOf({ toolTexts }: ComposeRequest, conversation: Pick<WorkingConversation, "turns"> | null): SentTools {
-    const known = conversation?.turns.sentAfter?.tools ?? [];
-    return toolsToSend(toolTexts ?? [], known, this.parts.defaults.stableTools ?? true);
+    const known = conversation?.turns.sentAfter?.tools ?? NO_TOOLS;
+    const given = toolTexts ?? NO_TOOLS;
+    const before = this.#tools.get(given);
+    if (before?.known === known) return before.sent;
+    const sent = toolsToSend(given, known, this.parts.defaults.stableTools ?? true);
+    this.#tools.set(given, { known, sent });
+    return sent;
   }
 
   #besideTokens({ destination, toolTexts }: ComposeRequest): number {
@@ -613,6 +623,11 @@ export class PromptPlanner {
     const { defaults } = this.parts;
     const host = goesElsewhere(request, defaults) ? null : (defaults.engineHost ?? null);
     return priceOf({ host, family: this.#familyOf(request) }, modelOf(request) || null);
+  }
+
+  /** Not where the engine continues its own history: it gets the request's instructions in any case. */
+  #keepsInstructions({ sentNow }: ComposeRequest): boolean {
+    return this.parts.defaults.stableInstructions === true && sentNow === undefined;
   }
 
   #historyOf({ history }: ComposeRequest): HistoryName {
