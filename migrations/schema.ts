@@ -192,6 +192,28 @@ export const prompts = sqliteTable(
   ],
 );
 
+/** One exchange that the memory source has not been given yet. */
+export const writes = sqliteTable(
+  "writes",
+  {
+    /** Grows with time. */
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    scopeId: scopeId(),
+    /** `conversation …`, `run …` or empty: the rows of one are written in order. */
+    queue: text("queue").notNull(),
+    /** The turn that it answers; null: it did not come through the proxy. */
+    turnId: integer("turn_id"),
+    at: integer("at").notNull(),
+    /** Messages of users in it. */
+    exchanges: integer("exchanges").notNull(),
+    /** As JSON, with Mem0's options: `{ messages, runId, metadata, infer }`. */
+    addition: text("addition").notNull(),
+    /** In a queue's first row: until when an instance writes it, or waits after a failure. */
+    heldUntil: integer("held_until").notNull().default(0),
+  },
+  (table) => [index("writes_by_queue").on(table.scopeId, table.queue, table.id)],
+);
+
 /** API keys; the row of a tenant without keys has its cache secret. */
 export const keys = sqliteTable("keys", {
   id: text("id").primaryKey(),

@@ -198,6 +198,22 @@ export const prompts = memprefix.table(
   ],
 );
 
+/** One exchange that the memory source has not been given yet. */
+export const writes = memprefix.table(
+  "writes",
+  {
+    id: integer("id").primaryKey().generatedAlwaysAsIdentity(),
+    scopeId: scopeId(),
+    queue: text("queue").notNull(),
+    turnId: integer("turn_id"),
+    at: integer("at").notNull(),
+    exchanges: integer("exchanges").notNull(),
+    addition: text("addition").notNull(),
+    heldUntil: integer("held_until").notNull().default(0),
+  },
+  (table) => [index("writes_by_queue").on(table.scopeId, table.queue, table.id)],
+);
+
 /** API keys; the row of a tenant without keys has its cache secret. */
 export const keys = memprefix.table("keys", {
   id: text("id").primaryKey(),

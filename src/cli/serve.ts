@@ -136,6 +136,7 @@ export async function startService(
   const install = leftOutSource(settings);
   if (install !== null) log.warn({ install }, "no memory source: the embedded Mem0's packages are not installed");
   const stopSweeps = startSweeps(memprefix, { keepDays: settings.keepDays, now: systemClock, onFault });
+  memprefix.startWriting(onFault);
   const finishing = new AbortController();
   const finished = memprefix.finishDeletions(onFault, finishing.signal).catch(onFault);
   const underWay = new RequestsUnderWay(server);

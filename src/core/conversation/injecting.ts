@@ -6,6 +6,7 @@ import {
   type InjectedBlock,
   type Injection,
   isEmptyInjection,
+  isOfMemories,
   LONE_SECTION_CLOSING,
   NOTHING_INJECTED,
   renderAnnotation,
@@ -127,7 +128,9 @@ export function injectionTokens(
   countTokens: TokenCounter,
 ): number {
   if (isEmptyInjection(injection)) return 0;
-  let tokens = fixedTokens(SECTION_OPENING, countTokens) + closingTokens(placement, countTokens);
+  const tags = fixedTokens(SECTION_OPENING, countTokens) + closingTokens(placement, countTokens);
+  // Updated instructions alone have no tags.
+  let tokens = isOfMemories(injection) ? tags : TOKENS_PER_MESSAGE;
   for (const block of injection.blocks) tokens += register.lineTokens(block);
   for (const annotation of injection.annotations)
     tokens += countTokens(`${renderAnnotation(annotation, register.textOf)}\n`);

@@ -228,6 +228,7 @@ export function readChat(
       ? { ...composeRequest({ ...asked, messages: messages.data }), isRecognised: true }
       : null,
     notWanted,
+    isWrite: path.isPlain,
     body,
     writeBack: notWanted === null ? (writeBack ?? null) : false,
     adaptiveDepth: adaptiveDepth ?? null,

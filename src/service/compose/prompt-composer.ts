@@ -8,6 +8,7 @@
 import { SpanStatusCode } from "@opentelemetry/api";
 import {
   type AgentId,
+  type ChatMessage,
   type ConversationId,
   type Depth,
   type Digest,
@@ -101,6 +102,8 @@ export interface ComposerParts {
   readonly losses: EngineLosses;
   /** For memories that their source no longer has. Call it from the user's queue. */
   readonly forgetGone: (userId: UserId, memoryIds: readonly MemoryId[]) => Promise<void>;
+  /** Called with a conversation's messages, as its client has them. */
+  readonly onHistory: (scope: Scope, id: ConversationId, messages: readonly ChatMessage[]) => void;
 }
 
 interface ComposingParts extends ComposerParts {
@@ -129,9 +132,12 @@ export class PromptComposer {
   async compose(given: ComposeCall, drive: Drive = storeAtOnce): Promise<PlannedAnswer> {
     const call = { ...given, request: this.#withoutSpans(given.request) };
     const { request, found } = call;
-    const { jobs } = this.#on;
-    if (found === undefined) jobs.rejectIfBusy(request.userId);
-    const attributes = { "memprefix.layout": request.conversationId === null ? "single" : "conversation" };
+    const { jobs, onHistory } = this.#on;
+    const { userId, agentId, conversationId, messages, history, dryRun } = request;
+    if (found === undefined) jobs.rejectIfBusy(userId);
+    if (conversationId !== null && history !== "stored" && dryRun !== true)
+      onHistory(jobs.scopeOf(userId, agentId), conversationId, messages);
+    const attributes = { "memprefix.layout": conversationId === null ? "single" : "conversation" };
     return inSpan("memprefix.compose", attributes, async (span) => {
       const answer = await jobs.run(request.userId, () => this.#inTurn(call, drive));
       const { policy, retention, totalTokens, expectedCachedTokens, miss } = answer.plan;
