@@ -29,6 +29,9 @@ const ODD_MESSAGES: readonly ChatMessage[] = [
   { role: "assistant", content: null },
 ];
 
+/** A conversation without turns. */
+const EMPTY = { turns: [], sentAfter: null, instructions: null };
+
 /** What was said in conversations, and how it comes back. */
 export function describeConversations(open: OpenDatabase): void {
   describe("conversations", () => {
@@ -41,7 +44,7 @@ export function describeConversations(open: OpenDatabase): void {
       const { store, users } = suite;
       await users.compose(ana, { ...TEA, conversation: "d" });
       expect(await history()).toBeNull();
-      expect(await store.loadConversation(await users.numberOf(ana), c)).toEqual({ turns: [], isCut: false });
+      expect(await store.loadConversation(await users.numberOf(ana), c)).toEqual({ ...EMPTY, isCut: false });
       expect(await store.counts(await users.numberOf(ana))).toEqual({ conversations: 1, turns: 1, requests: 1 });
     });
 
@@ -252,7 +255,7 @@ export function describeConversations(open: OpenDatabase): void {
       await users.compose(ana, { ...TEA, requestId: "r4", question: "Then?" });
       expect(await store.loadConversation(scopeId, c)).toMatchObject({ turns: [{ id: 1 }, { id: 4 }], isCut: false });
       await users.forget(ana, "m2");
-      expect(await store.loadConversation(scopeId, c)).toEqual({ turns: [], isCut: true });
+      expect(await store.loadConversation(scopeId, c)).toEqual({ ...EMPTY, isCut: true });
       expect(await store.counts(scopeId)).toEqual({ conversations: 1, turns: 0, requests: 0 });
     });
   });

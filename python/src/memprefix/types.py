@@ -186,8 +186,18 @@ class AddRequest(TypedDict):
     """Whose memories."""
     agent_id: NotRequired[str | None]
     """The agent whose memories; absent: the user's own."""
-    memories: Sequence[str]
-    """One text each, stored unmodified."""
+    memories: NotRequired[Sequence[str]]
+    """One text each, stored unmodified and at once."""
+    messages: NotRequired[Sequence[Mapping[str, Any]]]
+    """An exchange, in place of `memories`: a user's message and the answer, of which Mem0's model extracts memories. Answered with 202: Mem0 is given four of a conversation together, or fewer after two minutes without another. A source without a model stores each at once, as one text."""
+    conversation_id: NotRequired[str | None]
+    """The conversation of `messages`, which is added in order. Not sent to Mem0. Default: those of the same user, agent and run."""
+    run_id: NotRequired[str | None]
+    """With `messages`: Mem0's `run_id`. Searches do not find memories of a run."""
+    infer: NotRequired[bool | None]
+    """With `messages`, `false`: Mem0 stores them unmodified, at once and not together with others."""
+    wait: NotRequired[bool | None]
+    """With `messages`: whether they are added now, with those of the conversation that wait, and answered after it. Default: false."""
     metadata: NotRequired[Mapping[str, Any]]
     """Stored with each memory, where the source can."""
 
@@ -410,7 +420,9 @@ class Memory(TypedDict):
 
 class AddAnswer(TypedDict):
     results: list[Memory]
-    """The memories with their ids, in the request's order."""
+    """The memories with their ids, in the request's order; of `messages`, what Mem0 made of them with `wait`."""
+    waiting: int
+    """How many exchanges of the conversation Mem0 has not been given yet."""
 
 
 class ForgottenMemoryConversations(TypedDict):
