@@ -21,7 +21,7 @@ function roomOn(path: string): number {
 const SLOW = [
   "test/**/*.load.test.ts",
   "test/bench/papers-benches.test.ts",
-  "test/cli/{crash,disk-faults,instances,replaced-packages,server-crash}.test.ts",
+  "test/cli/{crash,disk-faults,instances,killed-writes,replaced-packages,server-crash}.test.ts",
   // Whole evaluations; `eval-refusals` has a small one.
   "test/cli/eval-{engines,kills,likelihood,locomo,longmemeval,planted}.test.ts",
   "test/clients/**/*.test.ts",
@@ -37,8 +37,8 @@ const SLOW = [
 /** Adapters of frameworks that `npm run adapters` installs. */
 const FRAMEWORKS = ["test/integrations/{ai-sdk,langchain,opentelemetry}/*.test.ts"];
 
-/** What has a process to itself, file by file: what is slow, and what ends processes or watches all that its own prints. */
-const ALONE = [...SLOW, "test/ending-children.test.ts", "test/memory/mem0-service-failures.test.ts"];
+/** What has a process to itself, file by file: what is slow, and what watches all that its own prints. */
+const ALONE = [...SLOW, "test/memory/mem0-service-failures.test.ts"];
 
 /** What the quick run takes: no build, no engine, no model; of http the contracts, keys, isolation and a few routes. */
 const QUICK = [

@@ -2,6 +2,7 @@
 export const BENCHES: Readonly<Record<string, string>> = {
   headline: "the README's table: tokens per prompt with and without memprefix",
   retention: "what a turn costs under each retention",
+  loop: "what Mem0's whole loop costs a turn, reading and writing",
   windows: "clients that send only the last messages of a conversation",
   shared: "conversations that share one engine's cache",
   peers: "hits of each ordering policy on recorded searches",
@@ -13,8 +14,8 @@ export const BENCHES: Readonly<Record<string, string>> = {
   batch: "plans of requests that are known beforehand (Alg. 4, 5)",
   papers: "the programs of docs/papers-tables.md, by a second name",
   depth: "whether a sure first token needs fewer memories, on vLLM",
-  annotations: "ContextPilot's annotations and ours, by likelihood, on vLLM",
   instructions: "a system text that changes each turn, kept as it was first, on vLLM",
+  annotations: "ContextPilot's annotations and ours, by likelihood, on vLLM",
   spans: "references in place of repeated parts of tools' results, on vLLM",
   engines: "time to the first token on a real engine, with and without memprefix",
   compose: "time of a compose in the process",

@@ -11,9 +11,11 @@ CREATE TABLE `conversations` (
 	`used_at` integer NOT NULL,
 	`forgotten_at` integer,
 	`sent_after` text,
+	`opening` text,
 	PRIMARY KEY(`scope_id`, `id`)
 );
 --> statement-breakpoint
+CREATE INDEX `conversations_by_opening` ON `conversations` (`scope_id`,`opening`);--> statement-breakpoint
 CREATE TABLE `keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`tenant` text NOT NULL,
@@ -122,4 +124,16 @@ CREATE TABLE `turns` (
 CREATE INDEX `turns_by_conversation` ON `turns` (`scope_id`,`conversation_id`,`id`);--> statement-breakpoint
 CREATE INDEX `turns_by_response` ON `turns` (`scope_id`,`response_id`) WHERE "turns"."response_id" is not null;--> statement-breakpoint
 CREATE INDEX `turns_by_engine_conversation` ON `turns` (`scope_id`,`engine_conversation`) WHERE "turns"."engine_conversation" is not null;--> statement-breakpoint
-CREATE INDEX `single_turns_by_time` ON `turns` (`at`) WHERE "turns"."conversation_id" is null;
+CREATE INDEX `single_turns_by_time` ON `turns` (`at`) WHERE "turns"."conversation_id" is null;--> statement-breakpoint
+CREATE TABLE `writes` (
+	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`scope_id` integer NOT NULL,
+	`queue` text NOT NULL,
+	`turn_id` integer,
+	`at` integer NOT NULL,
+	`exchanges` integer NOT NULL,
+	`addition` text NOT NULL,
+	`held_until` integer DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `writes_by_queue` ON `writes` (`scope_id`,`queue`,`id`);

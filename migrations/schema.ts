@@ -52,8 +52,13 @@ export const conversations = sqliteTable(
     forgottenAt: integer("forgotten_at"),
     /** Model and tools of its newest prompt, as JSON; null: unknown. */
     sentAfter: text("sent_after"),
+    /** Digest of what its first message means, by which a history without a name is recognised; null: unknown. */
+    opening: text("opening"),
   },
-  (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
+  (table) => [
+    primaryKey({ columns: [table.scopeId, table.id] }),
+    index("conversations_by_opening").on(table.scopeId, table.opening),
+  ],
 );
 
 /** One turn: what one prompt added to the one before it. */
@@ -185,6 +190,28 @@ export const prompts = sqliteTable(
     index("prompts_by_time").on(table.tenant, table.at),
     index("prompts_by_sample").on(table.law, table.sample).where(isNotNull(table.law)),
   ],
+);
+
+/** One exchange that the memory source has not been given yet. */
+export const writes = sqliteTable(
+  "writes",
+  {
+    /** Grows with time. */
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    scopeId: scopeId(),
+    /** `conversation …`, `run …` or empty: the rows of one are written in order. */
+    queue: text("queue").notNull(),
+    /** The turn that it answers; null: it did not come through the proxy. */
+    turnId: integer("turn_id"),
+    at: integer("at").notNull(),
+    /** Messages of users in it. */
+    exchanges: integer("exchanges").notNull(),
+    /** As JSON, with Mem0's options: `{ messages, runId, metadata, infer }`. */
+    addition: text("addition").notNull(),
+    /** In a queue's first row: until when an instance writes it, or waits after a failure. */
+    heldUntil: integer("held_until").notNull().default(0),
+  },
+  (table) => [index("writes_by_queue").on(table.scopeId, table.queue, table.id)],
 );
 
 /** API keys; the row of a tenant without keys has its cache secret. */

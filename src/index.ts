@@ -29,7 +29,6 @@ import {
   forgetUserOptions,
   mem0Items,
   memoriesOptions,
-  newMemories,
 } from "./service/fields/companion-options.js";
 import { readOptions } from "./service/fields/fields.js";
 import { observationOf } from "./service/learning/engine-reports.js";
@@ -94,7 +93,10 @@ export interface MemprefixClient {
    * ```
    */
   compose<const M extends MessageLike = QueryMessage>(options: ComposeOptions<M>): Promise<ComposedPrompt<M>>;
-  /** Adds texts to the memory source unmodified. Rejects with `MemorySourceError`. */
+  /**
+   * Adds texts to the memory source unmodified, or an exchange: empty while it waits for others of its conversation. `close` adds what waits.
+   * Rejects with `MemorySourceError`.
+   */
   add(options: AddOptions): Promise<{ id: string; memory: string }[]>;
   /** The most relevant to a query, else all. */
   memories(options: MemoriesOptions): Promise<{ id: string; memory: string }[]>;
@@ -119,6 +121,7 @@ export function createMemprefix(options: MemprefixOptions = {}): MemprefixClient
   const finishing = new AbortController();
   // A failed deletion is retried before the source is next searched for that user.
   void memprefix.finishDeletions(() => {}, finishing.signal).catch(() => {});
+  memprefix.startWriting(() => {});
   let closing: Promise<void> | undefined;
   const whileOpen =
     <A, R>(call: (given: A) => Promise<R>) =>
@@ -134,8 +137,7 @@ export function createMemprefix(options: MemprefixOptions = {}): MemprefixClient
     }),
     memories: whileOpen(async (given) => mem0Items(await memprefix.memories(readOptions(memoriesOptions, given)))),
     add: whileOpen(async (given) => {
-      const { userId, agentId = null, memories, metadata } = readOptions(addOptions, given);
-      return mem0Items(await memprefix.addMemories(userId, agentId, newMemories(memories, metadata)));
+      return [...(await memprefix.addGiven(readOptions(addOptions, given))).results];
     }),
     evict: whileOpen(async (given) => memprefix.evict(readOptions(evictOptions, given).requestIds)),
     feedback: whileOpen(async (given) => {

@@ -81,7 +81,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   store: ["sqlite", "postgres"],
   service: ["base", "fields", "scopes", "usage", "learning", "compose", "records", "batch", "chat", "library"],
   http: ["requests", "problems", "guards", "contracts", "routes", "server"],
-  eval: ["base", "locomo", "engine", "scores", "replay", "run", "measures", "report"],
+  eval: ["base", "locomo", "engine", "scores", "replay", "run", "measures", "facts", "report"],
 };
 
 /** Files of a room itself that its folders may import, too: what each of them implements. */

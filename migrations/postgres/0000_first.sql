@@ -11,6 +11,7 @@ CREATE TABLE "memprefix"."conversations" (
 	"used_at" bigint NOT NULL,
 	"forgotten_at" bigint,
 	"sent_after" text,
+	"opening" text,
 	CONSTRAINT "conversations_scope_id_id_pk" PRIMARY KEY("scope_id","id")
 );
 --> statement-breakpoint
@@ -114,6 +115,18 @@ CREATE TABLE "memprefix"."turns" (
 	CONSTRAINT "turns_scope_id_id_pk" PRIMARY KEY("scope_id","id")
 );
 --> statement-breakpoint
+CREATE TABLE "memprefix"."writes" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "memprefix"."writes_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"scope_id" bigint NOT NULL,
+	"queue" text NOT NULL,
+	"turn_id" bigint,
+	"at" bigint NOT NULL,
+	"exchanges" bigint NOT NULL,
+	"addition" text NOT NULL,
+	"held_until" bigint DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX "conversations_by_opening" ON "memprefix"."conversations" USING btree ("scope_id","opening");--> statement-breakpoint
 CREATE UNIQUE INDEX "prompts_by_turn" ON "memprefix"."prompts" USING btree ("scope_id","turn_id");--> statement-breakpoint
 CREATE INDEX "prompts_by_time" ON "memprefix"."prompts" USING btree ("tenant","at");--> statement-breakpoint
 CREATE INDEX "prompts_by_sample" ON "memprefix"."prompts" USING btree ("law","sample") WHERE "memprefix"."prompts"."law" is not null;--> statement-breakpoint
@@ -122,4 +135,5 @@ CREATE UNIQUE INDEX "scopes_by_name" ON "memprefix"."scopes" USING btree ("tenan
 CREATE INDEX "turns_by_conversation" ON "memprefix"."turns" USING btree ("scope_id","conversation_id","id");--> statement-breakpoint
 CREATE INDEX "turns_by_response" ON "memprefix"."turns" USING btree ("scope_id","response_id") WHERE "memprefix"."turns"."response_id" is not null;--> statement-breakpoint
 CREATE INDEX "turns_by_engine_conversation" ON "memprefix"."turns" USING btree ("scope_id","engine_conversation") WHERE "memprefix"."turns"."engine_conversation" is not null;--> statement-breakpoint
-CREATE INDEX "single_turns_by_time" ON "memprefix"."turns" USING btree ("at") WHERE "memprefix"."turns"."conversation_id" is null;
+CREATE INDEX "single_turns_by_time" ON "memprefix"."turns" USING btree ("at") WHERE "memprefix"."turns"."conversation_id" is null;--> statement-breakpoint
+CREATE INDEX "writes_by_queue" ON "memprefix"."writes" USING btree ("scope_id","queue","id");

@@ -58,8 +58,13 @@ export const conversations = memprefix.table(
     forgottenAt: integer("forgotten_at"),
     /** Model and tools of its newest prompt, as JSON; null: unknown. */
     sentAfter: text("sent_after"),
+    /** Digest of what its first message means, by which a history without a name is recognised; null: unknown. */
+    opening: text("opening"),
   },
-  (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
+  (table) => [
+    primaryKey({ columns: [table.scopeId, table.id] }),
+    index("conversations_by_opening").on(table.scopeId, table.opening),
+  ],
 );
 
 /** One turn: what one prompt added to the one before it. */
@@ -191,6 +196,22 @@ export const prompts = memprefix.table(
     index("prompts_by_time").on(table.tenant, table.at),
     index("prompts_by_sample").on(table.law, table.sample).where(isNotNull(table.law)),
   ],
+);
+
+/** One exchange that the memory source has not been given yet. */
+export const writes = memprefix.table(
+  "writes",
+  {
+    id: integer("id").primaryKey().generatedAlwaysAsIdentity(),
+    scopeId: scopeId(),
+    queue: text("queue").notNull(),
+    turnId: integer("turn_id"),
+    at: integer("at").notNull(),
+    exchanges: integer("exchanges").notNull(),
+    addition: text("addition").notNull(),
+    heldUntil: integer("held_until").notNull().default(0),
+  },
+  (table) => [index("writes_by_queue").on(table.scopeId, table.queue, table.id)],
 );
 
 /** API keys; the row of a tenant without keys has its cache secret. */

@@ -227,7 +227,7 @@ async function service(settings: Settings): Promise<readonly Finding[]> {
     const says = `${url}, memprefix ${version}, is ${status}${failing === "" ? "" : `: ${plain(failing)}`}`;
     const advice =
       state === "ok" ? {} : { advice: "what the running service says of its parts comes first: see its log" };
-    return [{ part, state, says, ...advice }, await identity(client)];
+    return [{ part, state, says, ...advice }, await identity(client, await namelessChats(url, apiKey))];
   } catch (error) {
     if (error instanceof MemprefixError && error.status !== null) {
       const says = `${url} answers, and is not memprefix`;
@@ -237,9 +237,26 @@ async function service(settings: Settings): Promise<readonly Finding[]> {
   }
 }
 
+/** Chats that named no user since the service started, by its metrics; 0 where these cannot be read. */
+async function namelessChats(url: string, apiKey: string | undefined): Promise<number> {
+  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const answer = await fetch(`${url}/metrics`, { headers, signal: AbortSignal.timeout(5_000) }).catch(() => null);
+  const metrics = (await answer?.text()) ?? "";
+  return Number(/^memprefix_not_composed_chats_total\{reason="no_user"\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
+}
+
 /** Whether requests name their user and conversation. */
-async function identity(client: Pick<ReturnType<typeof createMemprefixClient>, "usageRequests">): Promise<Finding> {
+async function identity(
+  client: Pick<ReturnType<typeof createMemprefixClient>, "usageRequests">,
+  nameless: number,
+): Promise<Finding> {
   const part = "identity";
+  if (nameless > 0) {
+    const says = `${nameless} chats named no user, and went to the engine without memories`;
+    const advice =
+      "name the user: X-Memprefix-User, the body's own field for it, a base URL /users/{user}/v1, or MEMPREFIX_IDENTITY (docs/identity.md)";
+    return { part, state: "change", says, advice };
+  }
   try {
     const { requests } = await client.usageRequests({ limit: LAST_PROMPTS });
     if (requests.length === 0)

@@ -58,7 +58,7 @@ type Verdict =
   | { readonly kind: "apart" | "shared"; readonly own: number; readonly others: number }
   | { readonly kind: "unknown"; readonly why: string };
 
-/** Replicas behind a router: a prompt may reach one that does not have it. */
+/** A router may send a prompt to a replica that does not have it. */
 const MOST_ROUNDS = 4;
 
 /**

@@ -15,8 +15,16 @@ import { kvEventPackages } from "./kv-events.js";
 import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
 import { VERSION } from "./package.js";
-import type { Settings } from "./setting-list.js";
-import { addressOf, hasUnknownFamily, leftOutSource, rateOf, sourceOf, UsageError } from "./settings.js";
+import { type Settings, variableOf } from "./setting-list.js";
+import {
+  addressOf,
+  DEFAULT_USER_WITH_KEYS,
+  hasUnknownFamily,
+  leftOutSource,
+  rateOf,
+  sourceOf,
+  UsageError,
+} from "./settings.js";
 import { startMessage } from "./start-message.js";
 import { startSweeps } from "./sweeps.js";
 
@@ -73,6 +81,10 @@ export async function startService(
     await memprefix.close();
     throw new UsageError([{ field: "MEMPREFIX_HOST", message: NEEDS_A_KEY }]);
   }
+  if (settings.defaultUser !== undefined && (await keys.any())) {
+    await memprefix.close();
+    throw new UsageError([{ field: variableOf("defaultUser"), message: DEFAULT_USER_WITH_KEYS }]);
+  }
   // Before it listens: while `npm ci` replaces a running service's packages, nothing can be loaded.
   loadO200k();
   await source?.load?.().catch((error: unknown) => {
@@ -124,6 +136,7 @@ export async function startService(
   const install = leftOutSource(settings);
   if (install !== null) log.warn({ install }, "no memory source: the embedded Mem0's packages are not installed");
   const stopSweeps = startSweeps(memprefix, { keepDays: settings.keepDays, now: systemClock, onFault });
+  memprefix.startWriting(onFault);
   const finishing = new AbortController();
   const finished = memprefix.finishDeletions(onFault, finishing.signal).catch(onFault);
   const underWay = new RequestsUnderWay(server);

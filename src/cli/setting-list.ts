@@ -259,7 +259,7 @@ export const SETTINGS = {
   topK: wholeNumber(1, 1_000).default(DEFAULT_TOP_K).describe("default number of memories to search for"),
   writeBack: onOrOff
     .default("off")
-    .describe("on or off: by default, store the questions and answers of chats and responses as memories"),
+    .describe("on or off: by default, add the questions and answers of chats and responses to the memory source"),
   policy: z
     .enum(POLICY_NAMES)
     .default(DEFAULT_POLICY)
@@ -322,6 +322,9 @@ export const SETTINGS = {
     .describe(
       "further places that name a request's user, agent or conversation, as in user=header:x-user; see docs/identity.md; default: none",
     ),
+  defaultUser: field.userId
+    .optional()
+    .describe("user of chats that name none, while there are no API keys; default: such chats get no memories"),
   router: router
     .optional()
     .describe(

@@ -28,7 +28,7 @@ export const ROUTES = {
   composeBatch: route("composeBatch", "POST /compose/batch", "answers", OF_BATCHES),
   /** The same route in lines: each line of the request is one of `/compose`. */
   composeLines: route("composeBatch", "POST /compose/batch", undefined, [...OF_PROMPTS, ...under("answer")]),
-  add: route("addMemories", "POST /memories", "results", ["memories", "metadata"]),
+  add: route("addMemories", "POST /memories", "results", ["memories", "messages", "metadata"]),
   memories: route("listMemories", "GET /memories", "results"),
   evict: route("evict", "POST /evict", "evicted"),
   feedback: route("feedback", "POST /feedback", "request_id"),

@@ -56,7 +56,7 @@ function filterTag(query: URLSearchParams): VNode | null {
 /** Reports of fewer prompts say little. */
 const FEW = 20;
 
-function tiles({ total, window, hasPrices }: UsageSummary): VNode {
+function tiles({ total, writes, window, hasPrices }: UsageSummary): VNode {
   const { firstTokenMs: ttft, belowMinimum: tooShort, expired } = total;
   const apart = tooShort.prompts + expired.prompts;
   return html`<dl class="tiles">
@@ -67,8 +67,16 @@ function tiles({ total, window, hasPrices }: UsageSummary): VNode {
     ${tile("First token", duration(ttft?.p50), ttft === null ? "not measured yet" : `p95 ${duration(ttft.p95)}, of ${counted(ttft.prompts, "prompt")}`)}
     ${
       hasPrices
-        ? tile("Saved by the cache", money(total.savedMoney), "net of cache writes, by your prices")
+        ? tile("Saved by the cache", money((total.savedMoney ?? 0) + (writes.savedMoney ?? 0)), savedOf(writes))
         : tile("Prompts", whole(total.prompts), `of the last ${window}`)
+    }
+    ${
+      writes.prompts > 0 &&
+      tile(
+        "Mem0's own calls",
+        short(writes.uncachedTokens),
+        `computed of ${short(writes.promptTokens)} in ${counted(writes.prompts, "call")}; cached: ${percent(writes.cachedShare)}`,
+      )
     }
     ${
       apart > 0 &&
@@ -85,6 +93,11 @@ function tile(title: string, value: string, sub: ComponentChildren): VNode {
   return html`<div class="tile">
     <dt>${title}</dt><dd><span class="value">${value}</span><span class="sub">${sub}</span></dd>
   </div>`;
+}
+
+function savedOf({ prompts, savedMoney }: UsageFigures): string {
+  const own = prompts === 0 ? "" : `; ${money(savedMoney)} of it in Mem0's own calls`;
+  return `net of cache writes, by your prices${own}`;
 }
 
 /** Null where no prompt was compared. */

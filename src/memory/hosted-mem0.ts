@@ -50,7 +50,8 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
       return run(signal, (mem0) => mem0.search(query, { ...searching, topK }));
     },
     get: (id, signal) => run(signal, (mem0): Promise<unknown> => mem0.get(id)),
-    add: (scope, memory, signal) => run(signal, (mem0): Promise<unknown> => mem0.add(...addArguments(scope, memory))),
+    add: (scope, addition, signal) =>
+      run(signal, (mem0): Promise<unknown> => mem0.add(...addArguments(scope, addition))),
     async delete(id, signal) {
       await run(signal, (mem0) => mem0.delete(id));
       return true;

@@ -3,7 +3,7 @@ import { isRecord } from "../core/text/json.js";
 import { unstorable } from "../core/text/memory-text.js";
 import type { Mem0Item } from "./mem0-answer.js";
 import { breaks, storeConditions, withLists } from "./mem0-conditions.js";
-import { MemorySourceError, type NewMemory, type SearchOptions } from "./memory-source.js";
+import { type AddedMessage, MemorySourceError, type MessageAddition, type SearchOptions } from "./memory-source.js";
 
 /** A scope under Mem0's names. Null: no agent. */
 export interface Mem0Scope {
@@ -32,15 +32,24 @@ export function searchOptions({ showExpired, rerank, referenceDate, threshold }:
   };
 }
 
-export function addArguments({ userId, agentId }: Mem0Scope, { text, metadata }: NewMemory) {
-  const options = {
+export interface AddCallOptions {
+  userId: string;
+  agentId?: string;
+  runId?: string;
+  infer?: boolean;
+  metadata?: Record<string, unknown>;
+}
+
+export function addArguments({ userId, agentId }: Mem0Scope, { messages, runId, metadata, infer }: MessageAddition) {
+  const options: AddCallOptions = {
     userId,
     ...(agentId === null ? {} : { agentId }),
-    infer: false as const,
+    ...(runId == null ? {} : { runId }),
+    ...(infer == null ? {} : { infer }),
     ...(metadata === undefined ? {} : { metadata: { ...metadata } }),
   };
-  const messages = [{ role: "user" as const, content: text }];
-  return [messages, options] as const satisfies readonly [unknown, unknown];
+  const sent: AddedMessage[] = messages.map(({ role, content }) => ({ role, content }));
+  return [sent, options] as const satisfies readonly [unknown, unknown];
 }
 
 /** Mem0 takes ids only in `filters`, and only in snake_case. */

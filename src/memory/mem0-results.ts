@@ -61,12 +61,13 @@ const addedItem = z.looseObject({
 /** Events after which a memory exists; extraction, which some servers insist on, also answers DELETE and NONE. */
 const KEPT_EVENTS = new Set(["ADD", "UPDATE"]);
 
-/** Empty if the hosted platform only queued the text (`{ status: "PENDING", event_id }`). A memory named by id alone has the text that was sent. */
-export function readMem0Added(answer: unknown, sentText: string): readonly RetrievedMemory[] {
+/** Empty if the hosted platform only queued the text (`{ status: "PENDING", event_id }`). A memory named by id alone has the text that was sent, if it was one text. */
+export function readMem0Added(answer: unknown, sentText?: string): readonly RetrievedMemory[] {
   const items = itemsOf(answer).flatMap((candidate) => {
     const parsed = addedItem.safeParse(candidate);
     if (!parsed.success || !KEPT_EVENTS.has(parsed.data.event ?? "ADD")) return [];
-    return [{ id: parsed.data.id, memory: parsed.data.memory ?? parsed.data.data?.memory ?? sentText }];
+    const memory = parsed.data.memory ?? parsed.data.data?.memory ?? sentText;
+    return memory === undefined ? [] : [{ id: parsed.data.id, memory }];
   });
   const read = readMem0Answer(items);
   return read.ok ? read.memories : [];

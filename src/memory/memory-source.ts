@@ -36,6 +36,20 @@ export interface NewMemory {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
+/** Messages of one or more exchanges, with Mem0's options of an `add`. */
+export interface MessageAddition {
+  readonly messages: readonly AddedMessage[];
+  readonly runId?: string | null | undefined;
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+  /** Whether a model extracts the memories. Default: Mem0's, true. */
+  readonly infer?: boolean | null | undefined;
+}
+
+export interface AddedMessage {
+  readonly role: "user" | "assistant";
+  readonly content: string;
+}
+
 export interface KeptMemory {
   readonly id: MemoryId;
   readonly text: string;
@@ -124,6 +138,8 @@ export interface MemorySource {
   ): Promise<CurrentMemories>;
   /** Keeps memories unmodified, one after the other; returns those with known ids. After a rejection half way, the earlier ones are kept. */
   add(scope: Scope, memories: readonly NewMemory[], signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
+  /** Keeps what the source's model extracts from messages; returns the memories with known ids. Absent: it has no model. */
+  addMessages?(scope: Scope, addition: MessageAddition, signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
   /** False if the memory does not exist in this scope (without an agent: for this user). */
   delete(scope: Scope, id: MemoryId, signal: AbortSignal): Promise<boolean>;
   /** Deletes everything of this user, whatever the agent. */
@@ -150,6 +166,7 @@ export type AroundCall = <T>(
 export function wrappedSource(source: MemorySource, around: AroundCall): MemorySource {
   const current = source.current?.bind(source);
   const list = source.list?.bind(source);
+  const addMessages = source.addMessages?.bind(source);
   return {
     name: source.name,
     owned: source.owned,
@@ -162,6 +179,10 @@ export function wrappedSource(source: MemorySource, around: AroundCall): MemoryS
         around({ name: "current", scope }, signal, (own) => current(scope, ids, filters, own)),
     }),
     add: (scope, memories, signal) => around({ name: "add", scope }, signal, (own) => source.add(scope, memories, own)),
+    ...(addMessages && {
+      addMessages: (scope, addition, signal) =>
+        around({ name: "add", scope }, signal, (own) => addMessages(scope, addition, own)),
+    }),
     delete: (scope, id, signal) =>
       around({ name: "delete", scope, id }, signal, (own) => source.delete(scope, id, own)),
     deleteUser: (scope, signal) =>

@@ -1,5 +1,5 @@
-import { addArguments, searchFilters, searchOptions } from "./mem0-identity.js";
-import { type MemorySource, MemorySourceError } from "./memory-source.js";
+import { type AddCallOptions, addArguments, searchFilters, searchOptions } from "./mem0-identity.js";
+import { type AddedMessage, type MemorySource, MemorySourceError } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
 
 /** A caller's own Mem0: `Memory`, `MemoryClient`, or any object that searches as they do. memprefix never closes it. */
@@ -19,11 +19,8 @@ export interface OwnMem0 {
       threshold?: number;
     },
   ): Promise<unknown> | unknown;
-  /** Keeps one text unmodified. Absent: memprefix's `add` is not supported. */
-  add?(
-    messages: { role: "user"; content: string }[],
-    options: { userId: string; agentId?: string; infer: false; metadata?: Record<string, unknown> },
-  ): Promise<unknown> | unknown;
+  /** With `infer: false`, keeps texts unmodified. Absent: memprefix's `add` is not supported. */
+  add?(messages: AddedMessage[], options: AddCallOptions): Promise<unknown> | unknown;
   /** A memory with its `user_id`; null for none. If present, only the user's own memories are deleted. */
   get?(id: string): Promise<unknown> | unknown;
   delete?(id: string): Promise<unknown> | unknown;
@@ -40,9 +37,9 @@ export function openOwnMem0(own: OwnMem0): MemorySource {
     },
     ...(own.get && { get: (id) => found(() => own.get?.(id)) }),
     ...(own.add && {
-      async add(scope, memory, signal) {
+      async add(scope, addition, signal) {
         if (signal.aborted) throw new MemorySourceError(NAME, { kind: "aborted" });
-        return run(() => own.add?.(...addArguments(scope, memory)));
+        return run(() => own.add?.(...addArguments(scope, addition)));
       },
     }),
     ...(own.delete && { delete: async (id) => (await found(() => own.delete?.(id))) !== null }),

@@ -30,13 +30,8 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
       });
     },
     get: (id, signal) => send(service, "GET", pathOf(id), signal),
-    add: (scope, { text, metadata }, signal) =>
-      send(service, "POST", "/memories", signal, {
-        messages: [{ role: "user", content: text }],
-        ...filtersOf(scope),
-        infer: false,
-        metadata,
-      }),
+    add: (scope, { messages, runId, ...options }, signal) =>
+      send(service, "POST", "/memories", signal, { messages, ...filtersOf(scope), run_id: runId, ...options }),
     async delete(id, signal) {
       await send(service, "DELETE", pathOf(id), signal);
       return true;

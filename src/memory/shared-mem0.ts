@@ -10,7 +10,7 @@ import {
   type CurrentMemories,
   type MemorySource,
   MemorySourceError,
-  type NewMemory,
+  type MessageAddition,
   type SearchOptions,
 } from "./memory-source.js";
 
@@ -20,8 +20,8 @@ export interface SharedMem0 {
   search(search: Mem0Search, query: string, topK: number, signal: AbortSignal): Promise<unknown>;
   /** Null if there is none; absent: no memory can be looked up. */
   get?(id: MemoryId, signal: AbortSignal): Promise<unknown>;
-  /** Keeps one text unmodified; metadata belongs to a whole request. */
-  add?(scope: Mem0Scope, memory: NewMemory, signal: AbortSignal): Promise<unknown>;
+  /** Metadata belongs to a whole request. */
+  add?(scope: Mem0Scope, addition: MessageAddition, signal: AbortSignal): Promise<unknown>;
   /** False if there is none. */
   delete?(id: MemoryId, signal: AbortSignal): Promise<boolean>;
   deleteUser?(userName: string, signal: AbortSignal): Promise<void>;
@@ -29,7 +29,7 @@ export interface SharedMem0 {
 
 /** Another system's Mem0 as a source. Results are checked to be the user's, and only the user's own memories are deleted. */
 export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
-  const { load, get } = mem0;
+  const { load, get, add } = mem0;
   const unsupported = (operation: string) => new MemorySourceError(name, { kind: "unsupported", operation });
   return {
     name,
@@ -54,11 +54,20 @@ export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
     async add(scope, memories, signal) {
       const names = sharedScope(name, scope);
       for (const { text } of memories) checkMemoryText(name, text);
-      if (mem0.add === undefined) throw unsupported("add memories");
+      if (add === undefined) throw unsupported("add memories");
       const added: RetrievedMemory[] = [];
-      for (const memory of memories) append(added, readMem0Added(await mem0.add(names, memory, signal), memory.text));
+      for (const { text: content, metadata } of memories) {
+        const addition = { messages: [{ role: "user", content }], metadata, infer: false } as const;
+        append(added, readMem0Added(await add(names, addition, signal), content));
+      }
       return added;
     },
+
+    ...(add && {
+      async addMessages(scope, addition, signal) {
+        return readMem0Added(await add(sharedScope(name, scope), addition, signal));
+      },
+    }),
 
     async delete(scope, id, signal) {
       const names = sharedScope(name, scope);

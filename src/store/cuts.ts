@@ -77,11 +77,13 @@ export function goneTurns(key: ConversationId | TurnId, first: TurnId): { where:
 
 export function removeTurns(scopeId: number, cuts: Cuts): Statement[] {
   const removed = [...cuts].flatMap(([key, first]): Statement[] => {
-    if (typeof key === "number") return [deletionOf("requests", scopeId, key), deletionOf("turns", scopeId, key)];
+    if (typeof key === "number")
+      return (["requests", "writes", "turns"] as const).map((table) => deletionOf(table, scopeId, key));
     const values = [scopeId, key, first] as const;
     const later = "select id from turns where scope_id = $1 and conversation_id = $2 and id >= $3";
     return [
       sql(`delete from requests where scope_id = $1 and turn_id in (${later})`, ...values),
+      sql(`delete from writes where scope_id = $1 and turn_id in (${later})`, ...values),
       sql("delete from messages where scope_id = $1 and conversation_id = $2 and turn_id >= $3", ...values),
       sql("delete from turns where scope_id = $1 and conversation_id = $2 and id >= $3", ...values),
     ];

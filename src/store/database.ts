@@ -40,6 +40,10 @@ export interface Database {
   readonly read: ReadRows;
   /** The same for a query over many rows: nothing else waits for it. */
   readonly readAside: ReadRows;
+  /** Runs one statement that writes, in its own transaction, and gives the rows that it returns. May run twice. */
+  readonly take: ReadRows;
+  /** SQL after a subquery of rows to update: skips rows that another process is updating. */
+  readonly lockFree: string;
   /** Runs statements in their own transaction. Safe to repeat. */
   write(statements: readonly Statement[]): Promise<void>;
   /**

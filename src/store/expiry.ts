@@ -24,12 +24,14 @@ export async function expire(database: Database, user: User, before: number): Pr
 async function expireIn(read: ReadRows, { version, state }: LoadedState, before: number) {
   const { scopeId } = version;
   const old = [scopeId, before];
-  const [conversations, used, singles] = await Promise.all([
+  const [conversations, used, singles, writes] = await Promise.all([
     read<{ id: ConversationId }>("select id from conversations where scope_id = $1 and used_at < $2", old),
     read("select id from conversations where scope_id = $1 and used_at >= $2 limit 1", old),
     read<{ id: TurnId }>("select id from turns where scope_id = $1 and conversation_id is null and at < $2", old),
+    read<{ at: number }>("select at from writes where scope_id = $1", [scopeId]),
   ]);
-  if (conversations.length + singles.length === 0) return { count: 0, statements: [] };
+  const oldWrites = writes.filter(({ at }) => at < before).length;
+  if (conversations.length + singles.length + oldWrites === 0) return { count: 0, statements: [] };
   const cuts: Cuts = new Map();
   for (const { id } of conversations) cut(cuts, id, 0 as TurnId);
   for (const { id } of singles) cut(cuts, null, id);
@@ -44,7 +46,8 @@ async function expireIn(read: ReadRows, { version, state }: LoadedState, before:
     }
   }
   // A conversation may have lost all its turns, and must remember why.
-  if (left === 0 && used.length === 0) return { count: removed.size, statements: removeScopes([scopeId]) };
+  if (left === 0 && used.length === 0 && writes.length === oldWrites)
+    return { count: removed.size, statements: removeScopes([scopeId]) };
   const live = "select turn_id as turn, leaf from requests where scope_id = $1 and evicted = 0";
   for (const { turn, leaf } of await read<{ turn: TurnId; leaf: NodeId }>(live, [scopeId]))
     if (removed.has(turn)) state.index.evict(leaf);
@@ -52,8 +55,9 @@ async function expireIn(read: ReadRows, { version, state }: LoadedState, before:
   const forgetConversation = "delete from conversations where scope_id = $1 and id = $2";
   const statements = [
     ...removeTurns(scopeId, cuts),
+    sql("delete from writes where scope_id = $1 and at < $2", scopeId, before),
     ...conversations.map(({ id }) => sql(forgetConversation, scopeId, id)),
     ...snapshotStatements(version, state.stored()).statements,
   ];
-  return { count: removed.size, statements };
+  return { count: removed.size + oldWrites, statements };
 }

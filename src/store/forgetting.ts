@@ -85,10 +85,12 @@ async function cutsIn(
     else if (turn.requested.some((label) => labels.has(label))) requested.push({ turn, keys });
   }
   const ended = "update conversations set forgotten_at = $3 where scope_id = $1 and id = $2";
+  const sayingWrites = "delete from writes where scope_id = $1 and replace(addition, $2, '') <> addition";
   const statements = [
     ...requested
       .filter(({ turn }) => isLeft(cuts, turn))
       .map(({ turn, keys }) => withoutRequested(scopeId, turn, keys, labels)),
+    ...forms(words).map((form) => sql(sayingWrites, scopeId, form)),
     ...removeTurns(scopeId, cuts),
     ...conversationsIn(cuts).map((id) => sql(ended, scopeId, id, at)),
     ...forms(words).map((form) => sql(SAYS_IN_TOOLS, scopeId, form)),

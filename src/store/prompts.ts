@@ -7,10 +7,13 @@ import {
   OTHER_MODELS,
   type PromptFigures,
   type PromptSums,
+  type RequestId,
   type Scope,
   spanOf,
+  type Turn,
   type TurnId,
   timeBin,
+  type UserId,
   uncachedTokens,
   type WindowSpan,
   windowSums,
@@ -23,10 +26,18 @@ import type { ComposeRecord } from "./store.js";
 /** Most models with their own sums; the others are summed as one. */
 const MOST_MODELS = 50;
 const MAX_MODEL = 200;
+/** Rows of no user: calls that Mem0 makes of its own model. */
+const NO_SCOPE = 0;
 
 type PromptRow = ReturnType<typeof columnsOf> & { readonly id: number };
 
-function columnsOf(scopeId: number, { composition, request, at }: ComposeRecord, prompt: NewPrompt, scope: Scope) {
+/** A prompt's turn, request and time. */
+interface Place extends Pick<ComposeRecord, "at"> {
+  readonly composition: { readonly turn: Pick<Turn, "id" | "conversationId"> };
+  readonly request: Pick<ComposeRecord["request"], "id">;
+}
+
+function columnsOf(scopeId: number, { composition, request, at }: Place, prompt: NewPrompt, scope: Scope) {
   return {
     scope_id: scopeId,
     turn_id: composition.turn.id,
@@ -71,9 +82,9 @@ function figureColumns({ model, usage, apart, savedMoney, missedMoney }: PromptF
   } satisfies Readonly<Record<string, SqlValue>>;
 }
 
-export function promptInsert(scopeId: number, record: ComposeRecord, scope: Scope): Statement[] {
-  if (record.prompt === null) return [];
-  const row = columnsOf(scopeId, record, record.prompt, scope);
+export function promptInsert(scopeId: number, place: Place, prompt: NewPrompt | null, scope: Scope): Statement[] {
+  if (prompt === null) return [];
+  const row = columnsOf(scopeId, place, prompt, scope);
   const names = Object.keys(row);
   const text = `insert into prompts (${names.join()}) values (${names.map((_, at) => `$${at + 1}`).join()})`;
   return [{ text, values: Object.values(row) }];
@@ -149,8 +160,8 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
       const shown = `select p.model from prompts p where ${where.text} group by p.model
         order by sum(p.prompt_tokens) desc, p.model limit ${MOST_MODELS}`;
       const text = `select p.at - p.at % ${span.stepMs} as at, case when p.model in (${shown}) then p.model else '${OTHER_MODELS}' end as model,
-        p.first_token_bin as bin, ${SUM_COLUMNS}
-        from prompts p where ${where.text} group by 1, 2, 3`;
+        p.first_token_bin as bin, case when p.layout = 'write' then 1 else 0 end as "isWrite", ${SUM_COLUMNS}
+        from prompts p where ${where.text} group by 1, 2, 3, 4`;
       return { ...span, ...windowSums(await readAside<GroupedSums>(text, where.values)) };
     },
 
@@ -167,6 +178,7 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
       const where = whereOf({
         // An expression keeps the tenant's index out: with it, all of the tenant's rows would be sorted for each page.
         "p.tenant || '' = ?": tenant,
+        "p.layout <> ?": "write",
         "p.model = ?": model,
         "p.user_id = ?": userId,
         "p.agent_id = ?": agentId === null ? "" : agentId,
@@ -189,6 +201,12 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
       const text = `update prompts set miss_cause = 'restarted' where ${IS_KEYED} and miss_cause = 'unknown'`;
       // One at a time: a transaction with several users' rows could deadlock with another one.
       for (const key of keys) await database.write([{ text, values: valuesOf(key) }]);
+    },
+
+    keepWrite(tenant, number, at, figures) {
+      const turn = { id: number as TurnId, conversationId: null };
+      const place = { composition: { turn }, request: { id: "" as RequestId }, at };
+      return database.write(promptInsert(NO_SCOPE, place, figures, { tenant, userId: "" as UserId, agentId: null }));
     },
 
     async sweep(before, most) {

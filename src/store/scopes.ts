@@ -29,7 +29,7 @@ import { NO_HEAD, turnStatements } from "./turns.js";
 /** Commits between two snapshots: all of them are applied when a user returns. */
 const CHANGES_UP_TO = 64;
 
-function scopeName({ tenant, userId, agentId }: Scope): readonly string[] {
+export function scopeName({ tenant, userId, agentId }: Scope): readonly string[] {
   return [tenant, userId, agentId ?? ""];
 }
 
@@ -56,8 +56,9 @@ const STATE = `select u.id as "userNumber", u.forgotten, s.id as "scopeId", s.ve
   left join changes c on c.scope_id = s.id and c.version > $4 and c.version > s.snapshot_version
   where u.tenant = $1 and u.user_id = $2 and u.agent_id = '' order by c.version`;
 
-/** Whether a row of `scopes` (`s`) has a state; it has none if nothing was stored yet, or the state was removed. */
-export const HAS_STATE = "(s.version > s.snapshot_version or s.snapshot is not null)";
+/** Whether a row of `scopes` (`s`) has a state or waiting writes; it has none if nothing was stored yet, or all was removed. */
+export const HAS_STATE = `(s.version > s.snapshot_version or s.snapshot is not null
+  or exists (select 1 from writes w where w.scope_id = s.id))`;
 
 /** Reads a scope, or only what came after a known state, in one query. */
 export async function readScope(read: ReadRows, scope: Scope, known: KnownScope | null): Promise<StoredState> {
@@ -208,7 +209,7 @@ function heldScope(transaction: UserTransaction, scope: Scope, state: StoredStat
       commit(record.delta, (scopeId) => [
         ...turnStatements(scopeId, record),
         requestStatement(scopeId, record),
-        ...promptInsert(scopeId, record, scope),
+        ...promptInsert(scopeId, record, record.prompt, scope),
       ]),
 
     commitReport: (delta, { turn, observed, prompt }) =>
@@ -243,7 +244,7 @@ function turnRemoval(scopeId: number, turn: number): Statement[] {
 }
 
 export function deletionOf(
-  table: "messages" | "prompts" | "requests" | "turns",
+  table: "messages" | "prompts" | "requests" | "turns" | "writes",
   scopeId: number,
   turn: number,
 ): Statement {

@@ -7,6 +7,7 @@ import { scopesIn } from "./scopes.js";
 import type { Store } from "./store.js";
 import { turnsIn } from "./turns.js";
 import { usersIn } from "./users.js";
+import { writesIn } from "./writes.js";
 
 /** The store in a database. */
 export function storeIn(database: Database): Store {
@@ -16,6 +17,7 @@ export function storeIn(database: Database): Store {
     ...requestsIn(database),
     ...usersIn(database),
     prompts: promptsIn(database),
+    writes: writesIn(database),
     forget: (user, memoryId, of) => forget(database, user, memoryId, of),
     expire: (user, before) => expire(database, user, before),
     async ping() {

@@ -211,6 +211,44 @@ export interface ExportedUser {
   readonly forgottenMemories: readonly string[];
 }
 
+/** The rows of one queue are written in order. */
+export interface WriteQueue {
+  readonly scope: Scope;
+  readonly scopeId: number;
+  readonly queue: string;
+}
+
+export interface NewWrite {
+  readonly queue: string;
+  /** What is added: JSON that the store does not read. */
+  readonly addition: unknown;
+  /** How many exchanges it has, at least 1. */
+  readonly exchanges: number;
+  /** The request that it answers, which must still be stored; null: none. */
+  readonly requestId: RequestId | null;
+  readonly at: number;
+}
+
+export type StoredWrite = Pick<NewWrite, "addition" | "exchanges"> & { readonly id: number };
+
+/** The table `writes`: exchanges that the memory source has not been given yet. Times are in milliseconds since the epoch. */
+export interface WaitingWrites {
+  /** Stores an exchange. Gives its queue, and how many exchanges wait there now; null: its user or its request was deleted. */
+  keep(scope: Scope, write: NewWrite): Promise<(WriteQueue & { readonly waiting: number }) | null>;
+  /** Queues that nobody holds, with at least `enough` exchanges or with none since `idleSince`; oldest first, 100 at most. */
+  due(now: number, enough: number, idleSince: number): Promise<readonly WriteQueue[]>;
+  /** Holds a queue until a time. False: it is empty, or held in any process. */
+  claim(queue: WriteQueue, now: number, until: number): Promise<boolean>;
+  /** Ends holds of earlier processes, where only this one writes. */
+  release(): Promise<void>;
+  /** The first rows of a queue. */
+  first(queue: WriteQueue, limit: number): Promise<readonly StoredWrite[]>;
+  /** Ends a hold. */
+  unhold(queue: WriteQueue): Promise<void>;
+  /** Removes a queue's rows up to an id. */
+  remove(queue: WriteQueue, upTo: number): Promise<void>;
+}
+
 /** Why a store is unavailable: locked by another process, disk full, not writable, I/O errors, damaged, or no connection to its server. */
 export type StoreFault = "busy" | "full" | "read-only" | "failing" | "damaged" | "unreachable";
 
@@ -258,6 +296,8 @@ export interface Store {
   loadConversation(scopeId: number, id: ConversationId): Promise<LoadedConversation>;
   /** A conversation's messages up to its newest turn. */
   findHistory(scopeId: number, id: ConversationId): Promise<StoredHistory | null>;
+  /** Conversations whose first message has this meaning, at most `most` of those that were used last. */
+  conversationsWith(scopeId: number, opening: Digest, most: number): Promise<readonly ConversationId[]>;
   findRequest(scopeId: number, id: RequestId): Promise<AnsweredRequest | null>;
   findServed(scopeId: number, id: RequestId): Promise<ServedRequest | null>;
   /** The request that led to an engine's response, or to the newest one of an engine's conversation. */
@@ -307,6 +347,7 @@ export interface Store {
   deletedFromSource(user: User, memoryId: MemoryId | null): Promise<void>;
 
   readonly prompts: PromptTable;
+  readonly writes: WaitingWrites;
 
   /** Every scope stored for a user: one per agent, and the one without. */
   scopesOf(user: User): Promise<Scope[]>;

@@ -1,4 +1,4 @@
-import type { MemoryId, Scope, UserId } from "../core/index.js";
+import type { MemoryId, Scope } from "../core/index.js";
 import { parsedJson } from "../core/text/json.js";
 import { type Database, type ReadRows, type SqlValue, type Statement, sql } from "./database.js";
 import { agentIn, decodeAnswer, decodedJson, decodeSentAfter } from "./rows.js";
@@ -8,7 +8,7 @@ import type { ExportedRow, ExportedUser, PendingSourceDeletions, Store, User, Us
 /** Users on a page of a walk: some milliseconds. */
 const PAGE = 100;
 /** Tables whose rows are deleted with a scope. */
-const OF_SCOPES = ["changes", "conversations", "turns", "messages", "requests", "prompts"] as const;
+const OF_SCOPES = ["changes", "conversations", "turns", "messages", "requests", "prompts", "writes"] as const;
 
 /** The rows of a user's scopes, the user's own row included. */
 export async function scopeRows(read: ReadRows, { tenant, userId }: User) {
@@ -35,7 +35,8 @@ export function removeScopes(scopeIds: readonly number[]): Statement[] {
 export function unusedUser({ tenant, userId }: User): Statement {
   const others = "exists (select 1 from scopes o where o.tenant = $1 and o.user_id = $2 and o.agent_id <> '')";
   const text = `delete from scopes where tenant = $1 and user_id = $2 and agent_id = '' and snapshot is null
-    and version = snapshot_version and forgotten is null and pending is null and not ${others}`;
+    and version = snapshot_version and forgotten is null and pending is null and not ${others}
+    and not exists (select 1 from writes w where w.scope_id = scopes.id)`;
   return sql(text, tenant, userId);
 }
 
@@ -62,7 +63,9 @@ async function deleteUser(database: Database, user: User, isInSource: boolean, a
 /** Texts of a scope, for which files are searched after a deletion. */
 async function textsOf(read: ReadRows, id: number, scope: Scope): Promise<string[]> {
   const { newer } = await readScope(read, scope, null);
-  const said = await read<{ message: string }>("select message from messages where scope_id = $1 limit 100", [id]);
+  const all = `select message from messages where scope_id = $1
+    union all select addition as message from writes where scope_id = $1 limit 100`;
+  const said = await read<{ message: string }>(all, [id]);
   return [...(newer?.register.blocks.map(({ text }) => text) ?? []), ...said.map(({ message }) => message)];
 }
 
@@ -97,12 +100,14 @@ const EXPORTED = {
   requests: "turn_id, id, at, answer, report, evicted",
   prompts: `turn_id, conversation_id, request_id, at, model, engine, layout, policy, retention, prompt_tokens, expected_tokens,
     uncached_tokens, carried_tokens, miss_cause, miss_tokens, reported_prompt_tokens, reported_cached_tokens, first_token_ms`,
+  writes: "id, queue, turn_id, at, exchanges, addition",
 } as const;
 
 /** How JSON columns are read. */
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   message: (text) => decodedJson("a message", text),
   report: (text) => decodedJson("a report", text),
+  addition: (text) => decodedJson("an exchange", text),
   answer: decodeAnswer,
   sent_after: sentAfterShown,
 };
@@ -142,35 +147,23 @@ async function deletedFromSource(database: Database, user: User, memoryId: Memor
   });
 }
 
-/** A page of a walk through all users. @param where a condition on a user's row `u`, with the values from `$3` on */
-async function walk(read: ReadRows, after: number, where: string, ...values: readonly SqlValue[]): Promise<UsersFound> {
-  const page = `select id from scopes where agent_id = '' and id > $1 order by id limit ${PAGE}`;
-  const ids = await read<{ id: number }>(page, [after]);
-  const last = ids.at(-1)?.id;
+/** A page of a walk through users: all, by number, or one tenant's, by name. @param where a condition on a user's row `u` */
+async function walk<Cursor extends number | string>(
+  read: ReadRows,
+  { after, tenant, value }: { readonly after: Cursor; readonly tenant?: string; readonly value?: SqlValue },
+  where: (value: string) => string,
+): Promise<UsersFound<Cursor>> {
+  const key = tenant === undefined ? "u.id" : "u.user_id";
+  const of = (place: string) => `u.agent_id = ''${tenant === undefined ? "" : ` and u.tenant = ${place}`}`;
+  const own = tenant === undefined ? [] : [tenant];
+  const page = `select ${key} as key from scopes u where ${key} > $1 and ${of("$2")} order by ${key} limit ${PAGE}`;
+  const keys = await read<{ key: Cursor }>(page, [after, ...own]);
+  const last = keys.at(-1)?.key;
   if (last === undefined) return { users: [], next: null };
   const text = `select u.tenant, u.user_id as "userId" from scopes u
-    where u.agent_id = '' and u.id > $1 and u.id <= $2 and ${where} order by u.id`;
-  const users = await read<{ tenant: string; userId: UserId }>(text, [after, last, ...values]);
-  return { users, next: ids.length < PAGE ? null : last };
-}
-
-/** The same through one tenant's users, by name. */
-async function walkTenant(
-  read: ReadRows,
-  tenant: string,
-  after: string,
-  where: string,
-  ...values: readonly SqlValue[]
-): Promise<UsersFound<string>> {
-  const page = `select u.user_id as "userId" from scopes u
-    where u.tenant = $1 and u.agent_id = '' and u.user_id > $2 order by u.user_id limit ${PAGE}`;
-  const names = await read<{ userId: UserId }>(page, [tenant, after]);
-  const last = names.at(-1)?.userId;
-  if (last === undefined) return { users: [], next: null };
-  const text = `select u.user_id as "userId" from scopes u
-    where u.tenant = $1 and u.agent_id = '' and u.user_id > $2 and u.user_id <= $3 and ${where} order by u.user_id`;
-  const users = await read<{ userId: UserId }>(text, [tenant, after, last, ...values]);
-  return { users: users.map(({ userId }) => ({ tenant, userId })), next: names.length < PAGE ? null : last };
+    where ${key} > $1 and ${key} <= $2 and ${of("$3")} and ${where(`$${own.length + 3}`)} order by ${key}`;
+  const users = await read<User>(text, [after, last, ...own, ...(value === undefined ? [] : [value])]);
+  return { users, next: keys.length < PAGE ? null : last };
 }
 
 /** Whether a user has a scope `s` that meets a condition. */
@@ -178,11 +171,15 @@ function hasScope(condition: string): string {
   return `exists (select 1 from scopes s where s.tenant = u.tenant and s.user_id = u.user_id and (${condition}))`;
 }
 
-const OLD_CONVERSATION = "exists (select 1 from conversations c where c.scope_id = s.id and c.used_at < $3)";
-const OLD_SINGLE = "exists (select 1 from turns t where t.scope_id = s.id and t.conversation_id is null and t.at < $3)";
-/** Whether the JSON of a snapshot or of changes contains the parameter. */
-const HAS_MEMORY = `replace(s.snapshot, $4, '') <> s.snapshot or exists (select 1 from changes c
-  where c.scope_id = s.id and replace(c.changes, $4, '') <> c.changes)`;
+/** Whether something of a scope was used last before a time. */
+const isOld = (
+  before: string,
+) => `exists (select 1 from conversations c where c.scope_id = s.id and c.used_at < ${before})
+  or exists (select 1 from turns t where t.scope_id = s.id and t.conversation_id is null and t.at < ${before})
+  or exists (select 1 from writes w where w.scope_id = s.id and w.at < ${before})`;
+/** Whether the JSON of a snapshot or of changes contains a text. */
+const hasText = (text: string) => `replace(s.snapshot, ${text}, '') <> s.snapshot or exists (select 1 from changes c
+  where c.scope_id = s.id and replace(c.changes, ${text}, '') <> c.changes)`;
 
 export function usersIn(
   database: Database,
@@ -201,9 +198,10 @@ export function usersIn(
     exportUser: (user) => exportUser(read, user),
     pendingInSource: async (user) => (await userRow(read, user))?.pending ?? null,
     deletedFromSource: (user, memoryId) => deletedFromSource(database, user, memoryId),
-    users: (after) => walk(read, after, hasScope(HAS_STATE)),
-    usersWithMemory: (tenant, id, after) => walkTenant(read, tenant, after, hasScope(HAS_MEMORY), JSON.stringify(id)),
-    usersWithOldTurns: (before, after) => walk(read, after, hasScope(`${OLD_CONVERSATION} or ${OLD_SINGLE}`), before),
-    usersPendingInSource: (after) => walk(read, after, "u.pending is not null"),
+    users: (after) => walk(read, { after }, () => hasScope(HAS_STATE)),
+    usersWithMemory: (tenant, id, after) =>
+      walk(read, { after, tenant, value: JSON.stringify(id) }, (text) => hasScope(hasText(text))),
+    usersWithOldTurns: (value, after) => walk(read, { after, value }, (before) => hasScope(isOld(before))),
+    usersPendingInSource: (after) => walk(read, { after }, () => "u.pending is not null"),
   };
 }

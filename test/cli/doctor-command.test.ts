@@ -68,6 +68,23 @@ describe("memprefix doctor", () => {
     );
   });
 
+  it("counts chats that name no user, which the log tells of once", async () => {
+    const { url } = await started();
+    const service = await memprefix.serve({ MEMPREFIX_UPSTREAM_URL: url });
+    const body = JSON.stringify({ model: "stub-1", messages: [{ role: "user", content: "Hello" }] });
+    const headers = { "content-type": "application/json" };
+    for (let at = 0; at < 3; at++) {
+      const answer = await fetch(`${service.address}/v1/chat/completions`, { method: "POST", headers, body });
+      expect([answer.status, answer.headers.get("x-memprefix-not-composed")]).toEqual([200, "no_user"]);
+    }
+    const looked = await doctor({ MEMPREFIX_UPSTREAM_URL: url, MEMPREFIX_PORT: new URL(service.address).port });
+    expect(looked.states["identity"]).toBe("change");
+    expect(looked.stdout).toContain("3 chats named no user, and went to the engine without memories");
+    service.kill("SIGTERM");
+    const { stdout, stderr } = await service.ended;
+    expect(`${stdout}${stderr}`.match(/a chat names no user/g)).toHaveLength(1);
+  });
+
   it("names the APIs that the engine lacks", async () => {
     const { url } = await started();
     const upstream = await answering((request, response) => {

@@ -14,7 +14,7 @@ import { temporaryFolders } from "../temporary-folders.js";
 import { readPages } from "./pages.js";
 
 const PAGE = "docs/internals/store.md";
-const TABLES = ["scopes", "changes", "conversations", "turns", "messages", "requests", "prompts", "keys"];
+const TABLES = ["scopes", "changes", "conversations", "turns", "messages", "requests", "prompts", "writes", "keys"];
 
 /** The page's queries, by the table that they are shown with. */
 const queries = new Map(
@@ -37,6 +37,10 @@ async function fill(database: Database): Promise<void> {
   await compose(scopeOf("cy"), "r4", "What now?", { m4: "Cy runs." });
   await users.report(ana, "r1", { promptTokens: 100, cachedTokens: 0 });
   await users.forget(scopeOf("cy"), "m4");
+  for (const n of [1, 2]) {
+    const write = { queue: "conversation trip", addition: {}, exchanges: 1, requestId: null, at: NOW + n - 1 };
+    await storeIn(database).writes.keep(ana, write);
+  }
   const text = "update prompts set miss_cause = $1, miss_tokens = $2 where request_id = $3";
   await database.write([
     { text, values: ["evicted", 30, "r1"] },
@@ -65,6 +69,7 @@ const PRINTED: Readonly<Record<string, readonly string[]>> = {
   ].sort(),
   requests: ["ana|r2", "ana|r3"],
   prompts: ["changed|1|10", "evicted|2|42", "first_prompt|1|6"],
+  writes: [`ana|conversation trip|2|${NOW}`],
   keys: ["k1|default|laptop"],
 };
 

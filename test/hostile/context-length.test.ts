@@ -245,6 +245,20 @@ const IN_ANSWERS: readonly (readonly [name: string, type: string, text: string])
   ["an event named error", EVENTS, `event: error\r\ndata: ${JSON.stringify(FIELDS)}\r\n\r\n`],
   ["OpenAI's event, after comments", EVENTS, `: PROCESSING\n\n: PROCESSING\n\ndata: ${OPENAI}\n\ndata: [DONE]\n\n`],
   ["vLLM's event", EVENTS, `data: ${JSON.stringify({ object: "error", ...FIELDS })}\n\ndata: [DONE]\n\n`],
+  [
+    "the Responses API's, after events of progress",
+    EVENTS,
+    [
+      { type: "response.created", response: { status: "in_progress", error: null } },
+      { type: "response.in_progress", response: { status: "in_progress", error: null } },
+      {
+        type: "response.failed",
+        response: { status: "failed", error: { code: "context_length_exceeded", message: MESSAGE } },
+      },
+    ]
+      .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+      .join(""),
+  ],
   ["JSON in an event stream", EVENTS, JSON.stringify(JSON.parse(OPENAI), null, 2)],
   ["JSON as it is", "application/json", OPENAI],
   ["JSON of no type", "text/plain", `${OPENAI}\n`],

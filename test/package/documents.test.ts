@@ -226,9 +226,7 @@ describe("the internals", () => {
   const folder = "docs/internals";
 
   it("describe every folder of every room, rooms apart", () => {
-    const described = [...textOf("CONTRIBUTING.md").matchAll(/^\| `([\w-]+\/[\w-]+)\/` \|/gm)].map(
-      ([, at]) => at,
-    );
+    const described = [...textOf("CONTRIBUTING.md").matchAll(/^\| `([\w-]+\/[\w-]+)\/` \|/gm)].map(([, at]) => at);
     const folders = PATHS.map((path) => /^src\/([\w-]+\/[\w-]+)\//.exec(path)?.[1]).filter((at) => at !== undefined);
     expect(described.toSorted()).toEqual([...new Set(folders)].sort());
   });

@@ -75,7 +75,7 @@ export class SaidPrompts {
     const statements = [
       ...begin,
       { text, values: [scopeId, request, turnId, at] },
-      ...promptInsert(scopeId, record, scope),
+      ...promptInsert(scopeId, record, record.prompt, scope),
     ];
     return { scopeId, turnId, statements };
   }

@@ -8,7 +8,7 @@ import * as postgresSchema from "../../migrations/postgres/schema.js";
 import * as sqliteSchema from "../../migrations/schema.js";
 
 const MIGRATIONS = resolve(import.meta.dirname, "../../migrations");
-const TABLES = ["changes", "conversations", "keys", "messages", "prompts", "requests", "scopes", "turns"];
+const TABLES = ["changes", "conversations", "keys", "messages", "prompts", "requests", "scopes", "turns", "writes"];
 /** Both databases' names of a type. */
 const TYPES: Readonly<Record<string, string>> = {
   bigint: "integer",

@@ -8,6 +8,7 @@ import { describeForgetting } from "./forgetting.suite.js";
 import { describeKeys } from "./keys.suite.js";
 import { type OpenDatabase, SuiteStore } from "./suite-database.js";
 import { describeUsers } from "./users.suite.js";
+import { describeWrites } from "./writes.suite.js";
 
 const ana = scopeOf("ana");
 const coach: Scope = { ...ana, agentId: "coach" as Scope["agentId"] };
@@ -29,6 +30,7 @@ export function describeStore(name: string, open: OpenDatabase): void {
     describeForgetting(open);
     describeUsers(open);
     describeKeys(open);
+    describeWrites(open);
   });
 }
 

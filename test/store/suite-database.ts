@@ -13,7 +13,7 @@ export interface SuiteDatabase {
 
 export type OpenDatabase = () => SuiteDatabase | Promise<SuiteDatabase>;
 
-const TABLES = ["scopes", "changes", "conversations", "turns", "messages", "requests", "prompts"] as const;
+const TABLES = ["scopes", "changes", "conversations", "turns", "messages", "requests", "prompts", "writes"] as const;
 
 /** A store for each test, with the users that are composed in it. */
 export class SuiteStore {

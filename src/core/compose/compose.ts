@@ -149,6 +149,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     behind,
   };
   turns.add(turn);
+  const sentBefore = turns.instructions;
+  turns.instructions = history.head.messages;
   const memories = placeMemories(register, selection, draft.head?.injection ?? injection, cachedBlocks);
   const { head: headBefore = null, root: rootBefore = null, ageMs = null } = input.earlier ?? {};
   const { model, tools } = input.root ?? NO_ROOT;
@@ -159,7 +161,6 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     conversation === null
       ? headBefore !== null && headBefore !== replay.head
       : before !== null && before.head !== replay.head;
-  const sentBefore = turns.instructions;
   const instructionChange =
     hasOtherInstructions && sentBefore !== null ? firstChangedLine(sentBefore, history.head.messages) : null;
   const miss = plannedMiss({

@@ -6,6 +6,7 @@ import {
   type InjectedBlock,
   type Injection,
   isEmptyInjection,
+  isOfMemories,
   LONE_SECTION_CLOSING,
   NOTHING_INJECTED,
   renderAnnotation,
@@ -68,9 +69,9 @@ export function planInjection(request: InjectionRequest, register: Pick<BlockReg
       : wanted === false
         ? []
         : bestAgain(best, placed, standing, updated);
-  const isReference = ({ kind }: Annotation) => kind === "location";
-  const lines = ranking.filter((annotation) => !isReference(annotation));
-  return { blocks, annotations: [...ranking.filter(isReference), ...updates, ...lines] };
+  const references = ranking.filter(({ kind }) => kind === "location");
+  const lines = ranking.filter(({ kind }) => kind !== "location");
+  return { blocks, annotations: [...references, ...updates, ...lines] };
 }
 
 /** Superseded labels in a prompt, by the current label. None by a text of an untrusted origin. */
@@ -127,7 +128,9 @@ export function injectionTokens(
   countTokens: TokenCounter,
 ): number {
   if (isEmptyInjection(injection)) return 0;
-  let tokens = fixedTokens(SECTION_OPENING, countTokens) + closingTokens(placement, countTokens);
+  const tags = fixedTokens(SECTION_OPENING, countTokens) + closingTokens(placement, countTokens);
+  // Updated instructions alone have no tags.
+  let tokens = isOfMemories(injection) ? tags : TOKENS_PER_MESSAGE;
   for (const block of injection.blocks) tokens += register.lineTokens(block);
   for (const annotation of injection.annotations)
     tokens += countTokens(`${renderAnnotation(annotation, register.textOf)}\n`);

@@ -93,10 +93,11 @@ export function ownMessageBehind(messages: readonly ChatMessage[], count = messa
  * A section is what memprefix injects into a message:
  *
  *   section      = "<memories>" LF *( block / reference ) "</memories>" *( LF annotation )
+ *                / updated instructions, where there is nothing else to say
  *   block        = ( label / "-" ) SP text LF *( SP SP text LF )
  *   reference    = "Please refer to " label " in the previous conversation." LF
  *   label        = "[Doc_" 1*DIGIT "]"
- *   annotation   = a line that names a label or begins with one of two fixed words, but with neither digits and a space, "- ", "[", "<"
+ *   annotation   = a line that names a label or begins with one of two fixed words, but with neither a label and a space, "- ", "[", "<"
  *                  nor white space *( LF SP SP text )
  *
  * Small models read list items better than numbered lines, and use quotes after the closing tag more (docs/quality.md). Every line of a memory but
@@ -115,9 +116,7 @@ export const SECTION_CLOSING = LONE_SECTION_CLOSING + GLUE;
 /** Throws for an unknown label, which is a defect of memprefix, not of the input. */
 export type TextOf = (label: Label) => string;
 
-function renderLabel(label: Label): string {
-  return `[Doc_${label}]`;
-}
+const renderLabel = (label: Label) => `[Doc_${label}]`;
 
 export function renderBlock({ label, isLabelled }: InjectedBlock, text: string): string {
   return `${isLabelled ? renderLabel(label) : "-"} ${escapeText(text)}\n`;
@@ -173,6 +172,7 @@ export function givenAgain(text: string): string {
 
 export function renderSection(injection: Injection, textOf: TextOf): string {
   if (isEmptyInjection(injection)) return "";
+  if (!isOfMemories(injection)) return injection.annotations.map((one) => renderAnnotation(one, textOf)).join("\n");
   // Joined, because V8 keeps a sum of strings in parts, and sections are kept.
   const parts = [SECTION_OPENING];
   const references = injection.annotations.filter((annotation) => annotation.kind === "location");
@@ -272,12 +272,15 @@ function withoutSectionAtEnd(message: ChatMessage, isOurs: (section: string) => 
 
 /** The text before memprefix's section at the end; null for none. */
 function beforeSection(text: string, isOurs: (section: string) => boolean): string | null {
-  // A section never contains another section's opening.
-  const at = text.lastIndexOf(SECTION_OPENING);
-  if (at < 0) return null;
-  const section = text.slice(at);
-  if (sectionAtStart(section) !== section || !isOurs(section)) return null;
-  return at === 0 ? "" : text.startsWith(GLUE, at - GLUE.length) ? text.slice(0, at - GLUE.length) : null;
+  for (const opening of [SECTION_OPENING, INSTRUCTIONS]) {
+    // A section never contains another section's opening.
+    const at = text.lastIndexOf(opening);
+    const section = at < 0 ? null : text.slice(at);
+    if (section === null || sectionAtStart(section) !== section || !isOurs(section)) continue;
+    if (at === 0) return "";
+    if (text.startsWith(GLUE, at - GLUE.length)) return text.slice(0, at - GLUE.length);
+  }
+  return null;
 }
 
 function afterSection(text: string, isOurs: (section: string) => boolean): string | null {
@@ -370,6 +373,7 @@ function isAt(pattern: RegExp, text: string, at: number): boolean {
 }
 
 export function sectionAtStart(text: string): string | null {
+  if (text.startsWith(INSTRUCTIONS)) return text.slice(0, annotationsEnd(`\n${text}`, 0) - 1);
   const end = new SectionScan(text).endFrom(0);
   return end < 0 ? null : text.slice(0, end);
 }
@@ -377,7 +381,7 @@ export function sectionAtStart(text: string): string | null {
 /** The offset, in characters, where each block of the section at the start begins, and where the last one ends. May be empty. */
 export function blockBounds(text: string): readonly number[] {
   const section = sectionAtStart(text);
-  if (section === null) return [];
+  if (section === null || !section.startsWith(SECTION_OPENING)) return [];
   const bounds: number[] = [];
   let at = SECTION_OPENING.length;
   for (const line of section.slice(SECTION_OPENING.length).split("\n")) {

@@ -23,7 +23,8 @@ export interface PromptFigures {
 
 export interface NewPrompt extends PromptFigures {
   readonly engine: string;
-  readonly layout: "single" | "conversation";
+  /** `write`: a call that Mem0 makes of its own model. */
+  readonly layout: "single" | "conversation" | "write";
   readonly policy: string;
   readonly retention: FixedRetention;
   readonly epoch: { readonly began: EpochReason | null; readonly prompts: number } | null;
@@ -70,6 +71,30 @@ export function newPrompt(prompt: CountedPrompt, costs: EngineModel): NewPrompt 
     byHand,
     ...valued(usage, modelAfter(costs, besideTokens)),
   };
+}
+
+export interface CountedWrite {
+  readonly total: number;
+  /** Expected to be cached. */
+  readonly expected: number;
+  readonly report: CacheReport | null;
+  readonly model: string | null;
+  readonly engine: string;
+}
+
+/** Figures of a call that Mem0 makes of its own model. @param costs of the configured engine */
+export function writeFigures({ total, expected, report, model, engine }: CountedWrite, costs: EngineModel): NewPrompt {
+  const usage: PromptUsage = {
+    promptTokens: report?.promptTokens ?? total,
+    expectedTokens: expected,
+    carriedTokens: 0,
+    planned: null,
+    miss: null,
+    report,
+    firstTokenMs: null,
+  };
+  const named = { model: model ?? NO_MODEL, engine, layout: "write", policy: "none", retention: "ephemeral" } as const;
+  return { ...named, epoch: null, byHand: null, ...valued(usage, costs) };
 }
 
 export interface CountedReport {

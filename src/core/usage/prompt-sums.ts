@@ -86,22 +86,31 @@ export interface WindowSums extends WindowSpan {
   /** By the start of their step; steps without prompts are left out. */
   readonly points: ReadonlyMap<number, TimedSums>;
   readonly models: ReadonlyMap<string, TimedSums>;
+  /** Mem0's calls of its own model, which the others leave out. */
+  readonly writes: TimedSums;
 }
 
 export interface WindowMisses extends WindowSpan {
   readonly causes: readonly (Miss & { readonly prompts: number; readonly money: number })[];
 }
 
-export type GroupedSums = PromptSums & { readonly model: string; readonly at: number; readonly bin: number | null };
+export type GroupedSums = PromptSums & {
+  readonly model: string;
+  readonly at: number;
+  readonly bin: number | null;
+  readonly isWrite: number;
+};
 
-export function windowSums(rows: readonly GroupedSums[]): Pick<WindowSums, "total" | "points" | "models"> {
+export function windowSums(rows: readonly GroupedSums[]): Omit<WindowSums, keyof WindowSpan> {
   const total = new GrowingSums();
   const points = new Map<number, GrowingSums>();
   const models = new Map<string, GrowingSums>();
-  for (const row of rows) {
+  const writes = new GrowingSums();
+  for (const row of rows.filter(({ isWrite }) => isWrite === 0)) {
     total.add(row, row.bin);
     keptIn(points, row.at, () => new GrowingSums()).add(row, row.bin);
     keptIn(models, row.model, () => new GrowingSums()).add(row, row.bin);
   }
-  return { total, points, models };
+  for (const row of rows) if (row.isWrite === 1) writes.add(row, row.bin);
+  return { total, points, models, writes };
 }

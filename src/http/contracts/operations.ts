@@ -79,6 +79,8 @@ export interface Described {
   readonly body?: Bodies | undefined;
   readonly answer?: Bodies;
   readonly status?: number;
+  /** Whether it may also answer 202, with the same body. */
+  readonly isLater?: boolean;
   readonly says?: string;
   readonly answerHeaders?: readonly HeaderName[];
   /** Answers that are neither success nor a problem. */
@@ -93,7 +95,11 @@ export interface Described {
 export function operation(id: OperationId, of: Described): RouteConfig {
   const { tag, summary, description } = OPERATIONS[id];
   const { method, path, params, query, headers, body, security, isByQuery = false } = of;
-  const { status = 200, says = "Success.", answerHeaders = RATE_HEADERS, answer, others = {} } = of;
+  const { status = 200, says = "Success.", answerHeaders = RATE_HEADERS, answer, others = {}, isLater = false } = of;
+  const success = {
+    ...(answerHeaders.length === 0 ? {} : { headers: describedHeaders(answerHeaders) }),
+    ...(answer === undefined ? {} : { content: contentOf(answer) }),
+  };
   return {
     method,
     path,
@@ -111,11 +117,8 @@ export function operation(id: OperationId, of: Described): RouteConfig {
       ...(body === undefined ? {} : { body: { required: true, content: contentOf(body, EXAMPLES[id]) } }),
     },
     responses: {
-      [status]: {
-        description: says,
-        ...(answerHeaders.length === 0 ? {} : { headers: describedHeaders(answerHeaders) }),
-        ...(answer === undefined ? {} : { content: contentOf(answer) }),
-      },
+      [status]: { description: says, ...success },
+      ...(isLater ? { 202: { description: "Stored, and done later.", ...success } } : {}),
       ...others,
       default: problemResponse(tag),
     },

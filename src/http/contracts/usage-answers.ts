@@ -34,11 +34,13 @@ export interface Priced {
   readonly hasPrices: boolean;
 }
 
-function shownRow({ usage, engine, ...row }: StoredFigures): Row {
+function shownRow({ usage, engine, layout, ...row }: StoredFigures): Row {
   return {
     ...row,
     ...usage,
     engine: engine as Row["engine"],
+    // Calls of Mem0's own are not listed.
+    layout: layout as Row["layout"],
     expectedCachedTokens: usage.expectedTokens,
     newTokens: newTokens(usage),
     reportedPromptTokens: usage.report?.promptTokens ?? null,
@@ -50,7 +52,7 @@ function shownRow({ usage, engine, ...row }: StoredFigures): Row {
 /** `GET /usage/summary`. */
 export function usageSummary(
   window: Answer<typeof wire.usageSummaryResult>["window"],
-  { from, to, stepMs, total, points, models }: WindowSums,
+  { from, to, stepMs, total, points, models, writes }: WindowSums,
   misses: WindowMisses,
   priced: Priced,
   cache: CacheState | null,
@@ -65,6 +67,7 @@ export function usageSummary(
     hasPrices: priced.hasPrices,
     cache,
     total: shownSums(total, priced),
+    writes: shownSums(writes, priced),
     points: steps.map((at) => ({ at, ...shownSums(points.get(at) ?? null, priced) })),
     byModel: byModel.sort((a, b) => b.promptTokens - a.promptTokens),
     misses: missesOf(misses, priced),

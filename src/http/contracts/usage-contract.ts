@@ -103,6 +103,7 @@ export const usageSummaryResult = z
       .nullable()
       .describe("The engine's prefix cache, which all users share; null: prompts are planned as if it had no end."),
     total: usageSums,
+    writes: usageSums.describe("Mem0's calls of its own model, through `/plain/v1`: in no other figure."),
     points: z
       .array(z.object({ at: at.describe("Where the step begins."), ...sums }))
       .describe("Every step of the window, oldest first; those without prompts have zeros."),

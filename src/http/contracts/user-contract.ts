@@ -78,7 +78,12 @@ export const addBody = bodyOf(addOptions, { id: "AddRequest" });
 
 export const addResult = z
   .object({
-    results: z.array(memoryItem).describe("The memories with their ids, in the request's order."),
+    results: z
+      .array(memoryItem)
+      .describe(
+        "The memories with their ids, in the request's order; of `messages`, what Mem0 made of them with `wait`.",
+      ),
+    waiting: z.int().describe("How many exchanges of the conversation Mem0 has not been given yet."),
   })
   .meta({ id: "AddAnswer" });
 
@@ -151,6 +156,7 @@ const tables = z
     messages: rows.describe("What the client sent: instructions, and each message once."),
     requests: rows.describe("Answers, with what engines reported."),
     prompts: rows.describe("Figures of prompts."),
+    writes: rows.describe("Exchanges that the memory source has not been given yet."),
   })
   .catchall(rows);
 

@@ -159,7 +159,7 @@ export const PRETTY_PARAMETER = {
 export function jsonOf(
   c: Context,
   value: unknown,
-  status: 200 | 201 | 503 = 200,
+  status: 200 | 201 | 202 | 503 = 200,
   texts: Readonly<Record<string, string>> = {},
 ): Response {
   const isPretty = c.req.query("pretty") !== undefined;

@@ -36,24 +36,35 @@ export function addGet<Q extends z.ZodObject, R extends z.ZodType>(
   });
 }
 
-/** @param kept fields of the answer that are made of the body's of the same name and keep its bytes where they are equal */
+/**
+ * @param kept fields of the answer that are made of the body's of the same name and keep its bytes where they are equal
+ * @param isAccepted whether what was requested is done later: 202
+ */
 export function addPost<T, R extends z.ZodType>(
   app: App,
   id: OperationId,
   path: string,
   body: WireBody<T>,
   result: R,
-  answer: Answering<T, R>,
+  answered: Answering<T, R>,
   status: 200 | 201 = 200,
   kept: readonly string[] = [],
+  isAccepted?: (answer: FromWire<z.input<R>>) => boolean,
 ): void {
   const written = writerOf(result);
-  addRoute(app, id, { method: "post", path, body: body.schema, answer: result, status }, async (c) => {
+  const isLater = isAccepted !== undefined;
+  addRoute(app, id, { method: "post", path, body: body.schema, answer: result, status, isLater }, async (c) => {
     const given = readJson(c);
     if (given instanceof Response) return given;
     const asked = body.read((await validated(body.schema, given.value)) as object);
-    const answered = written(await answer(asked, c));
-    return jsonOf(c, answered, status, textsOf(kept, given.json, record(given.value), record(answered)));
+    const answer = await answered(asked, c);
+    const json = written(answer);
+    return jsonOf(
+      c,
+      json,
+      isAccepted?.(answer) ? 202 : status,
+      textsOf(kept, given.json, record(given.value), record(json)),
+    );
   });
 }
 

@@ -12,7 +12,7 @@ import { type EngineFault, observedUpstream } from "../../service/base/memprefix
 import type { ApiKeys } from "../../service/base/tenant.js";
 import type { Rate } from "../../service/base/token-buckets.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
-import { mem0Items, newMemories } from "../../service/fields/companion-options.js";
+import { mem0Items } from "../../service/fields/companion-options.js";
 import { observationOf } from "../../service/learning/engine-reports.js";
 import type { MemprefixOfAll } from "../../service/library/memprefix.js";
 import * as wire from "../contracts/compose-contract.js";
@@ -200,11 +200,10 @@ export function createApp(given: HttpParts): HttpSurface {
     "/memories",
     addBody,
     addResult,
-    async ({ userId, agentId = null, memories, metadata }, c) => {
-      const added = newMemories(memories, metadata);
-      return { results: mem0Items(await c.get("memprefix").addMemories(userId, agentId, added, c.req.raw.signal)) };
-    },
+    (given, c) => c.get("memprefix").addGiven(given, c.req.raw.signal),
     201,
+    [],
+    ({ waiting }) => waiting > 0,
   );
   addPost(app, "evict", "/evict", evictBody, evictResult, ({ requestIds }, c) => c.get("memprefix").evict(requestIds));
   addPost(app, "feedback", "/feedback", feedbackBody, feedbackResult, (given, c) => {

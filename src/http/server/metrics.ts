@@ -55,6 +55,16 @@ export class Metrics implements MemprefixObserver {
     "Prompts of windows that have messages which the client cut.",
     [],
   );
+  readonly #writes = this.#counter(
+    "memprefix_write_calls_total",
+    "Calls that Mem0 made of its own model through /plain/v1.",
+    [],
+  );
+  readonly #written = this.#counter(
+    "memprefix_write_tokens_total",
+    "Prompt tokens of those calls, by whether the engine had them cached.",
+    ["cached"],
+  );
   readonly #carried = this.#counter(
     "memprefix_carried_tokens_total",
     "Tokens of memories that were not retrieved, in front of epochs' first prompts.",
@@ -214,12 +224,15 @@ export class Metrics implements MemprefixObserver {
     this.#depthBlocks.inc({ given: "yes" }, given);
     this.#depthBlocks.inc({ given: "no" }, retrieved - given);
     for (const { promptTokens, cachedTokens } of probes) {
-      if (promptTokens === null) continue;
-      if (cachedTokens === null) this.#depthTokens.inc({ cached: "unknown" }, promptTokens);
-      else {
-        this.#depthTokens.inc({ cached: "yes" }, cachedTokens);
-        this.#depthTokens.inc({ cached: "no" }, Math.max(0, promptTokens - cachedTokens));
-      }
+      if (promptTokens !== null) this.#countCached(this.#depthTokens, promptTokens, cachedTokens);
+    }
+  }
+
+  #countCached(tokens: Counter<"cached">, promptTokens: number, cachedTokens: number | null): void {
+    if (cachedTokens === null) tokens.inc({ cached: "unknown" }, promptTokens);
+    else {
+      tokens.inc({ cached: "yes" }, cachedTokens);
+      tokens.inc({ cached: "no" }, Math.max(0, promptTokens - cachedTokens));
     }
   }
 
@@ -230,6 +243,11 @@ export class Metrics implements MemprefixObserver {
     this.#reported.inc({ of: "expected" }, expectedCachedTokens);
     this.#reported.inc({ of: "observed" }, observedCachedTokens);
     this.#gap.inc(Math.abs(observedCachedTokens - expectedCachedTokens));
+  }
+
+  wrote({ promptTokens, cachedTokens }: Parameters<Required<MemprefixObserver>["wrote"]>[0]): void {
+    this.#writes.inc();
+    this.#countCached(this.#written, promptTokens, cachedTokens);
   }
 
   searched({ outcome, ms }: MemorySearch): void {

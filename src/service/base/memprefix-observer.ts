@@ -155,6 +155,8 @@ export interface MemprefixObserver {
   /** The engine refused the prompt: it counts as never composed. */
   withdrawn?(scope: Scope, id: RequestId): void;
   searched?(search: MemorySearch): void;
+  /** Mem0 called its own model. */
+  wrote?(call: { readonly promptTokens: number; readonly cachedTokens: number | null }): void;
   /** Called once per cause. */
   failed?(failure: PartFailure): void;
   recovered?(part: PartName): void;
@@ -174,6 +176,7 @@ export class Observers implements Required<MemprefixObserver> {
   readonly evicted = this.#toAll("evicted");
   readonly withdrawn = this.#toAll("withdrawn");
   readonly searched = this.#toAll("searched");
+  readonly wrote = this.#toAll("wrote");
   readonly failed = this.#toAll("failed");
   readonly recovered = this.#toAll("recovered");
 

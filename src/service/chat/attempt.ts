@@ -16,6 +16,7 @@ import {
 import type { ChatPrompt } from "./compose-with-timeout.js";
 import { modelName } from "./engine-limits.js";
 import { Exchange, type StreamUsage } from "./exchange.js";
+import type { WriteCall } from "./write-calls.js";
 
 export interface AttemptParts {
   readonly parts: ChatParts;
@@ -31,6 +32,8 @@ export class Attempt {
   #span: InferenceSpan | null = null;
   /** The prompt's cached tokens by the engine's events; null without events. */
   #exact: Promise<ExactExpectation | null> | null = null;
+  /** Mem0's own call; null: another prompt. */
+  #write: WriteCall | null = null;
 
   constructor(
     private readonly on: AttemptParts,
@@ -48,11 +51,12 @@ export class Attempt {
     try {
       const { api, userId, agentId, engine = null } = request;
       const whose = userId === NOBODY ? null : userId;
+      if (request.isWrite === true) this.#write = memprefix.writes.start(request);
       const fields =
         composed?.engine.fields ??
         memprefix.composer.plainFields(whose, agentId, { engine, model: modelName(request.body["model"]) });
       const sent = withTools(request, composed?.toolTexts ?? null);
-      const body = { ...fields, ...bodyOf(sent, composed?.messages ?? null) };
+      const body = this.#write?.body ?? { ...fields, ...bodyOf(sent, composed?.messages ?? null) };
       if (api.name !== "chat") return { answer: await this.#call(sent, body), isUsageAdded: false };
       this.#exact = this.#exactly(body);
       return await usage.send(memprefix, sent.body, body, (again) => this.#call(sent, again));
@@ -74,7 +78,10 @@ export class Attempt {
     }
     try {
       const { composed } = this.prompt;
-      const exchange = new Exchange(parts, { memprefix, request, composed, started: this.#started, span });
+      const exchange = new Exchange(parts, {
+        ...{ memprefix, request, composed, started: this.#started, span },
+        write: this.#write,
+      });
       if (isEventStream(answer)) return { ...unread, body: exchange.stream(answer, isUsageAdded) };
       return { ...unread, ...(await exchange.whole(answer)) };
     } catch (error) {
@@ -100,6 +107,7 @@ export class Attempt {
 
   neverServed(): void {
     const { composed } = this.prompt;
+    this.#write?.dropped();
     if (composed !== null) neverServed(this.on, composed);
   }
 
@@ -157,6 +165,7 @@ export class Attempt {
   #failed(error: unknown): void {
     const { memprefix, request } = this.on;
     const { composed } = this.prompt;
+    if (this.#write !== null) this.neverServed();
     if (!(error instanceof UpstreamError) || composed === null) return;
     if (error.failure.kind !== "aborted") this.neverServed();
     else memprefix.reports.interrupted(request.userId, request.agentId, composed.requestId);

@@ -15,6 +15,7 @@ import type { EngineReports } from "../learning/engine-reports.js";
 import type { MemoryAdditions } from "../records/memory-additions.js";
 import type { StoredResponses } from "../records/stored-responses.js";
 import type { NotComposedReason, NotWantedReason } from "./compose-with-timeout.js";
+import type { WriteCalls } from "./write-calls.js";
 
 export interface ChatEngine {
   readonly upstream: Upstream;
@@ -31,6 +32,8 @@ export interface ChatEngine {
   /** Whether the limit on prompts is read from the engine's list of models. Default: no. */
   readonly readsLimit?: boolean;
   readonly identity?: IdentitySources;
+  /** The user of requests that name none, while there are no API keys. Default: none. */
+  readonly defaultUser?: UserId | undefined;
   readonly router?: SessionRouter | null;
   /** Cached tokens by the engine's KV events. Absent: unknown. */
   readonly expectations?: Pick<KvExpectations, "of"> | undefined;
@@ -54,8 +57,9 @@ export interface ChatComposer {
     "compose" | "engineTokens" | "plainFields" | "salted" | "sessionKey" | "tokenized"
   >;
   readonly reports: Pick<EngineReports, "began" | "ended" | "feedback" | "interrupted" | "neverServed" | "withdraw">;
-  readonly additions: Pick<MemoryAdditions, "keepExchange">;
+  readonly additions: Pick<MemoryAdditions, "keep">;
   readonly responses: Pick<StoredResponses, "find" | "keep">;
+  readonly writes: Pick<WriteCalls, "start">;
 }
 
 /** The user of a request that names none and is not composed: no user has an empty name. */
@@ -115,6 +119,8 @@ export interface ChatRequest extends ClientRequest {
   readonly compose: ComposeRequest | null;
   /** Why the client does not want it composed. Default: it does. */
   readonly notWanted?: NotWantedReason | null;
+  /** Whether Mem0 sends it to its own model. Default: no. */
+  readonly isWrite?: boolean;
   readonly writeBack: boolean | null;
   readonly adaptiveDepth?: boolean | null;
 }

@@ -47,8 +47,11 @@ export interface ComposeTimeoutOptions<P> {
   readonly onLate: (prompt: P) => void;
 }
 
+/** While this process is busy, composing takes longer, up to so many time-outs: other requests wait for the same processor. */
+const MOST_TIMEOUTS = 6;
+
 /**
- * Composes with a time-out. A failure becomes a reason, so that a chat is answered even if memprefix fails (docs/internals/architecture.md,
+ * Composes with a time-out, of the time in which the event loop waits for others. A failure becomes a reason, so that a chat is answered even if memprefix fails (docs/internals/architecture.md,
  * "Promises"). Rejects only for an invalid request or a caller who disconnected (`signal`).
  */
 export async function composeWithTimeout<P>(
@@ -59,8 +62,17 @@ export async function composeWithTimeout<P>(
   const waiting = linkedSignal(signal);
   const composing = compose(waiting.signal).finally(waiting.release);
   let timer: NodeJS.Timeout | undefined;
+  const start = performance.now();
+  const before = performance.eventLoopUtilization();
   const tooLate = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), timeoutMs);
+    const wait = (ms: number) => {
+      timer = setTimeout(() => {
+        const leftMs = timeoutMs - performance.eventLoopUtilization(before).idle;
+        if (leftMs < 1 || performance.now() - start >= MOST_TIMEOUTS * timeoutMs) resolve(null);
+        else wait(leftMs);
+      }, ms);
+    };
+    wait(timeoutMs);
   });
   try {
     const composed = await Promise.race([composing, tooLate]);

@@ -1,11 +1,11 @@
 import type { AnswerReader } from "../../apis/api/answer.js";
 import type { EngineUsage } from "../../apis/api/usage.js";
 import { conversationOf } from "../../apis/responses/history.js";
-import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem } from "../../core/index.js";
+import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem, withoutSections } from "../../core/index.js";
 import { isRecord, type JsonObject, parsedJson } from "../../core/text/json.js";
 import { bufferBody, eventsOf } from "../../engines/upstream/answer-body.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
-import type { NewMemory } from "../../memory/memory-source.js";
+import type { MessageAddition } from "../../memory/memory-source.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import type { InferenceSpan } from "../base/spans.js";
@@ -13,6 +13,7 @@ import { observationOf } from "../learning/engine-reports.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
 import { isStoredBy } from "./continued-responses.js";
 import { modelName, RefusedModels } from "./engine-limits.js";
+import type { WriteCall } from "./write-calls.js";
 
 /** Statuses with which engines refuse a field of a request. */
 const REFUSED = new Set([400, 422]);
@@ -60,6 +61,8 @@ interface AnsweredRequest {
   /** When it was sent, by the clock. */
   readonly started: number;
   readonly span: InferenceSpan;
+  /** Null: none of Mem0's own calls. */
+  readonly write: WriteCall | null;
 }
 
 /** Passes an engine's answer on, and reads from it: cached tokens, time to first token, the text. */
@@ -121,6 +124,7 @@ export class Exchange {
       const { readUsage = this.parts.readUsage } = request.api;
       const usage = reported === null ? null : readUsage(reported);
       span.end({ answer: reported, usage, firstTokenMs: firstTokenAt === null ? null : firstTokenAt - started });
+      void this.of.write?.ended(usage).catch(this.parts.onFault);
       this.#report(usage);
       this.#remember();
       this.#keepContinuable();
@@ -171,9 +175,14 @@ export class Exchange {
     const { memprefix, request, composed } = this.of;
     const { userId, agentId, compose, writeBack } = request;
     const answer = (writeBack ?? this.parts.writeBack) ? this.#observed.text : null;
-    const memory = answer === null ? null : exchangeMemory(compose?.messages ?? [], answer);
-    if (memory !== null && composed !== null)
-      memprefix.additions.keepExchange(userId, agentId, memory, composed.requestId).catch(this.parts.onFault);
+    if (answer === null || compose === null || composed === null) return;
+    const { messages, conversationId } = compose;
+    const addition = exchangeIn(messages, answer);
+    if (addition === null) return;
+    // Without a history, no later prompt says it until it is added.
+    const isAtOnce = conversationId === null && messages.every(({ role }) => role !== "assistant");
+    const exchange = { addition, conversationId, requestId: composed.requestId, isAtOnce };
+    memprefix.additions.keep(userId, agentId, exchange).catch(this.parts.onFault);
   }
 
   /** Tokens after the first one, and their milliseconds; null if the answer was not streamed or not counted. */
@@ -194,13 +203,18 @@ function isUsageOnly(given: unknown): boolean {
 const SECTION_TAGS = /<\/?memories>/;
 
 /**
- * The user's last question and the answer as plain text. Null without a question, or if part of an injected section would remain.
+ * The user's last question and the answer, without sections. Null without a question, or if part of an injected section would remain.
  *
  * @param given the client's own messages, not the composed ones
  */
-function exchangeMemory(given: readonly ChatMessage[], answer: string): NewMemory | null {
-  const text = exchangeText(lastAsked(given), answer);
-  if (text === null) return null;
+function exchangeIn(given: readonly ChatMessage[], answer: string): MessageAddition | null {
+  const question = lastAsked(given);
+  const text = exchangeText(question, answer);
+  if (question === undefined || text === null) return null;
   if (SECTION_TAGS.test(text) || memoryTextProblem(text) !== null) return null;
-  return { text, metadata: { written_back: true } };
+  const messages = [
+    { role: "user", content: question },
+    { role: "assistant", content: withoutSections(answer).trim() },
+  ] as const;
+  return { messages, metadata: { written_back: true } };
 }

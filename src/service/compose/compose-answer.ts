@@ -154,6 +154,17 @@ export function plainPrompt(requestId: RequestId, scope: Scope | null, cacheSecr
   return { requestId, ...keys, messages: [], reusableMessages: [] };
 }
 
+/** The same for a call of Mem0's own: every user's has the same instructions. @param head how many messages are instructions */
+export function writePrompt(
+  requestId: RequestId,
+  { messages, head, marksElsewhere }: Pick<AdapterPrompt, "messages" | "marksElsewhere"> & { readonly head: number },
+  cacheSecret: string,
+): AdapterPrompt {
+  const key = tenantKeyOf(cacheSecret);
+  const reusableMessages = head === 0 ? [] : [head - 1];
+  return { requestId, tenantKey: key, scopeKey: key, messages, marksElsewhere, reusableMessages };
+}
+
 /** An opaque key of a conversation, or else of the scope. */
 export function sessionKeyOf(scope: Scope, conversationId: ConversationId | null, cacheSecret: string): string {
   const { userId, agentId } = scope;

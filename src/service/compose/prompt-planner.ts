@@ -8,6 +8,7 @@ import {
   type ComposeInput,
   type Composition,
   type Conversation,
+  type ConversationId,
   compose,
   DEFAULT_HISTORY,
   DEFAULT_HISTORY_RATIO,
@@ -17,6 +18,7 @@ import {
   endlessLookup,
   type HistoryName,
   IN_FLIGHT_MS,
+  type KnownTool,
   type Label,
   type MemoryId,
   NOTHING_INJECTED,
@@ -146,6 +148,8 @@ interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "
   readonly tools?: SentTools;
 }
 
+const NO_TOOLS: readonly never[] = [];
+
 const NO_MEMORIES: PromptMemories = { memories: [], front: [], depth: null };
 
 /** A prompt that is in the scope's state, but not yet in the store. */
@@ -173,6 +177,12 @@ interface ChosenMarks {
 
 /** Plans one tenant's prompts. What planning needs of the store is read first; planning itself is synchronous. */
 export class PromptPlanner {
+  /** By the request's tools: a prompt is planned in several steps. */
+  readonly #tools = new WeakMap<
+    readonly string[],
+    { readonly known: readonly KnownTool[]; readonly sent: SentTools }
+  >();
+
   constructor(
     private readonly parts: TenantParts,
     private readonly tenant: Tenant,
@@ -202,8 +212,12 @@ export class PromptPlanner {
     const tools = this.#toolsOf(request, past.conversation);
     const { input, warnings } = this.#input(working, request, past, at, { ...settled, front, depth, tools });
     const newest = input.conversation?.turns.newest?.id ?? null;
-    const composition = this.limits.within(request, () => compose(state, input));
     const requestId = request.requestId ?? newRequestId();
+    const composition = continuable(
+      this.limits.within(request, () => compose(state, input)),
+      request,
+      requestId,
+    );
     const marks = this.#marksOf(working, request, composition, { at, isProbed: depth !== null });
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
@@ -268,7 +282,7 @@ export class PromptPlanner {
     const handle = sentAs(scope, requestId);
     cache.admit({
       handle,
-      stream: streamOf(scope, request.conversationId),
+      stream: streamOf(scope, turn.conversationId),
       user: userOf(scope),
       at,
       total: plan.totalTokens,
@@ -306,7 +320,7 @@ export class PromptPlanner {
     const observed: ObservedCompose = {
       scope,
       requestId,
-      conversationId: request.conversationId,
+      conversationId: turn.conversationId,
       at,
       engine: this.#familyOf(request),
       model: modelOf(request) || null,
@@ -326,17 +340,16 @@ export class PromptPlanner {
           const prompt = isTry(request) ? null : newPrompt(observed, billedBy(costs, unread));
           const section = renderSection(turn.injection, state.register.textOf) || null;
           const root = rootOf(request, tools);
-          const sentAfter = conversation === null ? null : sentAfterNow(conversation, { root, tools: tools.known });
+          const known = conversation?.sentAfter ?? null;
+          const sentAfter = turn.conversationId === null ? null : sentAfterNow(known, { root, tools: tools.known });
           const record = { composition, section, delta: deltaOf(state), request: stored, prompt, sentAfter, at };
           await working.commit((held) => held.commitCompose(record));
-          if (conversation !== null) {
-            conversation.sentAfter = sentAfter ?? conversation.sentAfter;
-            conversation.instructions = head;
-          }
-          if (request.conversationId !== null) working.goesOn(request.conversationId);
+          if (conversation !== null && sentAfter !== null) conversation.sentAfter = sentAfter;
+          if (turn.conversationId !== null) working.goesOn(turn.conversationId);
           working.requests.composed(requestId, at);
           working.newest = { head: turn.head, root, at, lateInRow: late };
-          working.earlier.set(request.conversationId, working.newest);
+          for (const id of new Set([request.conversationId, turn.conversationId]))
+            working.earlier.set(id, working.newest);
           if (worker !== undefined) this.routing.assigned(worker, plan, at);
         },
         drop,
@@ -465,8 +478,7 @@ export class PromptPlanner {
 
   #readPast(working: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
     const { conversationId, messages } = request;
-    const { stableInstructions: keepsInstructions = false } = this.parts.defaults;
-    const form = { inResult: this.#isInResult(request), keepsInstructions };
+    const form = { inResult: this.#isInResult(request), keepsInstructions: this.#keepsInstructions(request) };
     return readPast(this.parts.store, working, {
       conversationId,
       messages,
@@ -514,7 +526,7 @@ export class PromptPlanner {
       conversation: past.conversation,
       isCut: past.conversation?.isCut === true,
       messages,
-      keepsInstructions: defaults.stableInstructions,
+      keepsInstructions: this.#keepsInstructions(request),
       historyTerms,
       isOurs: past.isOurs,
       recalled: past.recalled,
@@ -574,8 +586,13 @@ export class PromptPlanner {
   }
 
   #toolsOf({ toolTexts }: ComposeRequest, conversation: Pick<WorkingConversation, "turns"> | null): SentTools {
-    const known = conversation?.turns.sentAfter?.tools ?? [];
-    return toolsToSend(toolTexts ?? [], known, this.parts.defaults.stableTools ?? true);
+    const known = conversation?.turns.sentAfter?.tools ?? NO_TOOLS;
+    const given = toolTexts ?? NO_TOOLS;
+    const before = this.#tools.get(given);
+    if (before?.known === known) return before.sent;
+    const sent = toolsToSend(given, known, this.parts.defaults.stableTools ?? true);
+    this.#tools.set(given, { known, sent });
+    return sent;
   }
 
   #besideTokens({ destination, toolTexts }: ComposeRequest): number {
@@ -608,6 +625,11 @@ export class PromptPlanner {
     return priceOf({ host, family: this.#familyOf(request) }, modelOf(request) || null);
   }
 
+  /** Not where the engine continues its own history: it gets the request's instructions in any case. */
+  #keepsInstructions({ sentNow }: ComposeRequest): boolean {
+    return this.parts.defaults.stableInstructions === true && sentNow === undefined;
+  }
+
   #historyOf({ history }: ComposeRequest): HistoryName {
     return history ?? DEFAULT_HISTORY;
   }
@@ -636,6 +658,12 @@ export class PromptPlanner {
   }
 }
 
+/** A single prompt under a name of its own, by which a history that begins so is found. */
+function continuable(composition: Composition, request: ComposeRequest, requestId: RequestId): Composition {
+  if (request.isRecognised !== true || request.conversationId !== null) return composition;
+  return { ...composition, turn: { ...composition.turn, conversationId: `unnamed:${requestId}` as ConversationId } };
+}
+
 function areCached(memories: Composition["memories"]): boolean {
   return memories.length > 0 && memories.every(({ placement }) => placement === "cached_prefix");
 }
@@ -655,7 +683,7 @@ function rootOf(request: ComposeRequest, { digest }: SentTools): PromptRoot {
 }
 
 /** What to store of a conversation; null: what is stored. */
-function sentAfterNow({ sentAfter: known }: Conversation, now: SentAfter): SentAfter | null {
+function sentAfterNow(known: SentAfter | null, now: SentAfter): SentAfter | null {
   const { model, tools } = now.root;
   const isSame =
     known !== null && known.tools === now.tools && known.root.model === model && known.root.tools === tools;

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { RetrievedMemory } from "../../core/index.js";
-import type { NewMemory } from "../../memory/memory-source.js";
 import * as field from "./fields.js";
 import { modelName } from "./fields.js";
 
@@ -12,7 +11,28 @@ import { modelName } from "./fields.js";
 export const addOptions = z.strictObject({
   userId: field.userId.describe("Whose memories."),
   agentId: field.agentId.nullish().describe("The agent whose memories; absent: the user's own."),
-  memories: field.memoryTexts.describe("One text each, stored unmodified."),
+  memories: field.memoryTexts.optional().describe("One text each, stored unmodified and at once."),
+  messages: field.addedMessages
+    .optional()
+    .describe(
+      "An exchange, in place of `memories`: a user's message and the answer, of which Mem0's model extracts memories. Answered with 202: Mem0 is given four of a conversation together, or fewer after two minutes without another. A source without a model stores each at once, as one text.",
+    ),
+  conversationId: field.conversationId
+    .nullish()
+    .describe(
+      "The conversation of `messages`, which is added in order. Not sent to Mem0. Default: those of the same user, agent and run.",
+    ),
+  runId: field.runId.nullish().describe("With `messages`: Mem0's `run_id`. Searches do not find memories of a run."),
+  infer: z
+    .boolean()
+    .nullish()
+    .describe("With `messages`, `false`: Mem0 stores them unmodified, at once and not together with others."),
+  wait: z
+    .boolean()
+    .nullish()
+    .describe(
+      "With `messages`: whether they are added now, with those of the conversation that wait, and answered after it. Default: false.",
+    ),
   metadata: field.memoryMetadata.optional().describe("Stored with each memory, where the source can."),
 });
 
@@ -58,14 +78,6 @@ export const forgetUserOptions = z.strictObject({ userId: field.userId.describe(
 export const forgetMemoryOptions = forgetUserOptions.extend({
   memoryId: field.memoryId.describe("The memory's id in its source."),
 });
-
-/** Memories to add: texts with common metadata. */
-export function newMemories(
-  texts: readonly string[],
-  metadata: Readonly<Record<string, unknown>> | undefined,
-): NewMemory[] {
-  return texts.map((text) => ({ text, ...(metadata === undefined ? {} : { metadata }) }));
-}
 
 /** Memories in Mem0's result shape. */
 export function mem0Items(memories: readonly Pick<RetrievedMemory, "id" | "text">[]): { id: string; memory: string }[] {

@@ -30,6 +30,7 @@ import {
   type UserId,
   unstorable,
   unstorableWithin,
+  withoutSections,
 } from "../../core/index.js";
 import { ENGINE_NAMES } from "../../engines/adapters/engine-adapter.js";
 import { type AnswerIssue, MAX_ORIGIN_CHARACTERS, readMem0Answer } from "../../memory/mem0-answer.js";
@@ -60,6 +61,7 @@ const identifier = z
 
 export const userId = identifier.transform((id) => id as UserId);
 export const agentId = identifier.transform((id) => id as AgentId);
+export const runId = identifier;
 export const conversationId = identifier.transform((id) => id as ConversationId);
 /** Sent to the engine in a header, so printable ASCII. */
 const printableId = identifier.regex(/^[\x20-\x7e]*$/, "must be printable ASCII");
@@ -227,6 +229,16 @@ export { mem0End as memoryEnd, mem0Origin as originIn, UnreadMemory } from "../.
 export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
 /** Text of an existing memory; truncated on use if it is too long. */
 export const foundMemoryText = z.string().superRefine(storable(foundTextProblem));
+/** Messages to add, without sections of memprefix's. */
+export const addedMessages = z
+  .array(z.object({ role: z.enum(["user", "assistant"]), content: text }))
+  .max(MAX_MESSAGES, `must have at most ${MAX_MESSAGES} messages`)
+  .transform((list, context) => {
+    const plain = list.map(({ role, content }) => ({ role, content: withoutSections(content).trim() }));
+    const said = plain.filter(({ content }) => content !== "");
+    storable(memoryTextProblem)(said.map(({ content }) => content).join("\n"), context);
+    return said;
+  });
 export const memoryTexts = z.preprocess(
   cutAt(MAX_MEMORIES),
   z

@@ -4,6 +4,7 @@
  * Tenants share working scopes and queues; closing finishes accepted requests first.
  */
 
+import { setMaxListeners } from "node:events";
 import {
   type AgentId,
   type CacheState,
@@ -32,14 +33,16 @@ import {
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
+import { WriteCalls } from "../chat/write-calls.js";
 import { type ComposeRequest, topKOf } from "../compose/compose-request.js";
-import { PromptComposer } from "../compose/prompt-composer.js";
+import { type ComposerParts, PromptComposer } from "../compose/prompt-composer.js";
 import { PromptRouting } from "../compose/prompt-routing.js";
 import type { MemoriesQuery } from "../fields/companion-options.js";
 import { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { EngineReports } from "../learning/engine-reports.js";
 import { describeIn, type Explanation, explainIn, type ShownPrompt, showIn } from "../records/explain.js";
 import { MemoryAdditions } from "../records/memory-additions.js";
+import { MemoryWriter } from "../records/memory-writer.js";
 import { StoredResponses } from "../records/stored-responses.js";
 import { UserRecords } from "../records/user-records.js";
 import { finishingDeletions, watchedSource } from "../records/wrapped-sources.js";
@@ -50,10 +53,17 @@ import { TenantUsage } from "../usage/tenant-usage.js";
 
 const MAX_WAITING_PER_USER = 64;
 
+/** Every request in flight listens to its signal; Node warns of more than ten listeners. */
+function abortedByMany(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
+}
+
 class SharedWork {
   readonly observers = new Observers();
   readonly queues = new UserQueues();
-  readonly closing = new AbortController();
+  readonly closing = abortedByMany();
   /** Bounded, because only the operator creates tenants. */
   readonly tenants = new Map<string, Memprefix>();
   readonly work = new EngineWork();
@@ -61,6 +71,10 @@ class SharedWork {
   readonly degraded: DegradedParts;
   readonly scopes: WorkingScopes;
   readonly source: MemorySource | null;
+  /** Null: no source. */
+  readonly writer: MemoryWriter | null;
+  /** Null: exchanges that wait are not written by themselves. */
+  stopWriting: (() => Promise<void>) | null = null;
 
   constructor(readonly parts: MemprefixParts) {
     const { store, source, countTokens, now } = parts;
@@ -68,6 +82,7 @@ class SharedWork {
     this.degraded = new DegradedParts(this.observers, now);
     this.scopes = new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds, untrustedOrigins);
     this.source = source && finishingDeletions(watchedSource(source, this.degraded), store);
+    this.writer = this.source && new MemoryWriter(this.source, store, this.queues, this.closing.signal, now);
   }
 }
 
@@ -85,6 +100,7 @@ export type MemprefixOfAll = Pick<
   | "dropUnused"
   | "dropFigures"
   | "finishDeletions"
+  | "startWriting"
   | "forTenant"
   | "observe"
   | "sourceName"
@@ -123,7 +139,7 @@ export class Memprefix {
   ) {
     this.#shared = shared;
     shared.tenants.set(tenant.name, this);
-    const { source, scopes, queues, closing, observers: observer, work, losses } = shared;
+    const { source, writer, scopes, queues, closing, observers: observer, work, losses } = shared;
     const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
     const { store, countTokens, now, maxWaitingPerUser = MAX_WAITING_PER_USER, planning = planHere } = parts;
@@ -134,15 +150,17 @@ export class Memprefix {
     // Times reported by one tenant must not affect another's plans.
     const measured = tenant.name === DEFAULT_TENANT.name ? engineFamily : JSON.stringify([tenant.name, engineFamily]);
     const law = new EngineLaw(store, measured, (model) => engineModelFor(parts.defaults, model), now);
-    const additions = new MemoryAdditions(source, store, jobs, now);
+    const additions = new MemoryAdditions(source, writer, store, jobs, now);
     const ratios = new TokenRatios(now);
+    const writes = new WriteCalls(parts, tenant, observer);
     const reports = new EngineReports(parts, jobs, scopes, law, ratios, work, observer, losses);
     const routing = new PromptRouting(parts, jobs);
     const forgetGone: UserRecords["forgetGone"] = (...of) => records.forgetGone(...of);
-    const on = { parts, tenant, scopes, jobs, law, ratios, routing, observer, losses, forgetGone };
+    const onHistory: ComposerParts["onHistory"] = (...of) => writer?.seen(...of);
+    const on = { parts, tenant, scopes, jobs, law, ratios, routing, observer, losses, forgetGone, onHistory };
     const composer = new PromptComposer(on);
     this.batches = { composer, reports, routing, workers, countTokens, planning };
-    this.chats = { countTokens, composer, reports, additions, responses: new StoredResponses(store, jobs) };
+    this.chats = { countTokens, composer, reports, additions, responses: new StoredResponses(store, jobs), writes };
     this.#jobs = jobs;
     this.#records = records;
     this.#law = law;
@@ -224,6 +242,7 @@ export class Memprefix {
   }
 
   readonly addMemories: MemoryAdditions["add"] = (...of) => this.#additions.add(...of);
+  readonly addGiven: MemoryAdditions["addGiven"] = (...of) => this.#additions.addGiven(...of);
   readonly evict: EngineReports["evict"] = (...of) => this.#reports.evict(...of);
   /** Null until enough times are reported, or if prompts cost money. */
   readonly timeLaw: EngineLaw["law"] = () => this.#law.law();
@@ -272,10 +291,16 @@ export class Memprefix {
     return this.parts.store.ping();
   }
 
-  /** Finishes accepted requests, then closes source and store. After `graceMs`, requests continue without waiting for the source. */
+  /** Gives the source what waits for it, of earlier processes too, until the service is closed. */
+  startWriting(onFault: (error: unknown) => void): void {
+    this.#shared.stopWriting ??= this.#shared.writer?.start(onFault) ?? null;
+  }
+
+  /** Finishes accepted requests and waiting exchanges, then closes source and store. After `graceMs`, requests continue without waiting for the source. */
   async close(graceMs = 5_000): Promise<void> {
     const cut = setTimeout(() => this.#shared.closing.abort(), graceMs);
     await this.#shared.queues.idle();
+    await this.#shared.stopWriting?.();
     clearTimeout(cut);
     await this.parts.source?.close();
     await this.parts.store.close();

@@ -102,6 +102,6 @@ function queueKey({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string 
   return JSON.stringify([tenant, userId]);
 }
 
-function asideKey({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string {
+export function asideKey({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string {
   return JSON.stringify([tenant, userId, "aside"]);
 }

@@ -22,6 +22,10 @@ export class PostgresDatabase implements Database {
 
   readonly readAside: ReadRows = this.read;
 
+  readonly take: ReadRows = this.read;
+
+  readonly lockFree = "for update skip locked";
+
   async write(statements: readonly Statement[]): Promise<void> {
     await this.#watch(this.connections.transact(statements, PATIENCE_MS));
   }

@@ -5,7 +5,7 @@ import type { Statement } from "../database.js";
 
 export const SCHEMA = "memprefix";
 
-export const TABLES = ["scopes", "changes", "conversations", "turns", "messages", "requests", "prompts", "keys"];
+export const TABLES = "scopes changes conversations turns messages requests prompts writes keys".split(" ");
 
 const BEFORE_TABLE = new RegExp(`\\b(from|into|update|join)\\s+(?=(?:${TABLES.join("|")})\\b)`, "gi");
 

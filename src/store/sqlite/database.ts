@@ -86,11 +86,11 @@ export class SqliteDatabase implements Database {
 
   readonly read: ReadRows = async (text, values) => this.connection.read(text, values);
 
-  readonly readAside: ReadRows = async <R extends object>(text: string, values: readonly SqlValue[]) => {
-    const { rows = [], outcomes = [] } = await this.#aside.ask({ ask: "read", text, values });
-    throwOutcome(outcomes[0] ?? null);
-    return rows as R[];
-  };
+  readonly readAside: ReadRows = (text, values) => this.#query(this.#aside, text, values);
+
+  readonly lockFree = "";
+
+  readonly take: ReadRows = (text, values) => this.#query(this.#writing, text, values);
 
   async write(statements: readonly Statement[]): Promise<void> {
     if (this.#isClosed) throw new Error("the store is closed");
@@ -130,6 +130,12 @@ export class SqliteDatabase implements Database {
     this.#isClosed = true;
     await Promise.all([this.#writing.close(), this.#aside.close()]);
     this.connection.close();
+  }
+
+  async #query<R extends object>(thread: FileWork, text: string, values: readonly SqlValue[]): Promise<R[]> {
+    const { rows = [], outcomes = [] } = await thread.ask({ ask: "read", text, values });
+    throwOutcome(outcomes[0] ?? null);
+    return rows as R[];
   }
 
   /** Together with what else arrives in this turn of the event loop. */

@@ -84,6 +84,7 @@ export interface ComposeOptions {
   readonly shareTokens?: number | undefined;
   readonly acceptedTokens?: number;
   readonly dedupe?: DedupeName;
+  readonly keepsInstructions?: boolean;
 }
 
 /** With what memories are written with labels, which annotations name. */
@@ -174,6 +175,7 @@ export class UserScope {
       maxPromptTokens: options.maxPromptTokens,
       acceptedTokens: options.acceptedTokens,
       dedupe: options.dedupe,
+      keepsInstructions: options.keepsInstructions,
       countTokens,
       isOurs: (section) => this.#sections.has(section),
     };

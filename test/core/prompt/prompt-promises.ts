@@ -124,19 +124,19 @@ export function expectReferencesResolve(messages: readonly ChatMessage[]): void 
   const before: ParsedText[] = [];
   for (const [at, { annotations, updates }] of sections.entries()) {
     const all = [...before, ...(given[at] ?? [])];
-    // References stand among the blocks.
-    const isReference = (line: string) => line.startsWith("Please refer");
-    const lines = annotations.filter((line) => !isReference(line));
+    // References stand in the list, all other lines after it.
+    const references = annotations.filter((line) => line.startsWith("Please refer to "));
+    const lines = annotations.slice(references.length);
     expect(
       lines.slice(0, updates.length).every((line) => line.startsWith("Update: ")),
       "updates come first",
     ).toBe(true);
-    for (const line of [...annotations.filter(isReference), ...lines.slice(updates.length)]) {
+    for (const [n, line] of [...references, ...lines.slice(updates.length)].entries()) {
       const [, quoted] = /^Most relevant: (.*)$/s.exec(line) ?? [];
       if (quoted !== undefined) {
         const isThere = all.some(({ text }) => isQuoteOf(unescapeText(quoted), text));
         expect(isThere, `"${line}" quotes a text that stands`).toBe(true);
-        expect(lines.indexOf(line), "the best is named once, after all updates").toBe(lines.length - 1);
+        expect(updates.length + n, "the best is named once, after all else").toBe(annotations.length - 1);
         continue;
       }
       expect(isLabelled, `"${line}" needs labels`).toBe(true);

@@ -19,7 +19,12 @@ import { labelsNamed } from "./prompt-promises.js";
 
 const someLabels = fc.uniqueArray(fc.integer({ min: 1, max: 2_000 }).map(label), { minLength: 1, maxLength: 4 });
 
-const anyAnnotation: fc.Arbitrary<Annotation> = fc.record({ kind: fc.constant("order" as const), labels: someLabels });
+const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
+  fc.record({ kind: fc.constant("order" as const), labels: someLabels }),
+);
+
+const anyUpdate = (among: readonly Label[]): fc.Arbitrary<Update> =>
+  fc.record({ kind: fc.constant("update" as const), label: fc.constantFrom(...among), replaces: someLabels });
 
 /** References before, among and after so many blocks, in the order in which they stand there. */
 const anyReferences = (blocks: number): fc.Arbitrary<Annotation[]> =>
@@ -28,9 +33,6 @@ const anyReferences = (blocks: number): fc.Arbitrary<Annotation[]> =>
     .map((places) =>
       places.sort(([a], [b]) => a - b).map(([after, one]) => ({ kind: "location", labels: [one], after })),
     );
-
-const anyUpdate = (among: readonly Label[]): fc.Arbitrary<Update> =>
-  fc.record({ kind: fc.constant("update" as const), label: fc.constantFrom(...among), replaces: someLabels });
 
 /** Of sections without labels: each quotes one text, which is one of the section's here. */
 const anyQuote = (among: readonly Label[]): fc.Arbitrary<Annotation> =>

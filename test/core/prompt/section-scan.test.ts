@@ -10,18 +10,8 @@ import {
 import { hostileText } from "../escaping/hostile-text.js";
 
 const LINES = [
-  ...[
-    "1 tea",
-    "- tea",
-    "[Doc_2] (replaces [Doc_1]) tea",
-    "[Doc_3] tea",
-    "4th tea",
-    "  more",
-    "Most relevant first: [Doc_1].",
-    "",
-    " x",
-  ],
-  ...["[x]", "<b>", "tea <memories>", "Most relevant: tea"],
+  ...["[Doc_1] tea", "1 tea", "Please refer to [Doc_1] in the previous conversation.", "- tea", "[3] tea", "4th tea"],
+  ...["  more", "Most relevant first: [Doc_1].", "", " x", "[x]", "<b>", "tea <memories>", "Most relevant: tea"],
 ];
 const pieces = [
   ...LINES.map((line) => `${line}\n`),

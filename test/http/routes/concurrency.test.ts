@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
 import { found, searchingSource } from "../../service/compose/service-fixture.js";
+import { sendWith } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
 import { openAiEngine, sendJson } from "./openai-engine.js";
 import { rowCounts } from "./stored-rows.js";
@@ -101,4 +102,28 @@ describe("users over HTTP", () => {
     const again = await app.compose({ user_id: "slow", query: "left", request_id: "left" });
     expect(again).toMatchObject({ warnings: [], blocks: [{ memory_id: "m-left" }] });
   });
+});
+
+describe("chats at once that take this process longer than the time-out", () => {
+  const engine = openAiEngine();
+  const app = servedApp({
+    source: () => searchingSource(async ({ query }) => found({ [`m-${query}`]: `About ${query}.` })),
+    upstream: engine,
+    times: { composeTimeoutMs: 100 },
+  });
+
+  it("are all composed, later", async () => {
+    const long = "The museum opens at nine, and the garden behind it at ten. ".repeat(400);
+    for (let round = 0; round < 4; round++) {
+      const answers = Array.from({ length: 40 }, (_, at) =>
+        sendWith(app, {}, "POST", "/v1/chat/completions", {
+          user: `user-${at}`,
+          messages: [{ role: "user", content: `${round} ${long}` }],
+        }),
+      );
+      const reasons = (await Promise.all(answers)).map(({ headers }) => headers.get("x-memprefix-not-composed"));
+      expect(reasons).toEqual(Array.from({ length: 40 }, () => null));
+    }
+    expect(app.faults).toEqual([]);
+  }, 120_000);
 });

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { type ServedApp, servedApp } from "../server/served-app.js";
+import { readSettings } from "../../../src/cli/settings.js";
+import { type ServedApp, servedApp, startApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
+import { anthropicServer } from "./anthropic-server.js";
 import { type OpenAiEngine, openAiEngine } from "./openai-engine.js";
 
 /* Instructions that change from turn to turn: a clock, a counter, a list. */
@@ -92,10 +94,10 @@ describe("instructions that stay as they were first", () => {
     expect(turns.map(({ prompt }) => prompt[0]?.content)).toEqual(turns.map(() => first));
     expect(turns.map(({ prompt }) => prompt.at(-1)?.content)).toEqual([
       "<memories>\n- Likes tea.\n</memories>\n\nOne?",
-      "<memories>\n</memories>\nUpdated instructions: It is 10:06.\n\nTwo?",
+      "Updated instructions: It is 10:06.\n\nTwo?",
       "Three?",
-      "<memories>\n</memories>\nUpdated instructions:\n  It is 10:06.\n  Tokens left: 700.\n  No longer: It is 10:05.\n  No longer: Tokens left: 900.\n  No longer: - [ ] tea\n\nFour?",
-      "<memories>\n</memories>\nUpdated instructions: as above.\n\nFive?",
+      "Updated instructions:\n  It is 10:06.\n  Tokens left: 700.\n  No longer: It is 10:05.\n  No longer: Tokens left: 900.\n  No longer: - [ ] tea\n\nFour?",
+      "Updated instructions: as above.\n\nFive?",
     ]);
     for (const [turn, { prompt, requestId }] of turns.entries()) {
       const before = turns[turn - 1]?.prompt ?? [];
@@ -104,7 +106,38 @@ describe("instructions that stay as they were first", () => {
     }
   });
 
-  it("are the request's where most of them changed, and after a fresh start", async () => {
+  it("outlive the service", async () => {
+    const conversation = new Conversation(app, engine);
+    await conversation.ask(withLines("It is ten."), "One?");
+    const settings = readSettings({
+      MEMPREFIX_DATA_DIR: app.dataDir,
+      MEMPREFIX_SOURCE: "none",
+      MEMPREFIX_UPSTREAM_URL: engine.url,
+      ...environment,
+    });
+    await app.memprefix.close();
+    const again = await startApp(settings, null, { log: [], faults: [] });
+    try {
+      Object.assign(conversation, { app: again });
+      const { prompt } = await conversation.ask(withLines("It is eleven."), "Two?");
+      expect(prompt[0]?.content).toBe(withLines("It is ten."));
+      expect(prompt.at(-1)?.content).toContain("Updated instructions: It is eleven.\n\nTwo?");
+    } finally {
+      await again.close();
+    }
+  });
+
+  it("are forgotten with the memory that they quote", async () => {
+    const conversation = new Conversation(app, engine);
+    await conversation.ask(withLines("To do: nothing."), "One?");
+    const memory = "the key is under the third flower pot";
+    await app.compose({ user_id: "ada", query: "?", memories: [{ id: "m-key", memory }] });
+    await conversation.ask(withLines(`To do: see whether ${memory}.`), "Two?");
+    await app.send("DELETE", "/users/ada/memories/m-key");
+    expect((await app.send("GET", "/users/ada/export")).text).not.toContain("flower pot");
+  });
+
+  it("are the request's where most of them changed", async () => {
     const conversation = new Conversation(app, engine);
     await conversation.ask(withLines());
     const other = "You review code now, and say what is wrong with it.";
@@ -127,5 +160,41 @@ describe("instructions that stay as they were first", () => {
     const without = await computed("sam", () => `Sam's.\n${withLines("Current time: 10:10")}`);
     const clock = await computed("rob", (turn) => `Rob's.\n${withLines(`Current time: 10:${10 + turn}`)}`);
     expect(clock).toBeLessThanOrEqual(1.02 * without);
+  });
+});
+
+describe("instructions in parts, with the client's cache mark", () => {
+  const anthropic = anthropicServer();
+  const app = servedApp({
+    source: () => answeringSource([]),
+    upstream: anthropic,
+    environment: { MEMPREFIX_STABLE_INSTRUCTIONS: "on", MEMPREFIX_ENGINE_FAMILY: "anthropic" },
+  });
+
+  it("stay as they were first, in marks that the provider takes", async () => {
+    const mark = { cache_control: { type: "ephemeral" } };
+    const said: object[] = [];
+    for (const [time, question] of [
+      ["ten", "One?"],
+      ["eleven", "Two?"],
+    ]) {
+      said.push({ role: "user", content: question });
+      const system = [
+        { type: "text", text: RULES.join("\n") },
+        { type: "text", text: `It is ${time}.`, ...mark },
+      ];
+      const response = await fetch(`${app.base}/v1/messages`, {
+        method: "POST",
+        headers: { "x-memprefix-user": "ada", "x-memprefix-conversation": "c-1", connection: "close" },
+        body: JSON.stringify({ model: "claude-opus-4-8", max_tokens: 9, system, messages: said }),
+      });
+      expect(response.status).toBe(200);
+      await response.text();
+      said.push({ role: "assistant", content: "Indeed." });
+    }
+    const texts = anthropic.calls.map(({ body }) => (body.system as { text: string }[]).map(({ text }) => text));
+    expect(texts).toEqual([texts[0], texts[0]]);
+    expect(texts[0]?.at(-1)).toBe("It is ten.");
+    expect(JSON.stringify(anthropic.calls[1]?.body.messages.at(-1))).toContain("Updated instructions: It is eleven.");
   });
 });

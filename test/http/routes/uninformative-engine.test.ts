@@ -3,12 +3,19 @@ import { describe, expect, it, vi } from "vitest";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { clientOf } from "./chat-client.js";
-import { openAiEngine } from "./openai-engine.js";
+import { openAiEngine, sendEvents, streamedAnswer } from "./openai-engine.js";
 import { storedExchanges } from "./stored-rows.js";
 
 const TURNS = 20;
 
-describe("an engine that answers at once, whatever it is sent", () => {
+/** Milliseconds before each answer: of a stub, of a gateway with a queue that others fill, and of one whose queue grows with the turns. */
+const WAITS: readonly (readonly [string, (turn: number) => number])[] = [
+  ["answers at once", () => 0],
+  ["has a queue", (turn) => (turn * 2_654_435_761) % 97],
+  ["has a queue that grows", (turn) => 4 * turn + ((turn * 40_503) % 29)],
+];
+
+describe.each(WAITS)("an engine that %s, whatever it is sent", (_name, waitOf) => {
   const engine = openAiEngine();
   const source = answeringSource([]);
   const told = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_ENGINE_COST: "cpu" } });
@@ -18,9 +25,14 @@ describe("an engine that answers at once, whatever it is sent", () => {
     const client = clientOf(told, { "x-memprefix-user": "ada", "x-memprefix-conversation": "c-1" });
     const history: OpenAI.ChatCompletionMessageParam[] = [];
     const planned = [];
+    let newest = 0;
+    engine.behave(async (_request, response, usage) => {
+      await new Promise((later) => setTimeout(later, waitOf(newest)));
+      sendEvents(response, streamedAnswer(`Answer number ${newest}.`, usage));
+    });
     for (let turn = 0; turn < TURNS; turn++) {
+      newest = turn;
       source.found = Array.from({ length: 12 }, (_, n) => `Ada's fact ${7 * turn + n} is about house ${n * 7 + turn}.`);
-      engine.answers.push(`Answer number ${turn}.`);
       history.push({ role: "user", content: `Question number ${turn}?` });
       for await (const _ of await client.chat.completions.create({ model: "stub", messages: history, stream: true }));
       const body = { user_id: "bo", conversation_id: "c-1", messages: history, retention: "auto" };

@@ -66,6 +66,24 @@ describe("composing for a chat", () => {
     await expect.poll(() => faults).toEqual([new TypeError("ours")]);
   });
 
+  it("goes on while this process is busy with requests, and not for ever", async () => {
+    const answer = await anAnswer();
+    const busyFor = async (ms: number) => {
+      const end = performance.now() + ms;
+      while (performance.now() < end) {
+        const pause = performance.now() + 10;
+        while (performance.now() < pause);
+        await new Promise(setImmediate);
+      }
+      return answer;
+    };
+    const { parts } = watched(60);
+    expect(await composeWithTimeout(() => busyFor(180), nobodyLeaves, parts)).toMatchObject({ notComposed: null });
+    expect(await composeWithTimeout(() => busyFor(1_000), nobodyLeaves, parts)).toMatchObject({
+      notComposed: "timeout",
+    });
+  });
+
   it("for a caller who has gone is nothing more", async () => {
     const { parts } = watched(1);
     const gone = AbortSignal.abort();

@@ -1,0 +1,234 @@
+/**
+ * `npm run bench -- loop`: what Mem0's loop costs a turn, reading and writing: search, prompt, answer, add. The first 150 exchanges (or `TURNS`) of six
+ * LoCoMo conversations, k = 20 (or `K`), whole histories; real `mem0ai` with its files, and a stub as its model, which records what it is sent
+ * and extracts what LoCoMo's own observations say of the same turns. Takes `--data FOLDER` with `locomo/` (`recorded-data.ts`).
+ *
+ * `computed`: tokens that an endless token-exact cache does not have; `billed`: OpenAI's prices of `src/core/cost/prices.ts`, in uncached
+ * tokens. Both without answers, which are the same everywhere, and without embeddings.
+ *
+ * Floor: billed, reads and writes together, 1.7 times less than the list in the last message with an add after every turn, and 2.5 times
+ * less than Mem0's README; computed, 2.5 times less than the former.
+ */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
+import { pricedModel } from "../src/core/cost/prices.js";
+import { type ChatMessage, type MemoryId, ORDERING_POLICIES, promptCost } from "../src/core/index.js";
+import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
+import { inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
+import { type LocomoConversation, readLocomo } from "../src/eval/locomo/locomo-data.js";
+import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
+import { replayTrace } from "../src/eval/replay/replay-trace.js";
+import { createMemprefix } from "../src/index.js";
+import { EMBEDDING_DIMENSIONS, sentenceEmbedder } from "../src/memory/embedded-store.js";
+import { locomoFile, RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
+import type { BuildByHand } from "../test/eval/replay/retention-costs.js";
+import { neededData } from "./recorded-data.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow, whole } from "./table.js";
+
+const turns = Number(process.env["TURNS"] ?? 150);
+const k = Number(process.env["K"] ?? 20);
+const HOSTED = pricedModel({ host: null, family: "openai" }, null);
+
+interface Exchange {
+  readonly question: string;
+  readonly answer: string;
+}
+
+/** Per turn of one conversation. */
+interface Cost {
+  readonly computed: number;
+  readonly billed: number;
+}
+
+/** One speaker asks, the other one answers; what one says several times in a row is one message. */
+function exchangesOf({ turns: said }: LocomoConversation): Exchange[] {
+  const messages: { speaker: string; text: string }[] = [];
+  for (const { speaker, text } of said) {
+    const last = messages.at(-1);
+    if (last?.speaker === speaker) last.text += ` ${text}`;
+    else messages.push({ speaker, text });
+  }
+  return Array.from({ length: Math.floor(messages.length / 2) }, (_, at) => ({
+    question: messages[2 * at]?.text ?? "",
+    answer: messages[2 * at + 1]?.text ?? "",
+  }));
+}
+
+/** Mem0's model, over HTTP: records its prompts. */
+async function recordingModel(conversation: LocomoConversation) {
+  const prompts: ChatMessage[][] = [];
+  const textOf = new Map(conversation.turns.map(({ id, text }) => [id, text]));
+  const facts = conversation.observations.map(({ text, evidence }) => ({
+    text,
+    said: textOf.get(evidence.at(-1) ?? ""),
+  }));
+  const server = createServer(async (request, response) => {
+    const { messages } = JSON.parse(Buffer.concat(await request.toArray()).toString()) as { messages: ChatMessage[] };
+    prompts.push(messages);
+    const [, added = ""] =
+      /## New Messages\n(.*?)\n\n## Observation Date/s.exec(String(messages.at(-1)?.content)) ?? [];
+    const memory = facts
+      .filter(({ said }) => said !== undefined && added.includes(said))
+      .map(({ text }, id) => ({ id: String(id), text }));
+    const choices = [
+      { index: 0, message: { role: "assistant", content: JSON.stringify({ memory }) }, finish_reason: "stop" },
+    ];
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ id: "c", object: "chat.completion", created: 0, model: "stub", choices }));
+  });
+  await new Promise<void>((listens) => server.listen(0, "127.0.0.1", listens));
+  const baseURL = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  return { prompts, baseURL, close: () => server.close() };
+}
+
+interface Looped {
+  /** The turns with what Mem0 found for each. */
+  readonly trace: RecordedTrace;
+  readonly writes: readonly (readonly ChatMessage[])[];
+}
+
+/** Runs the loop. @param isBatched whether memprefix adds the exchanges; otherwise each is added after its turn */
+async function loop(conversation: LocomoConversation, isBatched: boolean): Promise<Looped> {
+  const directory = mkdtempSync(join(tmpdir(), "memprefix-loop-"));
+  const model = await recordingModel(conversation);
+  const { Memory } = await import("mem0ai/oss");
+  const memory = new Memory({
+    vectorStore: {
+      provider: "memory",
+      config: { dbPath: join(directory, "vectors.db"), dimension: EMBEDDING_DIMENSIONS },
+    },
+    embedder: { provider: "langchain", config: { model: sentenceEmbedder() } },
+    llm: { provider: "openai", config: { apiKey: "stub", baseURL: model.baseURL, model: "stub" } },
+    historyStore: { provider: "memory", config: {} },
+  });
+  const memprefix = createMemprefix({ dataDir: join(directory, "data"), source: memory });
+  const places = new Map<string, number>();
+  const memories: RecordedTrace["memories"] = [];
+  const questions: RecordedTrace["questions"] = [];
+  for (const [at, { question, answer }] of exchangesOf(conversation).slice(0, turns).entries()) {
+    const { results } = await memory.search(question, { filters: { user_id: "ana" }, topK: k });
+    const retrieved = results.map(({ memory: text }) => {
+      if (!places.has(text)) places.set(text, memories.push({ memory: text, evidence: [] }) - 1);
+      return places.get(text) ?? 0;
+    });
+    questions.push({ question, answer, evidence: [], retrieved });
+    const messages = [
+      { role: "user" as const, content: question },
+      { role: "assistant" as const, content: answer },
+    ];
+    if (!isBatched) await memory.add(messages, { userId: "ana" });
+    else {
+      await memprefix.add({ userId: "ana", conversationId: conversation.id, messages });
+      // The next question comes after Mem0 has answered.
+      while (model.prompts.length < Math.floor((at + 1) / 4)) await setTimeout(5);
+      await setTimeout(at % 4 === 3 ? 300 : 0);
+    }
+  }
+  await memprefix.close();
+  model.close();
+  rmSync(directory, { recursive: true });
+  // A trace has a memory at least.
+  if (memories.length === 0) memories.push({ memory: "none", evidence: [] });
+  return { trace: { sample_id: conversation.id, memories, questions }, writes: model.prompts };
+}
+
+function costOf(
+  prompts: readonly { readonly promptTokens: number; readonly cachedTokens: number }[],
+  per: number,
+): Cost {
+  const sum = (of: (prompt: (typeof prompts)[number]) => number) =>
+    prompts.reduce((all, one) => all + of(one), 0) / per;
+  return {
+    computed: sum(({ promptTokens, cachedTokens }) => promptTokens - cachedTokens),
+    billed: sum(({ promptTokens, cachedTokens }) => promptCost(HOSTED, promptTokens, cachedTokens)),
+  };
+}
+
+function writeCost({ writes, trace }: Looped): Cost {
+  const tokenize = chatTokenizer(encodeO200k);
+  const cache = new SimulatedCache("radix");
+  const served = writes.map((messages) => {
+    const tokens = tokenize(messages);
+    return { promptTokens: tokens.length, cachedTokens: cache.serve(tokens) };
+  });
+  return costOf(served, trace.questions.length);
+}
+
+function byHand({ trace }: Looped, build: BuildByHand): Cost {
+  const tokenize = chatTokenizer(encodeO200k);
+  const cache = new SimulatedCache("radix");
+  const history: ChatMessage[] = [];
+  const served = trace.questions.map(({ question, answer, retrieved }) => {
+    history.push({ role: "user", content: question });
+    const found = retrieved.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" }));
+    const messages = build(found, history);
+    const tokens = tokenize(messages);
+    const cachedTokens = cache.serve(tokens);
+    const answered: ChatMessage = { role: "assistant", content: String(answer) };
+    history.push(answered);
+    cache.serve(tokenize([...messages, answered]));
+    return { promptTokens: tokens.length, cachedTokens };
+  });
+  return costOf(served, served.length);
+}
+
+function withMemprefix({ trace }: Looped): Cost {
+  const tokens = { encode: encodeO200k, countTokens: countO200k };
+  const policy = ORDERING_POLICIES["prefix-exact"];
+  const options = { k, policy, budgetRatio: null, layout: "conversation", retention: "auto", engine: HOSTED } as const;
+  const { requests } = replayTrace(trace, new SimulatedCache("radix"), tokens, options);
+  return costOf(requests, requests.length);
+}
+
+process.env["MEM0_TELEMETRY"] = "false";
+const file = locomoFile(neededData());
+if (file === null) throw new Error("the folder has no locomo/*.json");
+const named = readLocomo(JSON.parse(readFileSync(file, "utf8"))).filter(({ id }) =>
+  (RECORDED_CONVERSATIONS as readonly string[]).includes(id),
+);
+const each: Looped[] = [];
+const fours: Looped[] = [];
+for (const conversation of named) {
+  each.push(await loop(conversation, false));
+  fours.push(await loop(conversation, true));
+  console.error(`${conversation.id}: ${each.at(-1)?.writes.length} and ${fours.at(-1)?.writes.length} additions`);
+}
+
+const arms: readonly (readonly [name: string, looped: readonly Looped[], read: (of: Looped) => Cost])[] = [
+  ["Mem0's README, an add after every turn", each, (of) => byHand(of, readmeMessages)],
+  ["the list in the last message, an add after every turn", each, (of) => byHand(of, inLastMessage)],
+  ["memprefix, an add after every turn", each, withMemprefix],
+  ["memprefix, which adds in fours", fours, withMemprefix],
+];
+console.log(
+  `Per turn, mean of ${named.length} conversations, ${mean(each.map(({ trace }) => trace.questions.length))} turns each, k = ${k}\n`,
+);
+printHead(["", "computed: reads", "writes", "both", "billed: reads", "writes", "both"]);
+const sums = arms.map(([name, looped, read]) => {
+  const reads = looped.map(read);
+  const writes = looped.map(writeCost);
+  const both = { computed: 0, billed: 0 };
+  const cells = (["computed", "billed"] as const).flatMap((of) => {
+    const parts = [reads, writes].map((costs) => mean(costs.map((cost) => cost[of])));
+    both[of] = parts.reduce((sum, part) => sum + part, 0);
+    return [...parts, both[of]];
+  });
+  printRow([name, ...cells.map(whole)]);
+  return both;
+});
+const [readme, last, , ours] = sums;
+if (readme !== undefined && last !== undefined && ours !== undefined) {
+  console.log(
+    `\nbilled: ${(last.billed / ours.billed).toFixed(2)} times less than the list in the last message (floor 1.7), ${(readme.billed / ours.billed).toFixed(2)} than Mem0's README (floor 2.5)`,
+  );
+  console.log(
+    `computed: ${(last.computed / ours.computed).toFixed(2)} times less than the list in the last message (floor 2.5)`,
+  );
+}
