@@ -259,10 +259,11 @@ describe("the internals", () => {
     const records = PATHS.filter((path) => /^docs\/internals\/decisions\/\d{4}-/.test(path)).sort();
     const list = textOf(`${folder}/decisions/README.md`);
     expect(records.length).toBeGreaterThan(0);
-    for (const [at, path] of records.entries()) {
+    for (const path of records) {
       const [title = "", , date = "", ...lines] = textOf(path).split("\n");
-      expect(posix.basename(path)).toMatch(new RegExp(`^${String(at + 1).padStart(4, "0")}-[a-z-]+\\.md$`));
-      expect(title).toMatch(new RegExp(`^# ${at + 1}\\. `));
+      const number = Number(posix.basename(path).slice(0, 4));
+      expect(posix.basename(path)).toMatch(/^\d{4}-[a-z-]+\.md$/);
+      expect(title.startsWith(`# ${number}. `), path).toBe(true);
       expect(date).toMatch(/^\d{4}-\d{2}-\d{2}$/);
       expect(lines.length, path).toBeLessThanOrEqual(25);
       expect(list).toContain(`| [${title.slice(2)}](${posix.basename(path)}) | ${date} |`);
