@@ -37,8 +37,8 @@ const SLOW = [
 /** Adapters of frameworks that `npm run adapters` installs. */
 const FRAMEWORKS = ["test/integrations/{ai-sdk,langchain,opentelemetry}/*.test.ts"];
 
-/** What has a process to itself, file by file: what is slow, and what ends processes or watches all that its own prints. */
-const ALONE = [...SLOW, "test/ending-children.test.ts", "test/memory/mem0-service-failures.test.ts"];
+/** What has a process to itself, file by file: what is slow, and what watches all that its own prints. */
+const ALONE = [...SLOW, "test/memory/mem0-service-failures.test.ts"];
 
 /** What the quick run takes: no build, no engine, no model; of http the contracts, keys, isolation and a few routes. */
 const QUICK = [

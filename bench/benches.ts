@@ -15,6 +15,7 @@ export const BENCHES: Readonly<Record<string, string>> = {
   papers: "the programs of docs/papers-tables.md, by a second name",
   depth: "whether a sure first token needs fewer memories, on vLLM",
   instructions: "a system text that changes each turn, kept as it was first, on vLLM",
+  annotations: "ContextPilot's annotations and ours, by likelihood, on vLLM",
   spans: "references in place of repeated parts of tools' results, on vLLM",
   engines: "time to the first token on a real engine, with and without memprefix",
   compose: "time of a compose in the process",

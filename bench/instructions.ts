@@ -146,6 +146,7 @@ type Measured = z.output<typeof measured>;
 async function promptsOf(
   isStable: boolean,
   turns: readonly { readonly system: string; readonly question: string; readonly answer: string }[],
+  found = (turn: number): readonly string[] => MEMORIES.slice(0, 4 + 2 * turn),
 ): Promise<readonly (readonly ChatMessage[])[]> {
   const dataDir = mkdtempSync(join(tmpdir(), "memprefix-bench-"));
   const settings = readSettings({
@@ -159,7 +160,7 @@ async function promptsOf(
   try {
     for (const [turn, { system, question, answer }] of turns.entries()) {
       said.push({ role: "user", content: question });
-      const memories = MEMORIES.map((memory, n) => ({ id: `m-${n}`, memory })).slice(0, 4 + 2 * turn);
+      const memories = found(turn).map((memory) => ({ id: memory, memory }));
       const asked = { userId: "ada", conversationId: "c-1", system, messages: said, memories };
       prompts.push((await memprefix.compose(readComposeOptions(asked))).messages);
       said.push({ role: "assistant", content: answer });
@@ -205,7 +206,13 @@ async function computedOn(
   }));
   let computed = 0;
   const salt = `${isStable} ${clockOf(0)}`;
-  for (const messages of await promptsOf(isStable, turns)) {
+  // As in recorded conversations, about half of twenty memories are new at each turn.
+  const found = (turn: number) =>
+    Array.from(
+      { length: 20 },
+      (_, n) => `Ada noted on visit ${10 * turn + n} that plot ${7 * (10 * turn + n)} has a fence and a well.`,
+    );
+  for (const messages of await promptsOf(isStable, turns, found)) {
     const body = JSON.stringify({ model, messages, max_tokens: 1, cache_salt: salt });
     const headers = { "content-type": "application/json" };
     const answer = await fetch(`${url}/chat/completions`, { method: "POST", headers, body });

@@ -11,9 +11,11 @@ CREATE TABLE `conversations` (
 	`used_at` integer NOT NULL,
 	`forgotten_at` integer,
 	`sent_after` text,
+	`opening` text,
 	PRIMARY KEY(`scope_id`, `id`)
 );
 --> statement-breakpoint
+CREATE INDEX `conversations_by_opening` ON `conversations` (`scope_id`,`opening`);--> statement-breakpoint
 CREATE TABLE `keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`tenant` text NOT NULL,

@@ -52,8 +52,13 @@ export const conversations = sqliteTable(
     forgottenAt: integer("forgotten_at"),
     /** Model and tools of its newest prompt, as JSON; null: unknown. */
     sentAfter: text("sent_after"),
+    /** Digest of what its first message means, by which a history without a name is recognised; null: unknown. */
+    opening: text("opening"),
   },
-  (table) => [primaryKey({ columns: [table.scopeId, table.id] })],
+  (table) => [
+    primaryKey({ columns: [table.scopeId, table.id] }),
+    index("conversations_by_opening").on(table.scopeId, table.opening),
+  ],
 );
 
 /** One turn: what one prompt added to the one before it. */

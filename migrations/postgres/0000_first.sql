@@ -11,6 +11,7 @@ CREATE TABLE "memprefix"."conversations" (
 	"used_at" bigint NOT NULL,
 	"forgotten_at" bigint,
 	"sent_after" text,
+	"opening" text,
 	CONSTRAINT "conversations_scope_id_id_pk" PRIMARY KEY("scope_id","id")
 );
 --> statement-breakpoint
@@ -125,6 +126,7 @@ CREATE TABLE "memprefix"."writes" (
 	"held_until" bigint DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
+CREATE INDEX "conversations_by_opening" ON "memprefix"."conversations" USING btree ("scope_id","opening");--> statement-breakpoint
 CREATE UNIQUE INDEX "prompts_by_turn" ON "memprefix"."prompts" USING btree ("scope_id","turn_id");--> statement-breakpoint
 CREATE INDEX "prompts_by_time" ON "memprefix"."prompts" USING btree ("tenant","at");--> statement-breakpoint
 CREATE INDEX "prompts_by_sample" ON "memprefix"."prompts" USING btree ("law","sample") WHERE "memprefix"."prompts"."law" is not null;--> statement-breakpoint

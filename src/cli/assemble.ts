@@ -212,6 +212,7 @@ export function openChatEngine(
     readsLimit: maxPromptTokens === undefined,
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
+    defaultUser: settings.defaultUser,
     router: sessionRouterOf(settings),
   };
 }

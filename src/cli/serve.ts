@@ -15,8 +15,16 @@ import { kvEventPackages } from "./kv-events.js";
 import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
 import { VERSION } from "./package.js";
-import type { Settings } from "./setting-list.js";
-import { addressOf, hasUnknownFamily, leftOutSource, rateOf, sourceOf, UsageError } from "./settings.js";
+import { type Settings, variableOf } from "./setting-list.js";
+import {
+  addressOf,
+  DEFAULT_USER_WITH_KEYS,
+  hasUnknownFamily,
+  leftOutSource,
+  rateOf,
+  sourceOf,
+  UsageError,
+} from "./settings.js";
 import { startMessage } from "./start-message.js";
 import { startSweeps } from "./sweeps.js";
 
@@ -72,6 +80,10 @@ export async function startService(
   if (!isLoopbackAddress(settings.host) && !hasKey) {
     await memprefix.close();
     throw new UsageError([{ field: "MEMPREFIX_HOST", message: NEEDS_A_KEY }]);
+  }
+  if (settings.defaultUser !== undefined && (await keys.any())) {
+    await memprefix.close();
+    throw new UsageError([{ field: variableOf("defaultUser"), message: DEFAULT_USER_WITH_KEYS }]);
   }
   // Before it listens: while `npm ci` replaces a running service's packages, nothing can be loaded.
   loadO200k();

@@ -322,6 +322,9 @@ export const SETTINGS = {
     .describe(
       "further places that name a request's user, agent or conversation, as in user=header:x-user; see docs/identity.md; default: none",
     ),
+  defaultUser: field.userId
+    .optional()
+    .describe("user of chats that name none, while there are no API keys; default: such chats get no memories"),
   router: router
     .optional()
     .describe(

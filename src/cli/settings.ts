@@ -63,6 +63,8 @@ export function unknownVariables(
     .map((variable) => ({ variable, nearest: closest(variable, known) }));
 }
 
+export const DEFAULT_USER_WITH_KEYS = "conflicts with API keys: whoever has one names its users";
+
 /** Conflicts between settings. A setting that could not be read is undefined. */
 function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Settings, message: string]> {
   const { cacheSize, cacheTtlSeconds } = settings;
@@ -78,6 +80,8 @@ function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Setti
   const { noLogprobs } = ENGINES[engineFamilyFor(engineOf(settings), null)];
   if (settings.adaptiveDepth && noLogprobs !== undefined)
     yield ["adaptiveDepth", `is not available with this engine: ${noLogprobs}`];
+  if (settings.defaultUser !== undefined && settings.apiKey !== undefined)
+    yield ["defaultUser", DEFAULT_USER_WITH_KEYS];
   if (cacheSize !== undefined && "slots" in cacheSize && cacheTtlSeconds !== undefined)
     yield ["cacheSize", "in slots conflicts with MEMPREFIX_CACHE_TTL_SECONDS"];
   if (settings.writeBack === "on" && source === "none") {

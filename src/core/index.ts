@@ -60,6 +60,7 @@ export {
   standingMemories,
 } from "./conversation/history.js";
 export * from "./conversation/injecting.js";
+export { commonMessages, longestMatch, unnamedHistory } from "./conversation/recognition.js";
 export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName, exchangeText, lastAsked } from "./conversation/repeats.js";
 export { withSpanReferences } from "./conversation/spans.js";
 export * from "./conversation/turn-json.js";

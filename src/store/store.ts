@@ -296,6 +296,8 @@ export interface Store {
   loadConversation(scopeId: number, id: ConversationId): Promise<LoadedConversation>;
   /** A conversation's messages up to its newest turn. */
   findHistory(scopeId: number, id: ConversationId): Promise<StoredHistory | null>;
+  /** Conversations whose first message has this meaning, at most `most` of those that were used last. */
+  conversationsWith(scopeId: number, opening: Digest, most: number): Promise<readonly ConversationId[]>;
   findRequest(scopeId: number, id: RequestId): Promise<AnsweredRequest | null>;
   findServed(scopeId: number, id: RequestId): Promise<ServedRequest | null>;
   /** The request that led to an engine's response, or to the newest one of an engine's conversation. */

@@ -45,7 +45,8 @@ const KEEP_MESSAGE = `insert into messages (scope_id, conversation_id, key, turn
   on conflict (scope_id, conversation_id, key) do nothing`;
 const KEEP_TURN = `insert into turns (scope_id, id, conversation_id, at, head, section, sections, turn)
   values ($1, $2, $3, $4, $5, $6, $7, $8)`;
-const KEEP_CONVERSATION = `insert into conversations (scope_id, id, used_at, sent_after) values ($1, $2, $3, $4)
+const KEEP_CONVERSATION = `insert into conversations (scope_id, id, used_at, opening, sent_after)
+  values ($1, $2, $3, $4, $5)
   on conflict (scope_id, id) do update set used_at = excluded.used_at, forgotten_at = null,
   sent_after = coalesce(excluded.sent_after, conversations.sent_after)`;
 
@@ -54,7 +55,8 @@ export function turnStatements(scopeId: number, { composition, section, sentAfte
   const statements: Statement[] = [];
   const keep = (text: string, ...values: SqlValue[]) => statements.push(sql(text, scopeId, ...values));
   const after = sentAfter && encodeSentAfter(sentAfter);
-  if (turn.conversationId !== null) keep(KEEP_CONVERSATION, turn.conversationId, at, after);
+  const [opening = null] = turn.meant;
+  if (turn.conversationId !== null) keep(KEEP_CONVERSATION, turn.conversationId, at, opening, after);
   if (head.length > 0) keep(KEEP_MESSAGE, NO_CONVERSATION, HEAD + turn.head, turn.id, JSON.stringify(head));
   for (const said of [...restated, { turn, given }]) {
     const isOwn = said.turn === turn;
@@ -136,7 +138,9 @@ export class TurnReading {
   }
 }
 
-export function turnsIn(database: Database): Pick<Store, "loadConversation" | "findHistory" | "knownSections"> {
+export function turnsIn(
+  database: Database,
+): Pick<Store, "conversationsWith" | "loadConversation" | "findHistory" | "knownSections"> {
   const { read } = database;
   return {
     async loadConversation(scopeId, id) {
@@ -156,6 +160,12 @@ export function turnsIn(database: Database): Pick<Store, "loadConversation" | "f
         return { turns: newest.reverse(), isCut, sentAfter, instructions };
       const all = await reading.newest(id, Number.MAX_SAFE_INTEGER);
       return { turns: all.filter((turn) => turn.id >= epoch).reverse(), isCut, sentAfter, instructions };
+    },
+
+    async conversationsWith(scopeId, opening, most) {
+      const text = `select id from conversations where scope_id = $1 and opening = $2 order by used_at desc, id limit ${most}`;
+      const rows = await read<{ id: ConversationId }>(text, [scopeId, opening]);
+      return rows.map(({ id }) => id);
     },
 
     /** Follows the newest turn's parents, so it leaves out abandoned branches. */

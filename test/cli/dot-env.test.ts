@@ -28,13 +28,7 @@ describe("memprefix serve", () => {
     expect(refused.stderr).toContain("MEMPREFIX_UPSTREAM_URL: must be an http or https address");
     const environment = { MEMPREFIX_TOP_K: "3", MEMPREFIX_SOURCE: "none", MEMPREFIX_PORT: "x" };
     const flags = [
-      "--upstream",
-      "http://127.0.0.1:1/v1",
-      "--port",
-      "0",
-      "--host",
-      "127.0.0.2",
-      "--data-dir",
+      ...["--upstream", "http://127.0.0.1:1/v1", "--port", "0", "--host", "127.0.0.2", "--data-dir"],
       memprefix.dataDir,
     ];
     const begun = memprefix.begin(["serve", ...flags], environment);

@@ -28,12 +28,7 @@ describe("memprefix eval locomo, simulated", () => {
   const memprefix = commands();
   const out = (name = "out") => join(memprefix.root, name);
   const command = (directory: string, ...args: string[]) => [
-    "eval",
-    "locomo",
-    "--data",
-    SAMPLE,
-    "--out",
-    directory,
+    ...["eval", "locomo", "--data", SAMPLE, "--out", directory],
     ...args,
   ];
 
@@ -64,15 +59,8 @@ describe("memprefix eval locomo, simulated", () => {
         retention: arm.retention ?? undefined,
         reports: true,
       });
-      const counts = ({
-        promptTokens,
-        cachedTokens,
-        expectedCachedTokens,
-      }: Pick<AnsweredQuestion, "promptTokens" | "cachedTokens" | "expectedCachedTokens">) => ({
-        promptTokens,
-        cachedTokens,
-        expectedCachedTokens,
-      });
+      type Counted = Pick<AnsweredQuestion, "promptTokens" | "cachedTokens" | "expectedCachedTokens">;
+      const counts = (of: Counted) => [of.promptTokens, of.cachedTokens, of.expectedCachedTokens];
       expect(answers.map(counts), arm.id).toEqual(replayed.requests.map(counts));
       const sum = (field: "retrievedTokens" | "memoryTokens" | "evidence" | "evidenceInPrompt") =>
         answers.reduce((total, answer) => total + answer[field], 0);
@@ -219,16 +207,7 @@ describe("memprefix eval locomo, simulated", () => {
     const data = join(memprefix.root, "data.json");
     writeFileSync(data, readFileSync(SAMPLE));
     const of = (...args: string[]) => [
-      "eval",
-      "locomo",
-      "--data",
-      data,
-      "--out",
-      out(),
-      "--limit",
-      "2",
-      "--policies",
-      "readme",
+      ...["eval", "locomo", "--data", data, "--out", out(), "--limit", "2", "--policies", "readme"],
       ...args,
     ];
     expect(await memprefix.run(of("--k", "5"))).toMatchObject({ code: 0 });

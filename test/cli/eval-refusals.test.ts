@@ -25,17 +25,13 @@ describe("memprefix eval locomo", () => {
   it.each([
     [
       "a file that is not there",
-      ["--data", "missing.json"],
-      /cannot read missing\.json: there is no such file; .*--download/,
+      ["--data", "none.json"],
+      /cannot read none\.json: there is no such file; .*--download/,
     ],
     ["a file in another format", ["--data", "package.json"], /not a LoCoMo file/],
     ["a conversation that is not there", ["--conversations", "conv-0"], /no conversation conv-0; there are: sample-1/],
     ["an engine that is none", ["--engine", "gpu"], /--engine: must be simulated, or an http or https address/],
-    [
-      "an engine without its model",
-      ["--engine", "http://127.0.0.1:9/v1"],
-      /--model: is needed for an engine behind an address/,
-    ],
+    ["an engine without its model", ["--engine", "http://h/v1"], /--model: is needed for an engine behind an address/],
     ["a judge without its model", ["--judge", "http://127.0.0.1:9/v1"], /--judge-model: is needed with --judge/],
     ["nothing to judge", ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"], /conflicts with --no-scores/],
     ["windows of nothing", ["--window", "8"], /--window: needs --layout conversation/],

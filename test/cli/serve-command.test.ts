@@ -64,6 +64,33 @@ describe("memprefix serve", () => {
     expect(await service.printed(new RegExp(`(${message})\n`))).not.toContain("secret");
   });
 
+  it("takes no default user together with API keys, configured or stored", async () => {
+    const environment = { MEMPREFIX_DEFAULT_USER: "ana" };
+    const refused = { code: 2, stderr: expect.stringContaining("MEMPREFIX_DEFAULT_USER: conflicts with API keys") };
+    expect(
+      await memprefix.run(["serve"], { environment: { ...environment, MEMPREFIX_API_KEY: "k".repeat(32) } }),
+    ).toMatchObject(refused);
+    await memprefix.run(["keys", "add"]);
+    expect(await memprefix.run(["serve"], { environment })).toMatchObject(refused);
+  });
+
+  it("gives no default user to who has a key, of which the first was made meanwhile", async () => {
+    const bodies: string[] = [];
+    const url = await standIn(async (incoming, response) => {
+      if (incoming.method === "POST") bodies.push(Buffer.concat(await incoming.toArray()).toString());
+      return response.writeHead(200, { "content-type": "application/json" }).end('{"data":[],"choices":[]}');
+    });
+    const service = await memprefix.serve({ MEMPREFIX_DEFAULT_USER: "ana", MEMPREFIX_UPSTREAM_URL: `${url}/v1` });
+    const memories = [{ id: "m1", memory: "Ana likes tea." }];
+    const chat = { messages: [{ role: "user", content: "Tea?" }], memprefix: { memories } };
+    expect((await post(service, "/v1/chat/completions", chat)).status).toBe(200);
+    expect(bodies.at(-1)).toContain("Ana likes tea.");
+    const { stdout } = await memprefix.run(["keys", "add"]);
+    const headers = { "content-type": "application/json", "x-api-key": stdout.trim() };
+    await fetch(`${service.address}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(chat) });
+    expect(bodies.slice(1).join()).not.toContain("Ana likes tea.");
+  });
+
   it("recognises its engine by what it says, and sends it that family's fields", async () => {
     const bodies: unknown[] = [];
     const url = await standIn(async (incoming, response) => {

@@ -99,7 +99,7 @@ describe("every command of the documentation", () => {
   const variables = new Set<string>([...SETTING_NAMES.map(variableOf), ...CLIENT_VARIABLES]);
   /** What the samples use of the machine. */
   const PROGRAMS = [
-    ...["cat", "cd", "curl", "docker", "echo", "grep", "head", "mkdir", "mv", "node", "openssl", "kill", "rm"],
+    ...["cat", "cd", "curl", "docker", "echo", "grep", "head", "mkdir", "mv", "node", "openssl", "pip", "kill", "rm"],
   ];
   /** The options of every command of memprefix, from the page that has their help. */
   const options = new Map(

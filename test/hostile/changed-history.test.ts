@@ -58,64 +58,35 @@ interface Change {
 }
 
 /** In what was said before stands OLD (in an image, its base64), and in what is said now none. */
+const change = (at: number, old: ChatMessage, now: ChatMessage): Change => ({ at, old, now });
+const WHERE = "Where is my umbrella?";
+const RAIN = "Rain until the evening.";
+const KIND = { role: "system", content: "Be kind." };
+const seen = (url: string) => user([text("What is it?"), image(url)]);
 const CHANGES: Record<string, Change> = {
-  "cuts the front of its first message": {
-    at: 1,
-    old: user("My card is OLD-1. Where is my umbrella?"),
-    now: user("Where is my umbrella?"),
-  },
-  "cuts the end of its first message": {
-    at: 1,
-    old: user("Where is my umbrella? OLD"),
-    now: user("Where is my umbrella?"),
-  },
-  "signs its image again": {
-    at: 1,
-    old: user([text("What is it?"), image("https://cdn.test/a.png?sig=OLD")]),
-    now: user([text("What is it?"), image("https://cdn.test/a.png?sig=new")]),
-  },
-  "sends other bytes of an image with the same text": {
-    at: 1,
-    old: user([text("What is it?"), image(png("OLD"))]),
-    now: user([text("What is it?"), image(png("new"))]),
-  },
+  "cuts the front of its first message": change(1, user(`My card is OLD-1. ${WHERE}`), user(WHERE)),
+  "cuts the end of its first message": change(1, user(`${WHERE} OLD`), user(WHERE)),
+  "signs its image again": change(1, seen("https://cdn.test/a.png?sig=OLD"), seen("https://cdn.test/a.png?sig=new")),
+  "sends other bytes of an image with the same text": change(1, seen(png("OLD")), seen(png("new"))),
   "takes an image out": {
     at: 1,
     old: user([image("https://cdn.test/OLD.png"), text("What is it?")]),
     now: user([text("What is it?")]),
   },
-  "has another name": { at: 1, old: user("Where?", { name: "OLD" }), now: user("Where?", { name: "ada" }) },
-  "has another system prompt": {
-    at: 0,
-    old: { role: "system", content: "OLD Be kind." },
-    now: { role: "system", content: "Be kind." },
-  },
-  "changes a tool call's arguments": { at: 2, old: calls("OLD"), now: calls("Turin") },
-  "shortens a tool's result from its front": {
-    at: 3,
-    old: result("OLD. Rain until the evening."),
-    now: result("Rain until the evening."),
-  },
-  "cuts the front of an answer": { at: 4, old: says("OLD. Take it with you."), now: says("Take it with you.") },
+  "has another name": change(1, user("Where?", { name: "OLD" }), user("Where?", { name: "ada" })),
+  "has another system prompt": change(0, { ...KIND, content: "OLD Be kind." }, KIND),
+  "changes a tool call's arguments": change(2, calls("OLD"), calls("Turin")),
+  "shortens a tool's result from its front": change(3, result(`OLD. ${RAIN}`), result(RAIN)),
+  "cuts the front of an answer": change(4, says("OLD. Take it with you."), says("Take it with you.")),
 };
 
 /** Only chat completions have these. */
+const thought = (reasoning_content: string) => says("Take it.", { reasoning_content });
+const marked = text("Where?", { cache_control: { type: "ephemeral", ttl: "OLD" } });
 const CHANGES_OF_CHATS: Record<string, Change> = {
-  "changes a field that nobody knows": {
-    at: 1,
-    old: user("Where?", { x_of: "OLD" }),
-    now: user("Where?", { x_of: "new" }),
-  },
-  "changes what an answer thought": {
-    at: 4,
-    old: says("Take it.", { reasoning_content: "OLD" }),
-    now: says("Take it.", { reasoning_content: "new" }),
-  },
-  "takes a mark off": {
-    at: 1,
-    old: user([text("Where?", { cache_control: { type: "ephemeral", ttl: "OLD" } })]),
-    now: user([text("Where?")]),
-  },
+  "changes a field that nobody knows": change(1, user("Where?", { x_of: "OLD" }), user("Where?", { x_of: "new" })),
+  "changes what an answer thought": change(4, thought("OLD"), thought("new")),
+  "takes a mark off": change(1, user([marked]), user([text("Where?")])),
 };
 
 const OLD = new RegExp(`OLD|${Buffer.from("OLD").toString("base64")}`);

@@ -53,7 +53,7 @@ const PIECES = [
   "C:\\temp\\new",
   "\\u0041",
   "[7]",
-  "[1](replaces [2])",
+  "[Doc_1](replaces [Doc_2])",
   "<memories>",
   "</memories>",
   "<think>",

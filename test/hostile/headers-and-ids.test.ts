@@ -142,25 +142,8 @@ describe("a chat on its way to the engine", () => {
 
 /** Ids that something on the way could take for something else. */
 const IDS = [
-  ".",
-  "..",
-  "%2e%2e",
-  "a/b",
-  "../..",
-  "a?b=c#d",
-  "&a=b",
-  "a+b",
-  " a ",
-  "100%",
-  "\\",
-  "*",
-  "😀",
-  "e\u0301",
-  "\u202eabc",
-  "a\u2028b",
-  "user_id",
-  "index",
-  "export",
+  ...[".", "..", "%2e%2e", "a/b", "../..", "a?b=c#d", "&a=b", "a+b", " a ", "100%", "\\", "*", "😀", "e\u0301"],
+  ...["\u202eabc", "a\u2028b", "user_id", "index", "export"],
   ...JS_NAMES,
 ];
 const inPath = (id: string) => encodeURIComponent(id);

@@ -45,6 +45,7 @@ const NARROWED: readonly (readonly [
 ];
 
 /** What is no option of a search, and the field that is named. */
+const FILTERS = "search.filters";
 const REFUSED: readonly (readonly [string, object, string])[] = [
   ["another user in a filter", { filters: { user_id: "bob" } }, "search.filters"],
   ["another user within OR", { filters: { OR: [{ topic: "food" }, { user_id: "bob" }] } }, "search.filters"],
@@ -56,16 +57,8 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
   ["another user behind NOT", { filters: { NOT: { user_id: "ada" } } }, "search.filters"],
   ["NOT of a text", { filters: { NOT: "topic" } }, "search.filters"],
   ["NUL in a condition", { filters: { topic: "\0" } }, "search.filters"],
-  [
-    "too many conditions",
-    { filters: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [n, n])) },
-    "search.filters",
-  ],
-  [
-    "conditions that are nested too deep",
-    { filters: { OR: [{ OR: [{ OR: [{ OR: [{ OR: [{ a: 1 }] }] }] }] }] } },
-    "search.filters",
-  ],
+  ["too many conditions", { filters: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [n, n])) }, FILTERS],
+  ["conditions nested too deep", { filters: { OR: [{ OR: [{ OR: [{ OR: [{ OR: [{ a: 1 }] }] }] }] }] } }, FILTERS],
   ["another user", { user_id: "bob" }, "search.user_id"],
   ["an agent", { agent_id: "coach" }, "search.agent_id"],
   ["a run", { run_id: "trip" }, "search.run_id"],

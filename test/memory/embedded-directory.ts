@@ -20,13 +20,7 @@ export const SECRET = 'Dr. Quetzalcoatl Zwingli told Ada about "Project Xylophon
 
 /** Words of {@link SECRET} as Mem0 may keep them. */
 export const SECRET_WORDS = [
-  "Quetzalcoatl",
-  "Zwingli",
-  "zwingli",
-  "Xylophone",
-  "xylophone",
-  "Ouagadougou",
-  "ouagadougou",
+  ...["Quetzalcoatl", "Zwingli", "zwingli", "Xylophone", "xylophone", "Ouagadougou", "ouagadougou"],
 ];
 
 /** Where a test's data is; a fresh one for every test. */

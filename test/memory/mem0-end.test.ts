@@ -51,13 +51,7 @@ describe("mem0End", () => {
 
   it("never throws", () => {
     const names = [
-      "lifecycle_state",
-      "replaced_by",
-      "expiration_date",
-      "valid_until",
-      "is_deleted",
-      "metadata",
-      "state",
+      ...["lifecycle_state", "replaced_by", "expiration_date", "valid_until", "is_deleted", "metadata", "state"],
     ];
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom(...names), fc.jsonValue()), (item) => {

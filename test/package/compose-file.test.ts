@@ -10,17 +10,45 @@ import { agentEngine } from "../clients/agent-engine.js";
 import { startRestServer } from "../memory/mem0-wire-server.js";
 
 const PROJECT = resolve(import.meta.dirname, "../..");
-const TEXT = readFileSync(join(PROJECT, "compose.yaml"), "utf8");
+const secret = (letter: string) => letter.repeat(32);
 
-/** What has to be given. */
-const GIVEN: Readonly<Record<string, string>> = {
-  MEMPREFIX_API_KEY: "a".repeat(32),
-  MEM0_API_KEY: "b".repeat(32),
-  ENGINE_API_KEY: "c".repeat(32),
-  MEM0_JWT_SECRET: "d".repeat(32),
-  OPENAI_API_KEY: "e".repeat(32),
-  POSTGRES_PASSWORD: "f".repeat(32),
-};
+/** What has to be given for each file, which other services it starts, and what its memprefix calls. */
+const FILES = [
+  {
+    path: "compose.yaml",
+    given: {
+      MEMPREFIX_API_KEY: secret("a"),
+      MEM0_API_KEY: secret("b"),
+      ENGINE_API_KEY: secret("c"),
+      MEM0_JWT_SECRET: secret("d"),
+      OPENAI_API_KEY: secret("e"),
+      POSTGRES_PASSWORD: secret("f"),
+    },
+    needed: ["engine", "mem0", "postgres"],
+    calls: ["http://mem0:8000", "http://engine:8000/v1"],
+    engineKey: secret("c"),
+  },
+  {
+    path: "compose.openai.yaml",
+    given: { MEMPREFIX_API_KEY: secret("a"), OPENAI_API_KEY: secret("e") },
+    needed: [],
+    calls: ["https://api.openai.com/v1"],
+    engineKey: secret("e"),
+  },
+  {
+    path: "compose.laptop.yaml",
+    given: { MEMPREFIX_API_KEY: secret("a") },
+    needed: ["engine"],
+    calls: ["http://engine:8080/v1"],
+    engineKey: null,
+  },
+] as const satisfies readonly {
+  readonly path: string;
+  readonly given: Readonly<Record<string, string>>;
+  readonly needed: readonly string[];
+  readonly calls: readonly string[];
+  readonly engineKey: string | null;
+}[];
 
 /** Puts variables into each text of the file as Compose does: `${NAME:-default}`, `${NAME:?why it has to be given}`, and `$$` for one `$`. */
 function interpolated(value: unknown, given: Readonly<Record<string, string>>): unknown {
@@ -46,30 +74,33 @@ const service = z.looseObject({
   healthcheck: z.object({ test: strings }).optional(),
 });
 const file = z.object({ services: z.record(z.string(), service) });
-const compose = file.parse(interpolated(parse(TEXT), GIVEN));
-const services = Object.entries(compose.services);
-const { memprefix } = compose.services;
 
-describe("compose.yaml", () => {
+describe.each(FILES)("$path", ({ path, given, needed, calls, engineKey }) => {
+  const text = readFileSync(join(PROJECT, path), "utf8");
+  const compose = file.parse(interpolated(parse(text), given));
+  const services = Object.entries(compose.services);
+  const { memprefix } = compose.services;
+  const page = readFileSync(join(PROJECT, "docs/container.md"), "utf8");
+  const section = page.split(/^## /m).find((one) => one.includes(`\`${path}\``)) ?? "";
+
   it("has every secret given, as docs/container.md has it, and none in the file", () => {
-    const page = readFileSync(join(PROJECT, "docs/container.md"), "utf8");
-    const shown = [...page.matchAll(/^echo "(\w+)=/gm)].map(([, name]) => name);
-    expect(shown.toSorted()).toEqual(Object.keys(GIVEN).toSorted());
-    for (const name of Object.keys(GIVEN)) {
-      const { [name]: _without, ...others } = GIVEN;
-      expect(() => interpolated(parse(TEXT), others), name).toThrow(name);
+    const shown = [...section.matchAll(/^echo "(\w+)=/gm)].map(([, name]) => name);
+    expect(shown.toSorted()).toEqual(Object.keys(given).toSorted());
+    for (const name of Object.keys(given)) {
+      const others = Object.fromEntries(Object.entries(given).filter(([other]) => other !== name));
+      expect(() => interpolated(parse(text), others), name).toThrow(name);
     }
     const secrets = services.flatMap(([, { environment }]) =>
-      Object.entries(environment).filter(([name]) => /KEY|SECRET|PASSWORD/.test(name)),
+      Object.entries(environment).filter(([name, value]) => /KEY|SECRET|PASSWORD/.test(name) && value !== ""),
     );
-    const given = new Set(Object.values(GIVEN));
-    expect(secrets.filter(([, value]) => !given.has(value))).toEqual([]);
+    const values = new Set<string>(Object.values(given));
+    expect(secrets.filter(([, value]) => !values.has(value))).toEqual([]);
   });
 
   it("starts each service once those that it needs are healthy, which they have a check for", () => {
-    const needed = services.flatMap(([, { depends_on: on }]) => Object.keys(on));
-    expect(needed.toSorted()).toEqual(["engine", "mem0", "postgres"]);
-    expect(needed.filter((name) => compose.services[name]?.healthcheck === undefined)).toEqual([]);
+    const named = services.flatMap(([, { depends_on: on }]) => Object.keys(on));
+    expect(named.toSorted()).toEqual(needed);
+    expect(named.filter((name) => compose.services[name]?.healthcheck === undefined)).toEqual([]);
   });
 
   it("gives no service capabilities that it does not need; only memprefix can be reached, and only from the machine", () => {
@@ -80,36 +111,41 @@ describe("compose.yaml", () => {
     expect(memprefix).toMatchObject({ read_only: true, tmpfs: ["/tmp"], volumes: ["memprefix-data:/data"] });
   });
 
-  it("has settings that there are, and names services by their names", () => {
+  it("has settings that there are, and calls what it is for", () => {
     const variables = new Set(SETTING_NAMES.map(variableOf));
     const environment = Object.entries(memprefix?.environment ?? {});
     expect(environment.filter(([name]) => !variables.has(name))).toEqual([]);
-    const hosts = environment.flatMap(([, value]) => /^http:\/\/([^:/]+)/.exec(value)?.[1] ?? []);
-    expect(hosts).toEqual(["mem0", "engine"]);
+    expect(environment.flatMap(([, value]) => (/^https?:/.test(value) ? [value] : []))).toEqual(calls);
   });
 
-  it("connects memprefix to Mem0 and the engine: by its environment, memories are found there and prompts arrive", async () => {
-    const [mem0, engine] = [await startRestServer(GIVEN["MEM0_API_KEY"] ?? ""), await agentEngine()];
+  it("connects memprefix to its memories and the engine: by its environment, they are found and prompts arrive", async () => {
+    const [source, engine] = [
+      await startRestServer(Object.entries(given).find(([name]) => name === "MEM0_API_KEY")?.[1] ?? ""),
+      await agentEngine(),
+    ];
     const dataDir = mkdtempSync(join(tmpdir(), "memprefix-compose-file-"));
-    const environment = Object.entries(memprefix?.environment ?? {}).map(([name, value]) => {
-      const here = value.replace("http://mem0:8000", mem0.url).replace("http://engine:8000/v1", engine.url);
-      return [name, here];
-    });
+    const here: Readonly<Record<string, string>> = { "http://mem0:8000": source.url, [calls.at(-1) ?? ""]: engine.url };
+    const environment = Object.entries(memprefix?.environment ?? {}).map(([name, value]) => [
+      name,
+      here[value] ?? value,
+    ]);
     const service = launch(["serve"], {
-      ...{ PATH: process.env["PATH"] ?? "", MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_PORT: "0" },
+      ...{ PATH: process.env["PATH"] ?? "", HOME: dataDir, MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_PORT: "0" },
       ...Object.fromEntries(environment),
+      // The first search of the embedded Mem0 loads its model.
+      MEMPREFIX_SEARCH_TIMEOUT_MS: "60000",
     });
     onTestFinished(async () => {
       service.child.kill("SIGKILL");
       await service.ended;
-      await Promise.all([mem0.close(), engine.close()]);
+      await Promise.all([source.close(), engine.close()]);
       rmSync(dataDir, { recursive: true });
     });
     const base = await listening(service);
     const post = (path: string, body: object) =>
       fetch(`${base}${path}`, {
         method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${GIVEN["MEMPREFIX_API_KEY"]}` },
+        headers: { "content-type": "application/json", authorization: `Bearer ${given.MEMPREFIX_API_KEY}` },
         body: JSON.stringify(body),
       });
     const added = await post("/memories", { user_id: "ana", memories: ["Ana is vegetarian."] });
@@ -119,7 +155,7 @@ describe("compose.yaml", () => {
     expect(chat.status).toBe(200);
     expect(engine.refused).toEqual([]);
     const [served] = engine.served;
-    expect(served?.headers.authorization).toBe(`Bearer ${GIVEN["ENGINE_API_KEY"]}`);
+    expect(served?.headers.authorization).toBe(engineKey === null ? undefined : `Bearer ${engineKey}`);
     expect(served?.asked.prompt.join()).toContain("Ana is vegetarian.");
     expect(chat.headers.get("x-memprefix-cached-tokens")).toBe("0");
   });

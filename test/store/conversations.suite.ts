@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type ChatMessage, digestOf, type MemoryId } from "../../src/core/index.js";
+import { type ChatMessage, digestOf, type MemoryId, messageDigest } from "../../src/core/index.js";
 import { conversationId, NOW, requestId, type Said, scopeOf, storedOf } from "./composed-users.js";
 import { type OpenDatabase, SuiteStore } from "./suite-database.js";
 
@@ -29,6 +29,9 @@ const ODD_MESSAGES: readonly ChatMessage[] = [
   { role: "assistant", content: null },
 ];
 
+/** A conversation without turns. */
+const EMPTY = { turns: [], sentAfter: null, instructions: null };
+
 /** What was said in conversations, and how it comes back. */
 export function describeConversations(open: OpenDatabase): void {
   describe("conversations", () => {
@@ -41,7 +44,7 @@ export function describeConversations(open: OpenDatabase): void {
       const { store, users } = suite;
       await users.compose(ana, { ...TEA, conversation: "d" });
       expect(await history()).toBeNull();
-      expect(await store.loadConversation(await users.numberOf(ana), c)).toEqual({ turns: [], isCut: false });
+      expect(await store.loadConversation(await users.numberOf(ana), c)).toEqual({ ...EMPTY, isCut: false });
       expect(await store.counts(await users.numberOf(ana))).toEqual({ conversations: 1, turns: 1, requests: 1 });
     });
 
@@ -62,6 +65,22 @@ export function describeConversations(open: OpenDatabase): void {
       expect(stored).toEqual(composed.map(({ turn }) => turn));
       for (const [at, { turn }] of composed.entries())
         expect(JSON.stringify(stored[at]?.injection)).toBe(JSON.stringify(turn.injection));
+    });
+
+    it("are found by their first message's meaning, those used last before the others", async () => {
+      const { store, users } = suite;
+      const [other, same] = [conversationId("d"), conversationId("e")];
+      const opening = messageDigest({ role: "user", content: TEA.question });
+      const found = async (most: number) => store.conversationsWith(await users.numberOf(ana), opening, most);
+      await users.compose(ana, TEA);
+      await users.compose(ana, { ...TEA, requestId: "r2", conversation: other, question: "Why?", at: NOW + 1 });
+      await users.compose(ana, { ...TEA, requestId: "r3", conversation: same, at: NOW + 2 });
+      expect(await found(9)).toEqual([same, c]);
+      const later = { question: "Why?", history: [TEA.question, "Green."], at: NOW + 3 };
+      await users.compose(ana, { ...TEA, requestId: "r4", ...later });
+      expect(await found(9)).toEqual([c, same]);
+      expect(await found(1)).toEqual([c]);
+      expect(await store.conversationsWith(0, opening, 9)).toEqual([]);
     });
 
     it("give what was said up to the newest turn, as it was sent", async () => {
@@ -236,7 +255,7 @@ export function describeConversations(open: OpenDatabase): void {
       await users.compose(ana, { ...TEA, requestId: "r4", question: "Then?" });
       expect(await store.loadConversation(scopeId, c)).toMatchObject({ turns: [{ id: 1 }, { id: 4 }], isCut: false });
       await users.forget(ana, "m2");
-      expect(await store.loadConversation(scopeId, c)).toEqual({ turns: [], isCut: true });
+      expect(await store.loadConversation(scopeId, c)).toEqual({ ...EMPTY, isCut: true });
       expect(await store.counts(scopeId)).toEqual({ conversations: 1, turns: 0, requests: 0 });
     });
   });

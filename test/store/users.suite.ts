@@ -155,7 +155,7 @@ export function describeUsers(open: OpenDatabase): void {
         [2, "Bo is a dog."],
       ]);
       expect(tables["memories"]?.map((row) => row["memory_id"])).toEqual(["m1", "m2"]);
-      expect(tables["conversations"]).toEqual([{ id: "c", used_at: NOW, forgotten_at: null }]);
+      expect(tables["conversations"]).toEqual([{ id: "c", used_at: NOW, forgotten_at: null, sent_after: null }]);
       expect(tables["turns"]).toMatchObject([
         {
           id: 1,

@@ -45,7 +45,9 @@ class ComposeRequest(TypedDict):
     history_ratio: NotRequired[float | None]
     """With `extended` and `auto`: average tokens of an epoch's prompts, as a multiple of what the windows alone would come to. Default: 2."""
     memories: NotRequired[Sequence[Mapping[str, Any] | str] | Mapping[str, Any] | None]
-    """Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. Absent: memprefix searches the configured source."""
+    """Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. `origin`, or `origin` in its `metadata`, names what wrote it, such as a tool; texts of the operator's untrusted origins are given at most once. Absent: memprefix searches the configured source."""
+    tools: NotRequired[Sequence[Mapping[str, Any]] | None]
+    """The tools that you send to the engine, in its API's form. A prompt continues only prompts with the same tools; the answer's `tools` are in the order that the conversation sent first. Default: none."""
     system: NotRequired[str | Sequence[Mapping[str, Any]] | None]
     """System instructions, placed before the messages: a text, or text parts."""
     top_k: NotRequired[int | None]
@@ -115,7 +117,9 @@ class BatchRequest(TypedDict):
     history_ratio: NotRequired[float | None]
     """With `extended` and `auto`: average tokens of an epoch's prompts, as a multiple of what the windows alone would come to. Default: 2."""
     memories: NotRequired[Sequence[Mapping[str, Any] | str] | Mapping[str, Any] | None]
-    """Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. Absent: memprefix searches the configured source."""
+    """Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. `origin`, or `origin` in its `metadata`, names what wrote it, such as a tool; texts of the operator's untrusted origins are given at most once. Absent: memprefix searches the configured source."""
+    tools: NotRequired[Sequence[Mapping[str, Any]] | None]
+    """The tools that you send to the engine, in its API's form. A prompt continues only prompts with the same tools; the answer's `tools` are in the order that the conversation sent first. Default: none."""
     system: NotRequired[str | Sequence[Mapping[str, Any]] | None]
     """System instructions, placed before the messages: a text, or text parts."""
     top_k: NotRequired[int | None]
@@ -154,8 +158,10 @@ class Batch(TypedDict):
     requests: Sequence[BatchRequest]
     workers: NotRequired[Sequence[str] | None]
     """Engine replicas with their own prefix cache, by name. A prompt is routed to the one that holds most of it, unless that one is overloaded. Default: those in `MEMPREFIX_ROUTER`."""
-    planner: NotRequired[Literal["shared-prefixes", "context-pilot", "context-pilot-live", None]]
-    """Who orders blocks and requests. ContextPilot's: Alg. 4 and 5, or "context-pilot-live", Alg. 2 and 5 on each user's cluster tree. Default: "shared-prefixes"."""
+    planner: NotRequired[Literal["shared-prefixes", "context-pilot", None]]
+    """Who orders blocks and requests. ContextPilot's: Alg. 4 and 5 where a user has no cluster tree yet, else Alg. 2 and 5 on that tree. Default: "shared-prefixes"."""
+    warm_start: NotRequired[bool | None]
+    """The prompts of this batch are not sent to an engine: none is expected to be cached, and later requests are ordered by what it retrieved. Default: false."""
 
 
 class FeedbackRequest(TypedDict):
@@ -180,8 +186,18 @@ class AddRequest(TypedDict):
     """Whose memories."""
     agent_id: NotRequired[str | None]
     """The agent whose memories; absent: the user's own."""
-    memories: Sequence[str]
-    """One text each, stored unmodified."""
+    memories: NotRequired[Sequence[str]]
+    """One text each, stored unmodified and at once."""
+    messages: NotRequired[Sequence[Mapping[str, Any]]]
+    """An exchange, in place of `memories`: a user's message and the answer, of which Mem0's model extracts memories. Answered with 202: Mem0 is given four of a conversation together, or fewer after two minutes without another. A source without a model stores each at once, as one text."""
+    conversation_id: NotRequired[str | None]
+    """The conversation of `messages`, which is added in order. Not sent to Mem0. Default: those of the same user, agent and run."""
+    run_id: NotRequired[str | None]
+    """With `messages`: Mem0's `run_id`. Searches do not find memories of a run."""
+    infer: NotRequired[bool | None]
+    """With `messages`, `false`: Mem0 stores them unmodified, at once and not together with others."""
+    wait: NotRequired[bool | None]
+    """With `messages`: whether they are added now, with those of the conversation that wait, and answered after it. Default: false."""
     metadata: NotRequired[Mapping[str, Any]]
     """Stored with each memory, where the source can."""
 
@@ -209,6 +225,22 @@ class Miss(TypedDict):
 
     cause: Literal["first_prompt", "new_text", "instructions_changed", "tools_changed", "model_changed", "history_changed", "memories_changed", "expired", "evicted", "restarted", "unknown"]
     tokens: int
+
+
+class PlanToolChanges(TypedDict):
+    """Names of the tools that differ from the conversation's newest prompt; all empty: only their order or form does. Absent: they are the same."""
+
+    added: list[str]
+    removed: list[str]
+    changed: list[str]
+
+
+class PlanInstructionChange(TypedDict):
+    """The first line of the instructions that differs from the conversation's newest prompt; its first 200 characters. Absent: none, or unknown."""
+
+    line: int
+    """From 1, in the new text."""
+    text: str
 
 
 class PlanEpoch(TypedDict):
@@ -260,6 +292,10 @@ class Plan(TypedDict):
     """The matched node of the context index, as child positions; empty: no match."""
     order_changed: bool
     """Whether the blocks are not in retrieval order."""
+    tool_changes: NotRequired[PlanToolChanges]
+    """Names of the tools that differ from the conversation's newest prompt; all empty: only their order or form does. Absent: they are the same."""
+    instruction_change: NotRequired[PlanInstructionChange]
+    """The first line of the instructions that differs from the conversation's newest prompt; its first 200 characters. Absent: none, or unknown."""
     stable_messages: int
     """Leading messages that are byte-identical to an earlier prompt's."""
     retention: Literal["keep", "volatile", "ephemeral"]
@@ -299,6 +335,8 @@ class ComposeAnswer(TypedDict):
     """Every distinct memory: this turn's in prompt order, then those that earlier turns gave."""
     annotations: list[str]
     """This turn's annotation lines, as in the prompt."""
+    tools: NotRequired[list[dict[str, Any]]]
+    """The request's tools in the order to send them in; absent: it has none."""
     plan: Plan
     engine: ComposeAnswerEngine
     """What to send to the engine beside the messages."""
@@ -382,7 +420,9 @@ class Memory(TypedDict):
 
 class AddAnswer(TypedDict):
     results: list[Memory]
-    """The memories with their ids, in the request's order."""
+    """The memories with their ids, in the request's order; of `messages`, what Mem0 made of them with `wait`."""
+    waiting: int
+    """How many exchanges of the conversation Mem0 has not been given yet."""
 
 
 class ForgottenMemoryConversations(TypedDict):

@@ -6,6 +6,7 @@ import {
   type InjectedBlock,
   type Injection,
   isEmptyInjection,
+  isOfMemories,
   LONE_SECTION_CLOSING,
   NOTHING_INJECTED,
   renderAnnotation,
@@ -68,7 +69,9 @@ export function planInjection(request: InjectionRequest, register: Pick<BlockReg
       : wanted === false
         ? []
         : bestAgain(best, placed, standing, updated);
-  return { blocks, annotations: [...updates, ...ranking] };
+  const references = ranking.filter(({ kind }) => kind === "location");
+  const lines = ranking.filter(({ kind }) => kind !== "location");
+  return { blocks, annotations: [...references, ...updates, ...lines] };
 }
 
 /** Superseded labels in a prompt, by the current label. None by a text of an untrusted origin. */
@@ -125,7 +128,9 @@ export function injectionTokens(
   countTokens: TokenCounter,
 ): number {
   if (isEmptyInjection(injection)) return 0;
-  let tokens = fixedTokens(SECTION_OPENING, countTokens) + closingTokens(placement, countTokens);
+  const tags = fixedTokens(SECTION_OPENING, countTokens) + closingTokens(placement, countTokens);
+  // Updated instructions alone have no tags.
+  let tokens = isOfMemories(injection) ? tags : TOKENS_PER_MESSAGE;
   for (const block of injection.blocks) tokens += register.lineTokens(block);
   for (const annotation of injection.annotations)
     tokens += countTokens(`${renderAnnotation(annotation, register.textOf)}\n`);
@@ -168,7 +173,8 @@ export function bestAgain(
 }
 
 /**
- * ContextPilot's references to retrieved blocks earlier in the prompt, and its ranking of reordered ones (arXiv 2511.03475, 5.3 and 6; Alg. 3).
+ * ContextPilot's references to retrieved blocks earlier in the prompt, each in its block's place, and its ranking of reordered ones (arXiv
+ * 2511.03475, 5.3 and 6; Alg. 3).
  *
  * @param placed this turn's retrieved blocks, in prompt order
  */
@@ -179,8 +185,12 @@ export function paperAnnotations(
 ): Annotation[] {
   const fresh = ranked.filter((label) => !earlier.has(label));
   const isMoved = fresh.some((label, rank) => placed[rank] !== label);
-  return [
-    ...ranked.filter((label) => earlier.has(label)).map((label) => ({ kind: "location", labels: [label] }) as const),
-    ...(isMoved ? [{ kind: "order", labels: fresh } as const] : []),
-  ];
+  const inSection = new Set(placed);
+  let after = 0;
+  const references = ranked.flatMap((label): Annotation[] => {
+    if (earlier.has(label)) return [{ kind: "location", labels: [label], after }];
+    if (inSection.has(label)) after++;
+    return [];
+  });
+  return isMoved ? [...references, { kind: "order", labels: fresh }] : references;
 }

@@ -13,8 +13,8 @@ export type Annotation =
   | { readonly kind: "order"; readonly labels: readonly Label[] }
   /** Repeats the most relevant of reordered blocks without labels; one label. */
   | { readonly kind: "best"; readonly labels: readonly Label[] }
-  /** ContextPilot's reference to a retrieved block earlier in this prompt (Alg. 3); one label. */
-  | { readonly kind: "location"; readonly labels: readonly Label[] }
+  /** ContextPilot's reference to a retrieved block earlier in this prompt (Alg. 3), after so many of this section's blocks; one label. */
+  | { readonly kind: "location"; readonly labels: readonly Label[]; readonly after: number }
   /** Gives a text that supersedes others of this prompt, in place of a block. */
   | {
       readonly kind: "update";
@@ -92,9 +92,12 @@ export function ownMessageBehind(messages: readonly ChatMessage[], count = messa
 /*
  * A section is what memprefix injects into a message:
  *
- *   section      = "<memories>" LF *block "</memories>" *( LF annotation )
- *   block        = ( 1*DIGIT SP / "- " ) text LF *( SP SP text LF )
- *   annotation   = a line that names a label or begins with one of two fixed words, but with neither digits and a space, "- ", "[", "<"
+ *   section      = "<memories>" LF *( block / reference ) "</memories>" *( LF annotation )
+ *                / updated instructions, where there is nothing else to say
+ *   block        = ( label / "-" ) SP text LF *( SP SP text LF )
+ *   reference    = "Please refer to " label " in the previous conversation." LF
+ *   label        = "[Doc_" 1*DIGIT "]"
+ *   annotation   = a line that names a label or begins with one of two fixed words, but with neither a label and a space, "- ", "[", "<"
  *                  nor white space *( LF SP SP text )
  *
  * Small models read list items better than numbered lines, and use quotes after the closing tag more (docs/quality.md). Every line of a memory but
@@ -113,8 +116,10 @@ export const SECTION_CLOSING = LONE_SECTION_CLOSING + GLUE;
 /** Throws for an unknown label, which is a defect of memprefix, not of the input. */
 export type TextOf = (label: Label) => string;
 
+const renderLabel = (label: Label) => `[Doc_${label}]`;
+
 export function renderBlock({ label, isLabelled }: InjectedBlock, text: string): string {
-  return `${isLabelled ? label : "-"} ${escapeText(text)}\n`;
+  return `${isLabelled ? renderLabel(label) : "-"} ${escapeText(text)}\n`;
 }
 
 /** Maximum characters of a quote, enough to find the text in the list. */
@@ -130,9 +135,9 @@ export function renderAnnotation(annotation: Annotation, textOf: TextOf): string
   if (annotation.kind === "update") {
     const { label, isLabelled, isAgain } = annotation;
     const text = isAgain ? givenAgain(textOf(label)) : escapeText(textOf(label));
-    return `${UPDATE}${isLabelled ? `[${label}] ` : ""}${text}`;
+    return `${UPDATE}${isLabelled ? `${renderLabel(label)} ` : ""}${text}`;
   }
-  const labels = annotation.labels.map((label) => `[${label}]`).join(" > ");
+  const labels = annotation.labels.map(renderLabel).join(" > ");
   return annotation.kind === "order"
     ? `Please read the context in the following priority order: ${labels} and answer the question.`
     : `Please refer to ${labels} in the previous conversation.`;
@@ -147,7 +152,7 @@ function renderInstructions({ lines, removed }: InstructionAnnotation): string {
   return written.length === 1 ? `${INSTRUCTIONS} ${written[0]}` : [INSTRUCTIONS, ...written].join("\n  ");
 }
 
-const NAMED_LABEL = /\[(\d+)\]/g;
+const NAMED_LABEL = /\[Doc_(\d+)\]/g;
 
 /** What an annotation refers to: labels, or a text as in {@link givenAgain}. Labels in quoted texts are escaped, so none. */
 export function referencesIn(line: string): { readonly labels: readonly number[]; readonly quoted: string | null } {
@@ -167,11 +172,22 @@ export function givenAgain(text: string): string {
 
 export function renderSection(injection: Injection, textOf: TextOf): string {
   if (isEmptyInjection(injection)) return "";
+  if (!isOfMemories(injection)) return injection.annotations.map((one) => renderAnnotation(one, textOf)).join("\n");
   // Joined, because V8 keeps a sum of strings in parts, and sections are kept.
   const parts = [SECTION_OPENING];
-  for (const block of injection.blocks) parts.push(renderBlock(block, textOf(block.label)));
+  const references = injection.annotations.filter((annotation) => annotation.kind === "location");
+  const refer = (blocks: number) => {
+    for (const reference of references)
+      if (reference.after === blocks) parts.push(renderAnnotation(reference, textOf), "\n");
+  };
+  refer(0);
+  for (const [at, block] of injection.blocks.entries()) {
+    parts.push(renderBlock(block, textOf(block.label)));
+    refer(at + 1);
+  }
   parts.push(LONE_SECTION_CLOSING);
-  for (const annotation of injection.annotations) parts.push("\n", renderAnnotation(annotation, textOf));
+  for (const annotation of injection.annotations)
+    if (annotation.kind !== "location") parts.push("\n", renderAnnotation(annotation, textOf));
   return parts.join("");
 }
 
@@ -256,12 +272,15 @@ function withoutSectionAtEnd(message: ChatMessage, isOurs: (section: string) => 
 
 /** The text before memprefix's section at the end; null for none. */
 function beforeSection(text: string, isOurs: (section: string) => boolean): string | null {
-  // A section never contains another section's opening.
-  const at = text.lastIndexOf(SECTION_OPENING);
-  if (at < 0) return null;
-  const section = text.slice(at);
-  if (sectionAtStart(section) !== section || !isOurs(section)) return null;
-  return at === 0 ? "" : text.startsWith(GLUE, at - GLUE.length) ? text.slice(0, at - GLUE.length) : null;
+  for (const opening of [SECTION_OPENING, INSTRUCTIONS]) {
+    // A section never contains another section's opening.
+    const at = text.lastIndexOf(opening);
+    const section = at < 0 ? null : text.slice(at);
+    if (section === null || sectionAtStart(section) !== section || !isOurs(section)) continue;
+    if (at === 0) return "";
+    if (text.startsWith(GLUE, at - GLUE.length)) return text.slice(0, at - GLUE.length);
+  }
+  return null;
 }
 
 function afterSection(text: string, isOurs: (section: string) => boolean): string | null {
@@ -293,15 +312,17 @@ function isAnnotation(line: string): boolean {
 }
 
 /** `close`: starts with the closing tag. */
-type LineKind = "block" | "continued" | "annotation" | "close" | "none";
+type LineKind = "block" | "continued" | "reference" | "annotation" | "close" | "none";
 
-const BLOCK = /(?:\d+|-) /y;
+const BLOCK = /(?:\[Doc_\d+\]|-) /y;
+const REFERENCE = /Please refer to \[Doc_\d+\] in the previous conversation\.$/my;
 const NO_ANNOTATION = /[[<\s]/y;
 
 function lineKindAt(text: string, at: number): LineKind {
   if (text.startsWith("  ", at)) return "continued";
   if (text.startsWith(LONE_SECTION_CLOSING, at)) return "close";
   if (isAt(BLOCK, text, at)) return "block";
+  if (isAt(REFERENCE, text, at)) return "reference";
   return at >= text.length || isAt(NO_ANNOTATION, text, at) ? "none" : "annotation";
 }
 
@@ -319,7 +340,7 @@ class SectionScan {
     for (let at = start + SECTION_OPENING.length; ; at = text.indexOf("\n", at) + 1) {
       const kind = lineKindAt(text, at);
       if (kind === "close") return annotationsEnd(text, at + LONE_SECTION_CLOSING.length);
-      const isOfBlock = kind === "block" || (kind === "continued" && read !== null);
+      const isOfBlock = kind === "block" || kind === "reference" || (kind === "continued" && read !== null);
       const isKnown = this.#vain !== null && at >= this.#vain.from && at <= this.#vain.to;
       if (!isOfBlock || isKnown || text.indexOf("\n", at) < 0) break;
       if (read === null) read = { from: at, to: at };
@@ -352,6 +373,7 @@ function isAt(pattern: RegExp, text: string, at: number): boolean {
 }
 
 export function sectionAtStart(text: string): string | null {
+  if (text.startsWith(INSTRUCTIONS)) return text.slice(0, annotationsEnd(`\n${text}`, 0) - 1);
   const end = new SectionScan(text).endFrom(0);
   return end < 0 ? null : text.slice(0, end);
 }
@@ -359,13 +381,13 @@ export function sectionAtStart(text: string): string | null {
 /** The offset, in characters, where each block of the section at the start begins, and where the last one ends. May be empty. */
 export function blockBounds(text: string): readonly number[] {
   const section = sectionAtStart(text);
-  if (section === null) return [];
+  if (section === null || !section.startsWith(SECTION_OPENING)) return [];
   const bounds: number[] = [];
   let at = SECTION_OPENING.length;
   for (const line of section.slice(SECTION_OPENING.length).split("\n")) {
     const kind = lineKindAt(line, 0);
     if (kind === "block") bounds.push(at);
-    else if (kind !== "continued") break;
+    else if (kind !== "continued" && kind !== "reference") break;
     at += line.length + 1;
   }
   return bounds.length === 0 ? [] : [...bounds, at];
@@ -381,12 +403,12 @@ export interface ParsedSection {
   readonly blocks: readonly ParsedText[];
   /** The texts of its updates; of long ones that the prompt gave before, the start. */
   readonly updates: readonly ParsedText[];
-  /** All lines after the blocks, as written. */
+  /** The references among the blocks, then all lines after them, as written. */
   readonly annotations: readonly string[];
 }
 
-const BLOCK_LINE = /^(?:(\d+)|-) (.*)$/s;
-const UPDATE_LINES = new RegExp(String.raw`^${UPDATE}(?:\[(\d+)\] )?(.*)$`, "s");
+const BLOCK_LINE = /^(?:\[Doc_(\d+)\]|-) (.*)$/s;
+const UPDATE_LINES = new RegExp(String.raw`^${UPDATE}(?:\[Doc_(\d+)\] )?(.*)$`, "s");
 
 /** The inverse of {@link renderSection}; null for any violation of the grammar. */
 export function parseSection(section: string): ParsedSection | null {
@@ -403,7 +425,7 @@ export function parseSection(section: string): ParsedSection | null {
       const [, label, text = ""] = match;
       open = [text];
       blocks.push({ label, lines: open });
-    } else if (isClosed && isAnnotation(line)) {
+    } else if (isClosed ? isAnnotation(line) : kind === "reference") {
       open = [line];
       annotations.push(open);
     } else if (line === LONE_SECTION_CLOSING && !isClosed) {

@@ -1,5 +1,4 @@
 import { listIn, parsedJson, record, text } from "../../core/text/json.js";
-import type { EngineName } from "../adapters/engine-adapter.js";
 import { wholeOf } from "./answer-body.js";
 import { OWN_NAME, type Upstream } from "./upstream.js";
 
@@ -8,37 +7,37 @@ const TIMEOUT_MS = 2_000;
 const RETRY_MS = 15_000;
 const MOST_BYTES = 8 * 1024 * 1024;
 
-/** Owners in lists of models, and prefixes of metrics, by which engines name themselves. */
-const OWN_NAMES: Readonly<Record<string, EngineName>> = { vllm: "vllm", sglang: "sglang", llamacpp: "llamacpp" };
+/** Families whose engines name themselves: as the owner of their models, and as the prefix of their metrics. */
+const FAMILIES = ["vllm", "sglang", "llamacpp"] as const;
+export type NamedFamily = (typeof FAMILIES)[number];
 
 /** The family by the JSON of `GET /v1/models`; null: it does not say, or several do. */
-export function familyOfModels(json: unknown): EngineName | null {
+export function familyOfModels(json: unknown): NamedFamily | null {
   const owners = new Set([...listIn(record(json)["data"] ?? json)].map((model) => text(record(model)["owned_by"])));
-  const [owner = ""] = owners;
-  return owners.size === 1 && Object.hasOwn(OWN_NAMES, owner) ? (OWN_NAMES[owner] ?? null) : null;
+  const [owner] = owners;
+  return owners.size === 1 ? (FAMILIES.find((family) => family === owner) ?? null) : null;
 }
 
 /** The family by the text of `GET /metrics`; null: it does not say. */
-export function familyOfMetrics(exposition: string): EngineName | null {
-  const [, prefix = ""] = /^(vllm|sglang|llamacpp):/m.exec(exposition) ?? [];
-  return OWN_NAMES[prefix] ?? null;
+export function familyOfMetrics(exposition: string): NamedFamily | null {
+  return FAMILIES.find((family) => exposition.startsWith(`${family}:`) || exposition.includes(`\n${family}:`)) ?? null;
 }
 
 /** The family of an engine, by what it says of itself; `name` is null as long as that is unknown. */
 export class RecognisedFamily {
-  #name: EngineName | null = null;
+  #name: NamedFamily | null = null;
   readonly #ending = new AbortController();
 
-  get name(): EngineName | null {
+  get name(): NamedFamily | null {
     return this.#name;
   }
 
   /**
-   * Asks the engine, within two seconds; if it cannot be reached, again in the background until it can.
+   * Requests the engine's list of models, then its metrics, within two seconds; if it cannot be reached, again in the background until it can.
    *
    * @param onRecognised called for a family that is recognised in the background
    */
-  async ask(upstream: Upstream, onRecognised: (family: EngineName) => void, retryMs = RETRY_MS): Promise<void> {
+  async ask(upstream: Upstream, onRecognised: (family: NamedFamily) => void, retryMs = RETRY_MS): Promise<void> {
     const isReached = await this.#askOnce(upstream);
     if (isReached || this.#ending.signal.aborted) return;
     const timer = setInterval(async () => {

@@ -209,7 +209,11 @@ export function readChat(
   const topK = agreedOn(HEADERS.topK, settings.topK);
   const isBypassed = agreedOn(HEADERS.bypass, bypass, path.isPlain || null) ?? false;
   const unwanted = isBypassed ? "bypass" : identity.isSideCall ? "side_call" : null;
-  const userId = readUser(body, api, namedUser, { isRead: unwanted === null, isOfPath: path.user !== null });
+  const isUnnamed = unwanted === null && namedUser === null && api.user(body) == null;
+  const userId = readUser(body, api, isUnnamed ? identity.defaultUser : namedUser, {
+    isRead: unwanted === null,
+    isOfPath: path.user !== null,
+  });
   const notWanted = unwanted ?? (userId === NOBODY ? "no_user" : null);
   // The engine judges messages that cannot be composed (none, or a prefilled answer last): they go upstream.
   const messages = notWanted === null ? field.messages.safeParse(api.history(body)) : null;
@@ -220,7 +224,9 @@ export function readChat(
     agentId,
     conversationId,
     engine: settings.engine ?? null,
-    compose: messages?.success ? composeRequest({ ...asked, messages: messages.data }) : null,
+    compose: messages?.success
+      ? { ...composeRequest({ ...asked, messages: messages.data }), isRecognised: true }
+      : null,
     notWanted,
     isWrite: path.isPlain,
     body,

@@ -228,6 +228,8 @@ export interface GivenIdentity {
   /** Whether the client makes it for itself: a title, tags, suggestions. */
   readonly isSideCall: boolean;
   readonly path: NamedByPath;
+  /** The user of a request that names none; null: nobody. */
+  readonly defaultUser: UserId | null;
 }
 
 export const NOTHING_GIVEN: GivenIdentity = {
@@ -236,6 +238,7 @@ export const NOTHING_GIVEN: GivenIdentity = {
   conversation: null,
   isSideCall: false,
   path: NOBODY_NAMED,
+  defaultUser: null,
 };
 
 /** The parts of a request that can identify it. */
@@ -250,7 +253,11 @@ export interface IdentifiedRequest {
  * Reads the base URL, and the sources in order: the first nonempty one counts. Throws {@link InvalidRequestError} for an invalid name in a
  * path, and for a repeated header: a gateway's and the client's own would become one name, or the client's would win.
  */
-export function identityIn(request: IdentifiedRequest, sources: IdentitySources): GivenIdentity {
+export function identityIn(
+  request: IdentifiedRequest,
+  sources: IdentitySources,
+  defaultUser: UserId | null,
+): GivenIdentity {
   const { user, agent, conversation, sideCall } = sources;
   const headers = [...request.headers];
   const first = (of: readonly IdentitySource[]): GivenName | null => {
@@ -268,6 +275,7 @@ export function identityIn(request: IdentifiedRequest, sources: IdentitySources)
     isSideCall:
       isYes(first(sideCall.filter(isPlace))?.value) ||
       (sideCall.some(({ from }) => from === "prompt") && isPromptOfSideCall(request.body)),
+    defaultUser,
   };
 }
 

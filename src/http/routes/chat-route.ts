@@ -84,6 +84,8 @@ async function complete(
   const identity = identityIn(
     { url: c.req.url, headers: headersOfRequest(c), body: given },
     engine?.identity ?? DEFAULT_IDENTITY_SOURCES,
+    // Whoever has a key names its users.
+    c.get("keyId") === null ? (engine?.defaultUser ?? null) : null,
   );
   const read = wire.readChat(api, given, headers, identity);
   const repeated = repeatedNames(json);

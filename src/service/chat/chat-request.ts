@@ -32,6 +32,8 @@ export interface ChatEngine {
   /** Whether the limit on prompts is read from the engine's list of models. Default: no. */
   readonly readsLimit?: boolean;
   readonly identity?: IdentitySources;
+  /** The user of requests that name none, while there are no API keys. Default: none. */
+  readonly defaultUser?: UserId | undefined;
   readonly router?: SessionRouter | null;
   /** Cached tokens by the engine's KV events. Absent: unknown. */
   readonly expectations?: Pick<KvExpectations, "of"> | undefined;

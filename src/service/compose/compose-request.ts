@@ -39,6 +39,8 @@ export interface ComposeRequest extends UnmodifiedFields {
   readonly agentId: AgentId | null;
   /** Null: the `single` layout. */
   readonly conversationId: ConversationId | null;
+  /** Whether it continues the conversation that its history begins as, if it names none, and can be continued itself. Default: no. */
+  readonly isRecognised?: boolean;
   /** Null: memprefix generates one. */
   readonly requestId: RequestId | null;
   /** The search query; null: the last user message. */
@@ -170,11 +172,24 @@ export function isTry({ userId }: Pick<ComposeRequest, "userId">): boolean {
 
 /** The fields of a request's digest, without engine, limits and answer format, which may differ in a repeated request. */
 function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
-  const { requestId, engine, given, moved, unusable, marksElsewhere, toolTexts, sentNow, dryRun, ...asked } = request;
+  const {
+    requestId,
+    engine,
+    given,
+    moved,
+    unusable,
+    marksElsewhere,
+    toolTexts,
+    sentNow,
+    dryRun,
+    isRecognised,
+    ...asked
+  } = request;
   const { inResult, model, maxPromptTokens, acceptedTokens, destination, workers, worker, historyRatio, ...digested } =
     asked;
   const fields: Readonly<Record<string, unknown>> = {
     ...digested,
+    conversationId: isRecognised === true ? null : digested.conversationId,
     // Their digests are computed anyway; a long history's texts take longer than everything else here.
     messages: request.messages.map(messageDigest),
     memories: hasPlainMemories(request) ? request.memories.length : request.memories,

@@ -46,6 +46,7 @@ import {
   PromptPlanner,
 } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";
+import { recognise } from "./recognition.js";
 import {
   lookUpMemories,
   type MemoryLookup,
@@ -251,6 +252,8 @@ export class PromptComposer {
 
 export class ComposingRequest {
   readonly #scope: Scope;
+  /** With the conversation that it is recognised to continue. */
+  #request: ComposeRequest;
   #lookup: WaitingLookup | undefined;
   /** The user's row at the start; it changes with a deletion. */
   #userNumber = 0;
@@ -262,32 +265,43 @@ export class ComposingRequest {
     private readonly call: ComposeCall,
   ) {
     const { request } = call;
+    this.#request = request;
     this.#scope = on.jobs.scopeOf(request.userId, request.agentId);
   }
 
   /** The stored answer of a repeated request id; null: compose. */
   async begin(waiting: WaitingLookup | undefined): Promise<PlannedAnswer | null> {
-    const { scopes, planner, parts } = this.on;
+    const { scopes, parts } = this.on;
     const { request } = this.call;
     this.#rejectAbandoned();
     if (request.dryRun !== true) this.#userNumber = await scopes.begin(this.#scope, parts.now());
     if (waiting?.userNumber !== undefined && waiting.userNumber !== this.#userNumber) throw new DeletedMeanwhileError();
     // A request that was already answered at lookup has no number; its answer may be gone since.
     this.#lookup = waiting?.userNumber === undefined ? undefined : waiting;
-    return request.requestId === null ? null : this.#use((working) => planner.repeat(working, request));
+    const isUnnamed = request.isRecognised === true && request.conversationId === null;
+    return request.requestId === null && !isUnnamed ? null : this.#use((working) => this.#beginIn(working, isUnnamed));
+  }
+
+  async #beginIn(working: WorkingScope, isUnnamed: boolean): Promise<PlannedAnswer | null> {
+    const { request } = this.call;
+    const answered = await this.on.planner.repeat(working, request);
+    if (answered === null && isUnnamed)
+      this.#request = { ...request, conversationId: await recognise(this.on.parts.store, working, request.messages) };
+    return answered;
   }
 
   /** What an engine can compute before memories are found; null if nothing is searched for, or most of it should be cached. */
   async coldHead(): Promise<ColdHead | null> {
     const { parts, planner } = this.on;
-    const { request } = this.call;
+    const request = this.#request;
     if (request.memories !== null || parts.source === null || this.#lookup !== undefined) return null;
     return this.#use((working) => planner.coldHead(working, request));
   }
 
   /** The request's memories, or those that the source finds. Does not reject if the source fails. */
   async retrieve(): Promise<Retrieved> {
-    const { request, signal, found } = this.call;
+    const { signal, found } = this.call;
+    const request = this.#request;
     const looking = this.#lookup ?? lookUp(this.on, this.#scope, request, signal);
     const [searched, check] = await Promise.all([looking, this.#check()]);
     const { lookup, gone } = withCheck(this.on.parts, request, searched, check);
@@ -299,13 +313,13 @@ export class ComposingRequest {
   /** Drafts the prompt at a depth; null: with all blocks. Stores nothing. */
   draft(retrieved: Retrieved, depth: Depth | null): Promise<DraftedPrompt> {
     this.#isAhead = true;
-    return this.#use((working) => this.on.planner.draft(working, this.call.request, retrieved, depth));
+    return this.#use((working) => this.on.planner.draft(working, this.#request, retrieved, depth));
   }
 
   /** Plans and stores the prompt while no other process changes the scope; a dry run stores nothing. */
   async store(retrieved: Retrieved, depth: ChosenDepth | null = null): Promise<PlannedAnswer> {
     const { planner } = this.on;
-    const { request } = this.call;
+    const request = this.#request;
     let planned: PlannedCommit | null = null;
     try {
       const answer = await this.#use(async (working) => {
@@ -342,7 +356,8 @@ export class ComposingRequest {
   /** During a search, checks the conversation's earlier memories in the source. */
   async #check(): Promise<SourceCheck> {
     const { checks, jobs, planner } = this.on;
-    const { request, signal } = this.call;
+    const { signal } = this.call;
+    const request = this.#request;
     if (request.memories !== null || request.conversationId === null || !checks.isPossible) return NOTHING_CHECKED;
     const standing = await this.#use((working) => planner.standing(working, request));
     return jobs.untilClosing(signal, (stop) => checks.check(this.#scope, standing, request.dryRun === true, stop));

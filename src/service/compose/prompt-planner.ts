@@ -8,6 +8,7 @@ import {
   type ComposeInput,
   type Composition,
   type Conversation,
+  type ConversationId,
   compose,
   DEFAULT_HISTORY,
   DEFAULT_HISTORY_RATIO,
@@ -211,8 +212,12 @@ export class PromptPlanner {
     const tools = this.#toolsOf(request, past.conversation);
     const { input, warnings } = this.#input(working, request, past, at, { ...settled, front, depth, tools });
     const newest = input.conversation?.turns.newest?.id ?? null;
-    const composition = this.limits.within(request, () => compose(state, input));
     const requestId = request.requestId ?? newRequestId();
+    const composition = continuable(
+      this.limits.within(request, () => compose(state, input)),
+      request,
+      requestId,
+    );
     const marks = this.#marksOf(working, request, composition, { at, isProbed: depth !== null });
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
@@ -277,7 +282,7 @@ export class PromptPlanner {
     const handle = sentAs(scope, requestId);
     cache.admit({
       handle,
-      stream: streamOf(scope, request.conversationId),
+      stream: streamOf(scope, turn.conversationId),
       user: userOf(scope),
       at,
       total: plan.totalTokens,
@@ -315,7 +320,7 @@ export class PromptPlanner {
     const observed: ObservedCompose = {
       scope,
       requestId,
-      conversationId: request.conversationId,
+      conversationId: turn.conversationId,
       at,
       engine: this.#familyOf(request),
       model: modelOf(request) || null,
@@ -335,14 +340,16 @@ export class PromptPlanner {
           const prompt = isTry(request) ? null : newPrompt(observed, billedBy(costs, unread));
           const section = renderSection(turn.injection, state.register.textOf) || null;
           const root = rootOf(request, tools);
-          const sentAfter = conversation === null ? null : sentAfterNow(conversation, { root, tools: tools.known });
+          const known = conversation?.sentAfter ?? null;
+          const sentAfter = turn.conversationId === null ? null : sentAfterNow(known, { root, tools: tools.known });
           const record = { composition, section, delta: deltaOf(state), request: stored, prompt, sentAfter, at };
           await working.commit((held) => held.commitCompose(record));
           if (conversation !== null && sentAfter !== null) conversation.sentAfter = sentAfter;
-          if (request.conversationId !== null) working.goesOn(request.conversationId);
+          if (turn.conversationId !== null) working.goesOn(turn.conversationId);
           working.requests.composed(requestId, at);
           working.newest = { head: turn.head, root, at, lateInRow: late };
-          working.earlier.set(request.conversationId, working.newest);
+          for (const id of new Set([request.conversationId, turn.conversationId]))
+            working.earlier.set(id, working.newest);
           if (worker !== undefined) this.routing.assigned(worker, plan, at);
         },
         drop,
@@ -651,6 +658,12 @@ export class PromptPlanner {
   }
 }
 
+/** A single prompt under a name of its own, by which a history that begins so is found. */
+function continuable(composition: Composition, request: ComposeRequest, requestId: RequestId): Composition {
+  if (request.isRecognised !== true || request.conversationId !== null) return composition;
+  return { ...composition, turn: { ...composition.turn, conversationId: `unnamed:${requestId}` as ConversationId } };
+}
+
 function areCached(memories: Composition["memories"]): boolean {
   return memories.length > 0 && memories.every(({ placement }) => placement === "cached_prefix");
 }
@@ -670,7 +683,7 @@ function rootOf(request: ComposeRequest, { digest }: SentTools): PromptRoot {
 }
 
 /** What to store of a conversation; null: what is stored. */
-function sentAfterNow({ sentAfter: known }: Conversation, now: SentAfter): SentAfter | null {
+function sentAfterNow(known: SentAfter | null, now: SentAfter): SentAfter | null {
   const { model, tools } = now.root;
   const isSame =
     known !== null && known.tools === now.tools && known.root.model === model && known.root.tools === tools;

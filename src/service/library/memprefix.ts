@@ -4,6 +4,7 @@
  * Tenants share working scopes and queues; closing finishes accepted requests first.
  */
 
+import { setMaxListeners } from "node:events";
 import {
   type AgentId,
   type CacheState,
@@ -52,10 +53,17 @@ import { TenantUsage } from "../usage/tenant-usage.js";
 
 const MAX_WAITING_PER_USER = 64;
 
+/** Every request in flight listens to its signal; Node warns of more than ten listeners. */
+function abortedByMany(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
+}
+
 class SharedWork {
   readonly observers = new Observers();
   readonly queues = new UserQueues();
-  readonly closing = new AbortController();
+  readonly closing = abortedByMany();
   /** Bounded, because only the operator creates tenants. */
   readonly tenants = new Map<string, Memprefix>();
   readonly work = new EngineWork();

@@ -33,7 +33,7 @@ describe("a memory whose text changed", () => {
   it("with labels gets one of its own", () => {
     const [, second] = askedWithLabels([rome, tea], [oslo, tea]);
     expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\n</memories>\nUpdate: [3] Lives in Oslo.\nPlease refer to [2] in the previous conversation.\n\nQuestion 1",
+      "<memories>\nPlease refer to [Doc_2] in the previous conversation.\n</memories>\nUpdate: [Doc_3] Lives in Oslo.\n\nQuestion 1",
     );
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
   });
@@ -47,9 +47,9 @@ describe("a memory whose text changed", () => {
     // The section before it has just said it.
     expect(fourth?.annotations).toEqual([]);
     const [, , labelled, after] = askedWithLabels([rome], [oslo], [rome], [rome]);
-    expect(labelled?.annotations).toEqual(["Update: [1] Lives in Rome."]);
+    expect(labelled?.annotations).toEqual(["Update: [Doc_1] Lives in Rome."]);
     expect(labelled?.memories).toEqual(third?.memories);
-    expect(after?.annotations).toEqual(["Please refer to [1] in the previous conversation."]);
+    expect(after?.annotations).toEqual(["Please refer to [Doc_1] in the previous conversation."]);
   });
 
   it("can go back and forth", () => {
@@ -66,11 +66,11 @@ describe("a memory whose text changed", () => {
     expect(compositions.map(({ memories }) => memories)).toEqual(listed.map(({ memories }) => memories));
     expect(compositions.map(({ annotations }) => annotations[0])).toEqual([
       undefined,
-      "Update: [2] Lives in Oslo.",
-      "Update: [1] Lives in Rome.",
-      "Update: [2] Lives in Oslo.",
-      "Update: [3] Lives in Lima.",
-      "Update: [1] Lives in Rome.",
+      "Update: [Doc_2] Lives in Oslo.",
+      "Update: [Doc_1] Lives in Rome.",
+      "Update: [Doc_2] Lives in Oslo.",
+      "Update: [Doc_3] Lives in Lima.",
+      "Update: [Doc_1] Lives in Rome.",
     ]);
   });
 

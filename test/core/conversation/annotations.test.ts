@@ -9,8 +9,8 @@ describe("ContextPilot's annotations", () => {
   it("refer to each block that was given earlier, and rank this turn's where they moved", () => {
     const asked = [labels(9, 2, 7, 4), new Set(labels(9, 7))] as const;
     const references = [
-      { kind: "location", labels: [9] },
-      { kind: "location", labels: [7] },
+      { kind: "location", labels: [9], after: 0 },
+      { kind: "location", labels: [7], after: 1 },
     ];
     expect(paperAnnotations(...asked, labels(4, 2))).toEqual([...references, { kind: "order", labels: [2, 4] }]);
     expect(paperAnnotations(...asked, labels(2, 4))).toEqual(references);

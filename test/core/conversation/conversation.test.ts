@@ -129,7 +129,7 @@ describe("a conversation", () => {
     const requested = [...memories("a"), memory("home", "Lives in Rome.")];
     const second = labelled.ask("Two?", requested);
     expect(second.messages.at(-1)).toEqual(
-      user("<memories>\n</memories>\nUpdate: [3] Lives in Rome.\nMost relevant: The user's a is known.\n\nTwo?"),
+      user("<memories>\n</memories>\nUpdate: [Doc_3] Lives in Rome.\nMost relevant: The user's a is known.\n\nTwo?"),
     );
     expectPromises(second, requested);
     const other = listed.ask("Two?", requested, LABELLED);
@@ -156,7 +156,7 @@ describe("a conversation", () => {
 describe("a conversation with tools", () => {
   it.each([
     [...FORMS[0], "- The user's b is known.\n</memories>\nMost relevant: The user's a is known."],
-    [...FORMS[1], "2 The user's b is known.\n</memories>\nPlease refer to [1] in the previous conversation."],
+    [...FORMS[1], "Please refer to [Doc_1] in the previous conversation.\n[Doc_2] The user's b is known.\n</memories>"],
   ] as const)("replays what was given after a tool's result where it stood, %s", (_form, options, lines) => {
     const chat = new Chat(new UserScope(), "chat", undefined, options);
     chat.ask("One?", memories("a"));

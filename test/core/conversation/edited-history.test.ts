@@ -70,7 +70,7 @@ describe("a history that comes back with memprefix's text in it", () => {
 
   it("keeps a section that the user wrote", () => {
     const scope = new UserScope();
-    const quoted = "<memories>\n1 I typed this.\n</memories>\n\nWhat is it?";
+    const quoted = "<memories>\n[Doc_1] I typed this.\n</memories>\n\nWhat is it?";
     const composition = scope.compose([user(quoted), assistant("A section."), user("Sure?")], []);
     expect(composition.messages[0]).toEqual(user(quoted));
     expect(codes(composition)).toEqual([]);

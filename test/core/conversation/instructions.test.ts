@@ -6,7 +6,7 @@ import {
   type InstructionChange,
 } from "../../../src/core/conversation/instructions.js";
 import { messageText } from "../../../src/core/text/message.js";
-import { Chat, memories, system, UserScope } from "../compose/scope-fixture.js";
+import { Chat, memories, system, toolExchange, UserScope } from "../compose/scope-fixture.js";
 
 const RULES = "Be kind.\nBe brief.\nName your source.";
 const changed = (first: string, now: string) => changedInstructions([system(first)], [system(now)]);
@@ -81,6 +81,27 @@ describe("a conversation that keeps its instructions", () => {
       expect(said).toEqual(kept === turn ? [] : [`Updated instructions: It is 10:0${turn}.`]);
       if (kept !== turn) expect(plan.miss).toBeNull();
     }
+  });
+
+  it.each([true, false])("knows what it said where a client sends it back, in a tool's result: %s", (inResult) => {
+    const asked = (scope: UserScope) => {
+      const chat = new Chat(scope, "chat", rules("It is 10:00."), { ...options, inResult });
+      chat.ask("One?");
+      chat.history.push(...toolExchange("found"));
+      chat.history[0] = system(rules("It is 10:01."));
+      return { chat, composed: chat.again() };
+    };
+    const ended = (chat: Chat) => {
+      chat.answer("Yes.");
+      return chat.ask("Two?");
+    };
+    const plain = ended(asked(new UserScope()).chat);
+    const { chat, composed } = asked(new UserScope());
+    expect(composed.annotations).toEqual(["Updated instructions: It is 10:01."]);
+    chat.history.splice(1, chat.history.length, ...composed.messages.slice(1));
+    const sentBack = ended(chat);
+    expect(sentBack.messages).toEqual(plain.messages);
+    expect(sentBack.warnings.map(({ code }) => code)).toEqual(["injected_text_removed"]);
   });
 
   it("takes each text as it comes without the setting", () => {

@@ -154,8 +154,8 @@ describe("retention", () => {
       [
         ...FORMS[1],
         "c",
-        "Please refer to [1] in the previous conversation.",
-        "Please refer to [3] in the previous conversation.",
+        "Please refer to [Doc_1] in the previous conversation.",
+        "Please refer to [Doc_3] in the previous conversation.",
       ],
     ] as const;
 
@@ -193,13 +193,13 @@ describe("retention", () => {
     expect(sectionsOf(third.messages)[1]).toEqual({
       blocks: [],
       updates: [{ label: 2, text: "Lives in Oslo." }],
-      annotations: ["Update: [2] Lives in Oslo."],
+      annotations: ["Update: [Doc_2] Lives in Oslo."],
     });
     chat.answer("3");
     chat.ask("Four?", [memory("home", "Lives in Rome.")], { retention: "ephemeral" });
     chat.answer("4");
     const fifth = chat.ask("Five?", memories("b"));
-    expect(sectionsOf(fifth.messages).at(-2)?.annotations).toEqual(["Update: [1] Lives in Rome."]);
+    expect(sectionsOf(fifth.messages).at(-2)?.annotations).toEqual(["Update: [Doc_1] Lives in Rome."]);
   });
 
   it.each(["volatile", "ephemeral"] as const)("%s: updates stay", (retention) => {

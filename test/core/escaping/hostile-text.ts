@@ -7,8 +7,9 @@ const PIECES = [
   ...["<\\|im_start|>", "<｜User｜>", "[INST]", "[/INST]", "[\\/INST]", "<<SYS>>", "<</SYS>>", "<<\\/SYS>>", "</s>"],
   ...["<\\/s>", "<start_of_turn>model", "<end_of_turn>", "<BOS_TOKEN>", "[gMASK]<sop>", "</think>", "<tool_call>"],
   ...["\n", "\r\n", "\r", "\u0085", "\u2028", "\u2029", "\v", "\n  ", "\n[3] ", "\n3 ", "\n \\3\u00a0"],
-  ...["\u2028\u200b\uff13\t", " ", "\t", "[1] ", "[\\1][2] ", "Most relevant first: [3]."],
-  ...["Update: [1] likes tea", "\nUpdate: likes tea", "Most relevant: ", "\n- "],
+  ...["\u2028\u200b\uff13\t", " ", "\t", "[Doc_1] ", "[\\1][Doc_2] ", "Most relevant first: [3]."],
+  ...["Update: [Doc_1] likes tea", "\nUpdate: likes tea", "Most relevant: ", "\n- "],
+  "\nPlease refer to [Doc_1] in the previous conversation.\n",
   ...["- ", "\\", "\\n", "$&", "$1", "{labels}", "🧠", "👩‍👩‍👧", "é", "\u202e", "\ufeff", "\u0000", "likes tea"],
 ];
 

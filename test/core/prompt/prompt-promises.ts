@@ -46,7 +46,7 @@ export function textsIn(messages: readonly ChatMessage[]): string[] {
 
 /** Labels named in a piece of rendered text: those at the start of a line, and those in brackets anywhere. */
 export function labelsNamed(text: string): number[] {
-  return [...text.matchAll(/^\s*(\d+) |\[(\d+)\]/gm)].map(([, bare, bracketed]) => Number(bare ?? bracketed));
+  return [...text.matchAll(/\[Doc_(\d+)\]/g)].map(([, digits]) => Number(digits));
 }
 
 /**
@@ -124,16 +124,19 @@ export function expectReferencesResolve(messages: readonly ChatMessage[]): void 
   const before: ParsedText[] = [];
   for (const [at, { annotations, updates }] of sections.entries()) {
     const all = [...before, ...(given[at] ?? [])];
+    // References stand in the list, all other lines after it.
+    const references = annotations.filter((line) => line.startsWith("Please refer to "));
+    const lines = annotations.slice(references.length);
     expect(
-      annotations.slice(0, updates.length).every((line) => line.startsWith("Update: ")),
+      lines.slice(0, updates.length).every((line) => line.startsWith("Update: ")),
       "updates come first",
     ).toBe(true);
-    for (const [n, line] of annotations.slice(updates.length).entries()) {
+    for (const [n, line] of [...references, ...lines.slice(updates.length)].entries()) {
       const [, quoted] = /^Most relevant: (.*)$/s.exec(line) ?? [];
       if (quoted !== undefined) {
         const isThere = all.some(({ text }) => isQuoteOf(unescapeText(quoted), text));
         expect(isThere, `"${line}" quotes a text that stands`).toBe(true);
-        expect(updates.length + n, "the best is named once, after all updates").toBe(annotations.length - 1);
+        expect(updates.length + n, "the best is named once, after all else").toBe(annotations.length - 1);
         continue;
       }
       expect(isLabelled, `"${line}" needs labels`).toBe(true);

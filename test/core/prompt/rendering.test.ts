@@ -20,11 +20,19 @@ import { labelsNamed } from "./prompt-promises.js";
 const someLabels = fc.uniqueArray(fc.integer({ min: 1, max: 2_000 }).map(label), { minLength: 1, maxLength: 4 });
 
 const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
-  fc.record({ kind: fc.constantFrom("order" as const, "location" as const), labels: someLabels }),
+  fc.record({ kind: fc.constant("order" as const), labels: someLabels }),
 );
 
 const anyUpdate = (among: readonly Label[]): fc.Arbitrary<Update> =>
   fc.record({ kind: fc.constant("update" as const), label: fc.constantFrom(...among), replaces: someLabels });
+
+/** References before, among and after so many blocks, in the order in which they stand there. */
+const anyReferences = (blocks: number): fc.Arbitrary<Annotation[]> =>
+  fc
+    .array(fc.tuple(fc.nat({ max: blocks }), fc.integer({ min: 1, max: 99 }).map(label)), { maxLength: 3 })
+    .map((places) =>
+      places.sort(([a], [b]) => a - b).map(([after, one]) => ({ kind: "location", labels: [one], after })),
+    );
 
 /** Of sections without labels: each quotes one text, which is one of the section's here. */
 const anyQuote = (among: readonly Label[]): fc.Arbitrary<Annotation> =>
@@ -49,10 +57,11 @@ const anySection: fc.Arbitrary<{ injection: Injection; texts: ReadonlyMap<Label,
       anyUpdate(among).map((update): Annotation => ({ ...update, isLabelled: true })),
     );
     const annotation = isLabelled ? labelled : anyQuote(among);
-    return fc.array(annotation, { maxLength: 3 }).map((annotations) => ({
+    const references = isLabelled ? anyReferences(blocks.length) : fc.constant([]);
+    return fc.tuple(references, fc.array(annotation, { maxLength: 3 })).map(([places, lines]) => ({
       injection: {
         blocks: among.map((one) => (isLabelled ? { label: one, isLabelled } : { label: one })),
-        annotations,
+        annotations: [...places, ...lines],
       },
       texts: new Map(blocks.map(([block, text]) => [block, canonicalText(text)])),
     }));
@@ -103,8 +112,8 @@ Most relevant: Lives in Oslo.`);
         { label: label(12), isLabelled: true },
       ],
       annotations: [
+        { kind: "location", labels: labels(7), after: 1 },
         { kind: "update", label: label(5), replaces: labels(7), isLabelled: true },
-        { kind: "location", labels: labels(7) },
         { kind: "order", labels: labels(12, 3) },
       ],
     };
@@ -114,13 +123,13 @@ Most relevant: Lives in Oslo.`);
       [label(12), "Lives in Oslo."],
     ]);
     expect(renderSection(injection, textIn(texts))).toBe(`<memories>
-3 Likes tea.
+[Doc_3] Likes tea.
   Green tea.
-12 Lives in Oslo.
+Please refer to [Doc_7] in the previous conversation.
+[Doc_12] Lives in Oslo.
 </memories>
-Update: [5] Eats [\\7].
-Please refer to [7] in the previous conversation.
-Please read the context in the following priority order: [12] > [3] and answer the question.`);
+Update: [Doc_5] Eats [\\7].
+Please read the context in the following priority order: [Doc_12] > [Doc_3] and answer the question.`);
   });
 
   it("reads back as exactly the blocks, texts and annotations that were put in, whatever the texts are", () => {
@@ -172,20 +181,20 @@ Please read the context in the following priority order: [12] > [3] and answer t
 describe("a strict reader", () => {
   const refused = {
     "no opening": "1 a\n</memories>",
-    "no closing": "<memories>\n1 a\n",
-    "a closing on a block's line": "<memories>\n1 a</memories>",
-    "an empty line": "<memories>\n1 a\n\n</memories>",
-    "an annotation before the closing": "<memories>\n1 a\nMost relevant first: [1].\n</memories>",
+    "no closing": "<memories>\n[Doc_1] a\n",
+    "a closing on a block's line": "<memories>\n[Doc_1] a</memories>",
+    "an empty line": "<memories>\n[Doc_1] a\n\n</memories>",
+    "an annotation before the closing": "<memories>\n[Doc_1] a\nMost relevant first: [Doc_1].\n</memories>",
     "a continuation of nothing": "<memories>\n  a\n</memories>",
-    "a line that begins with one space": "<memories>\n1 a\n b\n</memories>",
-    "a tag inside": "<memories>\n1 a\n<memories>\n</memories>",
-    "a label without a text": "<memories>\n[1]\n</memories>",
-    "something on the closing's line": "<memories>\n1 a\n</memories> ",
-    "a text behind the closing": "<memories>\n1 a\n</memories>\ntea",
-    "an empty line behind the closing": "<memories>\n1 a\n</memories>\n",
-    "a block behind the closing": "<memories>\n1 a\n</memories>\n2 b [1]",
-    "a continuation behind the closing": "<memories>\n1 a\n</memories>\n  b",
-    "two closings": "<memories>\n1 a\n</memories>\n</memories>",
+    "a line that begins with one space": "<memories>\n[Doc_1] a\n b\n</memories>",
+    "a tag inside": "<memories>\n[Doc_1] a\n<memories>\n</memories>",
+    "a label without a text": "<memories>\n[Doc_1]\n</memories>",
+    "something on the closing's line": "<memories>\n[Doc_1] a\n</memories> ",
+    "a text behind the closing": "<memories>\n[Doc_1] a\n</memories>\ntea",
+    "an empty line behind the closing": "<memories>\n[Doc_1] a\n</memories>\n",
+    "a block behind the closing": "<memories>\n[Doc_1] a\n</memories>\n[Doc_2] b [Doc_1]",
+    "a continuation behind the closing": "<memories>\n[Doc_1] a\n</memories>\n  b",
+    "two closings": "<memories>\n[Doc_1] a\n</memories>\n</memories>",
   };
 
   it.each(Object.entries(refused))("refuses %s", (_what, section) => {

@@ -5,7 +5,7 @@ import type { ChatMessage } from "../../../src/core/text/message.js";
 import { user } from "../compose/scope-fixture.js";
 import { hostileText } from "../escaping/hostile-text.js";
 
-const SECTION = "<memories>\n1 Likes tea.\n</memories>";
+const SECTION = "<memories>\n[Doc_1] Likes tea.\n</memories>";
 const LINED = "<memories>\n- Likes tea.\n</memories>\nMost relevant: Likes tea.\n  Green tea.";
 const ours = (section: string) => section === SECTION || section === LINED;
 
@@ -56,7 +56,7 @@ describe("the section at the start of a text", () => {
   it("ends at its own closing tag, whatever follows but an annotation", () => {
     fc.assert(
       fc.property(hostileText, (after) => {
-        fc.pre(!/^\n(?:Update: |Most relevant: |[^\n]*\[\d+\])/.test(after));
+        fc.pre(!/^\n(?:Update: |Most relevant: |[^\n]*\[Doc_\d+\])/.test(after));
         expect(sectionAtStart(SECTION + after)).toBe(SECTION);
       }),
     );
@@ -65,8 +65,8 @@ describe("the section at the start of a text", () => {
   it.each([
     "no section",
     ` ${SECTION}`,
-    "<memories>\n1 never closed",
-    "<memories>\nanything [1]\n1 late\n</memories>",
+    "<memories>\n[Doc_1] never closed",
+    "<memories>\nanything [Doc_1]\n[Doc_1] late\n</memories>",
     "<memories></memories>",
   ])("is not found in %j", (text) => {
     expect(sectionAtStart(text)).toBeNull();

@@ -10,8 +10,8 @@ import {
 import { hostileText } from "../escaping/hostile-text.js";
 
 const LINES = [
-  ...["1 tea", "- tea", "2 (replaces [1]) tea", "[3] tea", "4th tea", "  more", "Most relevant first: [1].", "", " x"],
-  ...["[x]", "<b>", "tea <memories>", "Most relevant: tea"],
+  ...["[Doc_1] tea", "1 tea", "Please refer to [Doc_1] in the previous conversation.", "- tea", "[3] tea", "4th tea"],
+  ...["  more", "Most relevant first: [Doc_1].", "", " x", "[x]", "<b>", "tea <memories>", "Most relevant: tea"],
 ];
 const pieces = [
   ...LINES.map((line) => `${line}\n`),
@@ -22,7 +22,7 @@ const pieces = [
   "\n",
   "<memories>",
   "tea",
-  `1 ${SECTION_OPENING}`,
+  `[Doc_1] ${SECTION_OPENING}`,
   `tea ${SECTION_OPENING}`,
 ];
 const lined = fc.oneof(
@@ -69,13 +69,13 @@ describe("sections in any text", () => {
 
   it.each([
     ["openings", SECTION_OPENING],
-    ["openings at the ends of blocks", `1 ${SECTION_OPENING}`],
+    ["openings at the ends of blocks", `[Doc_1] ${SECTION_OPENING}`],
     ["openings at the ends of annotations", `tea ${SECTION_OPENING}`],
-    ["openings at the ends of further lines", `1 a\n  b ${SECTION_OPENING}`],
-    ["openings that change what they stand in", `1 a ${SECTION_OPENING}tea ${SECTION_OPENING}`],
-    ["blocks that begin none", "1 a\n"],
+    ["openings at the ends of further lines", `[Doc_1] a\n  b ${SECTION_OPENING}`],
+    ["openings that change what they stand in", `[Doc_1] a ${SECTION_OPENING}tea ${SECTION_OPENING}`],
+    ["blocks that begin none", "[Doc_1] a\n"],
     ["tags", "<memories>"],
-    ["sections", `${SECTION_OPENING}[1] a\n${LONE_SECTION_CLOSING}`],
+    ["sections", `${SECTION_OPENING}[Doc_1] a\n${LONE_SECTION_CLOSING}`],
     ["sections with lines behind them", `${SECTION_OPENING}${LONE_SECTION_CLOSING}\nMost relevant: a\n  b\n`],
     ["lines behind a section", "</memories>\nMost relevant: a\n"],
   ])("cost in proportion to the text: %s", (_what, piece) => {

@@ -20,15 +20,9 @@ describe("sentences", () => {
   });
 
   it.each([
-    "Dr. Ana likes tea.",
-    "It is untrue, e.g. Ana likes tea.",
-    "J. Ana likes tea.",
-    "It is no. 5. Ana likes tea.",
-    'Bob lied: "It rains. Ana likes tea. It snows."',
-    "Bob lied («It rains. Ana likes tea. It snows.»).",
-    "It is untrue:\nAna likes tea.",
-    "It is untrue that…\nana likes tea.",
-    "It is untrue that Ana likes tea.",
+    ...["Dr. Ana likes tea.", "It is untrue, e.g. Ana likes tea.", "J. Ana likes tea.", "It is no. 5. Ana likes tea."],
+    ...['Bob lied: "It rains. Ana likes tea. It snows."', "Bob lied («It rains. Ana likes tea. It snows.»)."],
+    ...["It is untrue:\nAna likes tea.", "It is untrue that…\nana likes tea.", "It is untrue that Ana likes tea."],
     "Does Ana like it? Ana likes tea?",
   ])("are not seen in %j", (text) => {
     expect(sentencesOf(text)).not.toContain("ana likes tea");

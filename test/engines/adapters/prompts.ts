@@ -15,7 +15,7 @@ export function section(blocks: number, annotated: boolean): string {
   return renderSection(
     {
       blocks: labels.map((label) => ({ label })),
-      annotations: annotated ? [{ kind: "location", labels: [9 as Label] }] : [],
+      annotations: annotated ? [{ kind: "location", labels: [9 as Label], after: 0 }] : [],
     },
     (label) => `fact ${label}\nand more`,
   );

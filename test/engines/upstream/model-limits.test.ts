@@ -4,60 +4,26 @@ import { ModelLimits, promptTokensWithin } from "../../../src/engines/upstream/m
 const context = (contextTokens: number) => ({ contextTokens, promptTokens: null });
 
 describe("a list of models", () => {
+  const one = (more: object) => ({ data: [{ id: "m", ...more }, { id: "n" }] });
+  const [base, lora] = [
+    { id: "base", max_model_len: 4_096 },
+    { id: "lora", parent: "base", max_model_len: null },
+  ];
+  const cpp = (meta: object) => ({ models: [{}], data: [{ id: "/m.gguf", meta }] });
+  const router = [16_385, 4_095].map((context_length, at) => ({ id: `a/${at}`, context_length, top_provider: {} }));
+  const answered = { contextTokens: null, promptTokens: 200_000 };
+
   it.each<[string, object, string, object]>([
-    [
-      "vLLM",
-      { data: [{ id: "m", object: "model", root: "m", parent: null, max_model_len: 32_768 }] },
-      "m",
-      context(32_768),
-    ],
-    [
-      "vLLM with an adapter",
-      {
-        data: [
-          { id: "base", max_model_len: 4_096 },
-          { id: "lora", parent: "base", max_model_len: null },
-        ],
-      },
-      "lora",
-      context(4_096),
-    ],
+    ["vLLM", one({ object: "model", root: "m", parent: null, max_model_len: 32_768 }), "m", context(32_768)],
+    ["vLLM with an adapter", { data: [base, lora] }, "lora", context(4_096)],
     ["SGLang", { data: [{ id: "m", owned_by: "sglang", max_model_len: 131_072 }] }, "m", context(131_072)],
-    [
-      "llama.cpp",
-      { models: [{}], data: [{ id: "/m.gguf", meta: { n_ctx: 8_192, n_ctx_train: 131_072 } }] },
-      "any",
-      context(8_192),
-    ],
+    ["llama.cpp", cpp({ n_ctx: 8_192, n_ctx_train: 131_072 }), "any", context(8_192)],
     ["an older llama.cpp", { data: [{ id: "/m.gguf", meta: { n_ctx_train: 4_096 } }] }, "any", context(4_096)],
-    [
-      "OpenRouter",
-      {
-        data: [
-          { id: "a/b", context_length: 16_385, top_provider: {} },
-          { id: "a/c", context_length: 4_095 },
-        ],
-      },
-      "a/c",
-      context(4_095),
-    ],
-    [
-      "Together",
-      [
-        { id: "m", context_length: 8_192 },
-        { id: "n", context_length: 1 },
-      ],
-      "m",
-      context(8_192),
-    ],
-    ["Groq", { data: [{ id: "m", context_window: 131_072 }, { id: "n" }] }, "m", context(131_072)],
-    ["Mistral", { data: [{ id: "m", max_context_length: 32_000 }, { id: "n" }] }, "m", context(32_000)],
-    [
-      "Anthropic",
-      { data: [{ id: "m", max_input_tokens: 200_000 }, { id: "n" }] },
-      "m",
-      { contextTokens: null, promptTokens: 200_000 },
-    ],
+    ["OpenRouter", { data: router }, "a/1", context(4_095)],
+    ["Together", one({ context_length: 8_192 }).data, "m", context(8_192)],
+    ["Groq", one({ context_window: 131_072 }), "m", context(131_072)],
+    ["Mistral", one({ max_context_length: 32_000 }), "m", context(32_000)],
+    ["Anthropic", one({ max_input_tokens: 200_000 }), "m", answered],
   ])("of %s says how much a model takes", (_who, list, name, limit) => {
     expect(ModelLimits.read(list)?.of(name)).toEqual(limit);
   });

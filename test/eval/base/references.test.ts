@@ -6,9 +6,9 @@ const user = (content: string) => ({ role: "user", content });
 
 describe("countReferences", () => {
   it("finds labels wherever a memory stands in the prompt, and counts those that stand nowhere", () => {
-    const earlier = user(`${section("1 Ada drinks tea", "2 Ada keeps bees")}\n\nWho?`);
-    const now = user(`${section("7 Ada rows")}\nMost relevant first: [7][2].\n\nAnd?`);
-    const annotations = ["Most relevant first: [7][2].", "Also relevant, given earlier: [3]."];
+    const earlier = user(`${section("[Doc_1] Ada drinks tea", "[Doc_2] Ada keeps bees")}\n\nWho?`);
+    const now = user(`${section("[Doc_7] Ada rows")}\nMost relevant first: [Doc_7][Doc_2].\n\nAnd?`);
+    const annotations = ["Most relevant first: [Doc_7][Doc_2].", "Also relevant, given earlier: [Doc_3]."];
     expect(countReferences(annotations, [earlier, now])).toEqual({ references: 3, referencesResolved: 2 });
     expect(countReferences(annotations, [now])).toEqual({ references: 3, referencesResolved: 1 });
     expect(countReferences([], [now])).toEqual({ references: 0, referencesResolved: 0 });
@@ -31,32 +31,35 @@ describe("countReferences", () => {
   });
 
   it("takes an update for a memory that stands, not for a reference", () => {
-    const lines = ["Update: Ada drinks mate", "Update: [3] Ada rows"];
+    const lines = ["Update: Ada drinks mate", "Update: [Doc_3] Ada rows"];
     const now = user(`${section("- Ada keeps bees")}\n${lines.join("\n")}\n\nWho?`);
-    const annotations = [...lines, "Most relevant: Ada drinks mate", "See [3]."];
+    const annotations = [...lines, "Most relevant: Ada drinks mate", "See [Doc_3]."];
     expect(countReferences(annotations, [now])).toEqual({ references: 2, referencesResolved: 2 });
   });
 
   it("takes no label for a memory that only an annotation, a question or a forged section names", () => {
     const named = user(
-      `${section("1 Ada drinks tea", "Most relevant first: [2].")}\n\nWhat is [2]? [2] Ada keeps bees`,
+      `${section("[Doc_1] Ada drinks tea", "Most relevant first: [Doc_2].")}\n\nWhat is [Doc_2]? [Doc_2] Ada keeps bees`,
     );
-    const forged = { role: "assistant", content: `Here: ${section("2 Ada keeps bees")}` };
-    expect(countReferences(["See [2]."], [named, forged])).toEqual({ references: 1, referencesResolved: 0 });
+    const forged = { role: "assistant", content: `Here: ${section("[Doc_2] Ada keeps bees")}` };
+    expect(countReferences(["See [Doc_2]."], [named, forged])).toEqual({ references: 1, referencesResolved: 0 });
   });
 
   it("finds a section behind the instructions", () => {
-    const system = { role: "system", content: `Be kind.\n\n${section("1 Ada drinks tea")}` };
-    const question = user(`Who? ${section("2 Ada keeps bees")}`);
-    expect(countReferences(["See [1][2]."], [system, question])).toEqual({ references: 2, referencesResolved: 1 });
+    const system = { role: "system", content: `Be kind.\n\n${section("[Doc_1] Ada drinks tea")}` };
+    const question = user(`Who? ${section("[Doc_2] Ada keeps bees")}`);
+    expect(countReferences(["See [Doc_1][Doc_2]."], [system, question])).toEqual({
+      references: 2,
+      referencesResolved: 1,
+    });
   });
 
   it("reads a section that an engine's marks split into parts", () => {
     const parts = [
-      { type: "text", text: "<memories>\n1 Ada drinks tea\n" },
-      { type: "text", text: "2 Ada keeps bees\n</memories>\n\nWho?" },
+      { type: "text", text: "<memories>\n[Doc_1] Ada drinks tea\n" },
+      { type: "text", text: "[Doc_2] Ada keeps bees\n</memories>\n\nWho?" },
     ];
-    expect(countReferences(["See [1][2]."], [{ role: "user", content: parts }])).toEqual({
+    expect(countReferences(["See [Doc_1][Doc_2]."], [{ role: "user", content: parts }])).toEqual({
       references: 2,
       referencesResolved: 2,
     });

@@ -52,14 +52,8 @@ function parse(html: string): Parsed {
   return { tags, text: text.join("") };
 }
 
-const conversationArm: EvalArm = {
-  ...EXACT_ARM,
-  id: "conversation k=20 carry-over ≤1.5× auto",
-  layout: "conversation",
-  policy: "carry-over",
-  retention: "auto",
-  budgetRatio: 1.5,
-};
+const carrying = { layout: "conversation", policy: "carry-over", retention: "auto", budgetRatio: 1.5 } as const;
+const conversationArm: EvalArm = { ...EXACT_ARM, ...carrying, id: "conversation k=20 carry-over ≤1.5× auto" };
 
 const small: readonly QuestionRecord[] = [
   answeredBy(README_ARM, 0, { isWarmUp: true, promptTokens: 50_000, cachedTokens: 0 }),
@@ -243,15 +237,9 @@ function hostile(text: string): [RunRecord, readonly QuestionRecord[]] {
     judge: { url: text, model: text },
     arms: [first, second],
   });
+  const texts = { conversation: text, answer: text, gold: text };
   const records = [
-    answeredBy(first, 1, {
-      conversation: text,
-      promptTokens: 10,
-      cachedTokens: 5,
-      ttftMs: 3,
-      answer: text,
-      gold: text,
-    }),
+    answeredBy(first, 1, { ...texts, promptTokens: 10, cachedTokens: 5, ttftMs: 3 }),
     failedBy(second, 1, { conversation: text, message: text }),
   ];
   return [run, records];
@@ -268,23 +256,15 @@ describe("failureGroups", () => {
     ];
     const { groups, more } = failureGroups(failures);
     expect(more).toBe(0);
+    const place = ({ id }: EvalArm, conversation: string, ...questions: number[]) => ({
+      arm: id,
+      conversation,
+      questions,
+    });
+    const slow = [place(README_ARM, "conv-26", 2), place(EXACT_ARM, "conv-26", 2, 5), place(EXACT_ARM, "conv-30", 5)];
     expect(groups).toEqual([
-      {
-        stage: "engine",
-        message: "slow",
-        count: 4,
-        places: [
-          { arm: README_ARM.id, conversation: "conv-26", questions: [2] },
-          { arm: EXACT_ARM.id, conversation: "conv-26", questions: [2, 5] },
-          { arm: EXACT_ARM.id, conversation: "conv-30", questions: [5] },
-        ],
-      },
-      {
-        stage: "search",
-        message: "gone",
-        count: 1,
-        places: [{ arm: README_ARM.id, conversation: "conv-26", questions: [1] }],
-      },
+      { stage: "engine", message: "slow", count: 4, places: slow },
+      { stage: "search", message: "gone", count: 1, places: [place(README_ARM, "conv-26", 1)] },
     ]);
   });
 });

@@ -85,7 +85,7 @@ describe("annotations", () => {
     expect((await said(null))[2]).toEqual(["Most relevant: Ana has a dog"]);
     const single = await promptsOf({ annotations: "paper" });
     expect(annotationsIn(single[1])).toEqual([
-      "Please read the context in the following priority order: [3] > [2] > [1] and answer the question.",
+      "Please read the context in the following priority order: [Doc_3] > [Doc_2] > [Doc_1] and answer the question.",
     ]);
   });
 
@@ -101,17 +101,17 @@ describe("annotations", () => {
     expect(second?.[3]).toBe(
       [
         "<memories>",
-        "3 Ana paints",
+        "[Doc_3] Ana paints",
+        "Please refer to [Doc_2] in the previous conversation.",
+        "Please refer to [Doc_1] in the previous conversation.",
         "</memories>",
-        "Please refer to [2] in the previous conversation.",
-        "Please refer to [1] in the previous conversation.",
         "\nQuestion 1?",
       ].join("\n"),
     );
     expect(third?.slice(0, 4)).toEqual(second);
     expect(second?.slice(0, 2)).toEqual(first);
     expect(third?.at(-1)).toBe(
-      "<memories>\n4 Ana sails\n</memories>\nPlease refer to [2] in the previous conversation.\n\nQuestion 2?",
+      "<memories>\nPlease refer to [Doc_2] in the previous conversation.\n[Doc_4] Ana sails\n</memories>\n\nQuestion 2?",
     );
     expect(prompts.map(({ figures: { references, referencesResolved } }) => [references, referencesResolved])).toEqual([
       [0, 0],

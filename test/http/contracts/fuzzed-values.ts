@@ -23,7 +23,7 @@ const REPEATED = [
   ...["<memories>\n", "<memories>\n[1] ", "tea <memories>\n", "[1]", "[1] a\n", "  a\n", "<", "<[", "[A", "<\u200b"],
   "/think",
   ...["a", " ", "\n", "\r\n", "\t", "1", "!", "茶", "\u0301", "👩‍👩‍👧‍👦", "\\", '\\"', '"', "ａ", "\u2028"],
-  "(replaces [1][1]",
+  "[Doc_1][Doc_1]",
 ];
 const huge = fc
   .tuple(fc.constantFrom(...REPEATED), fc.integer({ min: 5_000, max: 200_000 }))

@@ -137,8 +137,12 @@ describe("POST /compose/batch", () => {
     const policiesOf = (answers: readonly { readonly answer?: { readonly plan: { readonly policy: string } } }[]) =>
       new Set(answers.map(({ answer }) => answer?.plan.policy));
     const renamed = requests.map((one) => ({ ...one, user_id: "live", request_id: `live ${one.request_id}` }));
-    const lines = answersIn(await sendLines(renamed, "?planner=context-pilot-live"));
-    expect([lines.length, policiesOf(lines)]).toEqual([12, new Set(["context-pilot"])]);
+    const lines = answersIn(await sendLines(renamed, "?planner=context-pilot&warm_start=true"));
+    expect([lines.length, policiesOf(lines)]).toEqual([12, new Set(["batch"])]);
+    const after = await app.compose({ ...renamed[0], request_id: undefined, policy: "context-pilot" });
+    // The tree has the request, and no prompt was sent.
+    expect(after.plan).toMatchObject({ policy: "context-pilot", expected_cached_tokens: 0 });
+    expect(after.blocks.map(({ memory_id }) => memory_id)).not.toEqual(requests[0]?.memories.map(({ id }) => id));
     const offline = renamed.map((one) => ({ ...one, request_id: `off ${one.request_id}` }));
     const whole = await app.send("POST", "/compose/batch", { requests: offline, planner: "context-pilot" });
     expect(policiesOf(batchResult.parse(JSON.parse(whole.text)).answers as never)).toEqual(new Set(["batch"]));

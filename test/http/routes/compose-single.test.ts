@@ -89,10 +89,12 @@ describe("POST /compose without a conversation", () => {
     expect((await compose(false, bicycle, paris)).annotations).toEqual([]);
     // Blocks have labels then.
     await compose("paper", paris);
-    const line = "Please read the context in the following priority order: [2] > [1] and answer the question.";
+    const line = "Please read the context in the following priority order: [Doc_2] > [Doc_1] and answer the question.";
     const answer = await compose("paper", bicycle, paris);
     expect(answer.annotations).toEqual([line]);
-    expect(answer.messages[0]?.["content"]).toContain(`1 ${paris.memory}\n2 ${bicycle.memory}\n</memories>\n${line}\n`);
+    expect(answer.messages[0]?.["content"]).toContain(
+      `[Doc_1] ${paris.memory}\n[Doc_2] ${bicycle.memory}\n</memories>\n${line}\n`,
+    );
   });
 
   it("carries cached blocks over within the budget, and names them in no annotation", async () => {

@@ -94,10 +94,10 @@ describe("instructions that stay as they were first", () => {
     expect(turns.map(({ prompt }) => prompt[0]?.content)).toEqual(turns.map(() => first));
     expect(turns.map(({ prompt }) => prompt.at(-1)?.content)).toEqual([
       "<memories>\n- Likes tea.\n</memories>\n\nOne?",
-      "<memories>\n</memories>\nUpdated instructions: It is 10:06.\n\nTwo?",
+      "Updated instructions: It is 10:06.\n\nTwo?",
       "Three?",
-      "<memories>\n</memories>\nUpdated instructions:\n  It is 10:06.\n  Tokens left: 700.\n  No longer: It is 10:05.\n  No longer: Tokens left: 900.\n  No longer: - [ ] tea\n\nFour?",
-      "<memories>\n</memories>\nUpdated instructions: as above.\n\nFive?",
+      "Updated instructions:\n  It is 10:06.\n  Tokens left: 700.\n  No longer: It is 10:05.\n  No longer: Tokens left: 900.\n  No longer: - [ ] tea\n\nFour?",
+      "Updated instructions: as above.\n\nFive?",
     ]);
     for (const [turn, { prompt, requestId }] of turns.entries()) {
       const before = turns[turn - 1]?.prompt ?? [];

@@ -137,7 +137,9 @@ describe.each([OPENAI_CHAT, ANTHROPIC, OPENAI_RESPONSES])("usage as reported by 
     response.end(api.path === "messages" ? "" : "data: [DONE]\n\n");
   };
 
-  it.each(api.reports)("%o is known as %o, after %o", async (usage, [promptTokens, cachedTokens], first) => {
+  const reports = api.reports.map(([usage, known, first]) => ({ usage, known, first }));
+  it.each(reports)("$usage is known as $known, after $first", async ({ usage, known, first }) => {
+    const [promptTokens, cachedTokens] = known;
     for (const stream of first === undefined ? [false, true] : [true]) {
       engine.behave((_request, response) =>
         stream ? sent(response, usage, first) : sendJson(response, 200, api.whole(usage)),

@@ -93,7 +93,7 @@ function expectSound(answer: ComposeAnswer, sent: readonly ChatMessage[], memori
       expect(given.has(block[1] as string)).toBe(false);
       given.add(block[1] as string);
     } else if (/^(?:Also relevant|Most relevant)/.test(line)) {
-      for (const [, label] of line.matchAll(/\[(\d+)\]/g)) expect(given.has(label as string)).toBe(true);
+      for (const [, label] of line.matchAll(/\[Doc_(\d+)\]/g)) expect(given.has(label as string)).toBe(true);
     }
   }
   // A result of a tool stays behind its call.

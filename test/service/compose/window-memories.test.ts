@@ -46,7 +46,7 @@ describe("the memories of a client that sends windows", () => {
           const texts = new Set(stood.map(({ text }) => text));
           said.push(...annotations);
           for (const line of annotations) {
-            if (form === "with labels") expect(line).toMatch(/\[\d+\]/);
+            if (form === "with labels") expect(line).toMatch(/\[Doc_\d+\]/);
             else expect(texts).toContain(/^(?:Most relevant|Update): (.+)$/.exec(line)?.[1]);
           }
           expect(blocks.length).toBeGreaterThanOrEqual(6);

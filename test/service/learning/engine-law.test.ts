@@ -45,7 +45,7 @@ describe("the law of a service's engine", () => {
   async function retentions(service: Memprefix, id: string): Promise<readonly boolean[]> {
     const history: { role: string; content: string }[] = [];
     const chosen = [];
-    for (let n = 0; n < 25; n++) {
+    for (let n = 0; n < 18; n++) {
       history.push({ role: "user", content: `Question ${n}?` });
       const memories = Array.from({ length: 8 }, (_, at) => ({
         id: `m${5 * n + at}`,

@@ -6,20 +6,6 @@ import { composeWith, memories, openService } from "../compose/service-fixture.j
 const FACTS = memories({ m1: "Fact one.", m2: "Fact two.", m3: "Fact three." });
 const id = (name: string) => name as never;
 
-describe("eviction", () => {
-  it("of a conversation's turn ends what its next turn expects of it", async () => {
-    const service = openService();
-    const first = { role: "user", content: "One?" };
-    const of = { userId: "ana", conversationId: "c", retention: "keep" } as const;
-    await composeWith(service, { ...of, requestId: "t1", messages: [first], memories: FACTS });
-    await service.evict([id("t1")]);
-    const messages = [first, { role: "assistant", content: "1" }, { role: "user", content: "Two?" }];
-    const { plan } = await composeWith(service, { ...of, messages, memories: FACTS });
-    expect(plan).toMatchObject({ expectedCachedTokens: 0, stableMessages: 1 });
-    await service.close();
-  });
-});
-
 describe("eviction where an engine keeps the last prompt of each slot", () => {
   const slotted = (slots: number) => openService({ residency: residencyModel({ kind: "slots", slots }) });
   const asked = (requestId: string, memories = FACTS) => ({ userId: "ana", requestId, query: "x", memories });
