@@ -85,16 +85,12 @@ function expectSound(answer: ComposeAnswer, sent: readonly ChatMessage[], memori
   const named = answer.warnings.flatMap(({ code, memoryIds }) => (code === "memory_left_out" ? (memoryIds ?? []) : []));
   for (const memory of memories)
     if (!named.includes(`m${memory}` as never)) expect(lines.some((line) => line.endsWith(textOf(memory)))).toBe(true);
-  // A reference stands behind the block that it names, and no block stands twice.
-  const given = new Set<string>();
+  // A line repeats a memory of the prompt, and no memory is listed twice.
+  const listed = lines.filter((line) => line.startsWith("- Ana's thing "));
+  expect(new Set(listed).size).toBe(listed.length);
   for (const line of lines) {
-    const block = /^(\d+) (?:\(replaces |Ana)/.exec(line);
-    if (block !== null) {
-      expect(given.has(block[1] as string)).toBe(false);
-      given.add(block[1] as string);
-    } else if (/^(?:Also relevant|Most relevant)/.test(line)) {
-      for (const [, label] of line.matchAll(/\[Doc_(\d+)\]/g)) expect(given.has(label as string)).toBe(true);
-    }
+    const [, repeated] = /^Most relevant: (.*)$/.exec(line) ?? [];
+    if (repeated !== undefined) expect(listed).toContain(`- ${repeated}`);
   }
   // A result of a tool stays behind its call.
   for (const [at, message] of answer.messages.entries()) {
