@@ -132,7 +132,7 @@ describe("memprefix doctor --isolation", () => {
     const { code, stdout, states } = await doctor(environment);
     expect([code, states]).toEqual([1, [["memprefix", "broken"]]]);
     expect(stdout).toContain("memprefix sends no salt to the family openai, whose tenants share one upstream key");
-    expect(stdout).toContain("1. set MEMPREFIX_ENGINE_FAMILY=vllm");
+    expect(stdout).toContain("1. give each tenant an engine, or an upstream key, of its own");
   });
 
   it("tries keys in the running service: those of one tenant share a cache", async () => {

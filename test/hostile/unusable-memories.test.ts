@@ -29,7 +29,7 @@ const BAD: readonly (readonly [string, unknown, string])[] = [
   ["a fraction for an id", { id: 1.5, memory: SECRET }, ".id"],
   ["an id of 1,001 characters", { id: "b".repeat(1_001), memory: SECRET }, ".id"],
   ["null", null, ""],
-  ["a text for an item", SECRET, ""],
+  ["a number for an item", 7, ""],
   ["nothing", {}, ".id"],
 ];
 

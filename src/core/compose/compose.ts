@@ -37,6 +37,7 @@ export interface Warning {
     | "memory_conflict"
     | "memory_forgotten"
     | "memory_unusable"
+    | "no_memory_source"
     | "memory_ended"
     | "history_diverged"
     | "history_cut"

@@ -1,3 +1,4 @@
+import { performance } from "node:perf_hooks";
 import type { PromptRefusal } from "../../engines/upstream/engine-errors.js";
 import type { StoreFault } from "../../store/store.js";
 import {

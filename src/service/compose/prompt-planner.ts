@@ -140,6 +140,11 @@ const BUDGET_UNUSED: Warning = {
   message: 'only the policy "carry-over" uses a memory budget; this one sends what was retrieved',
 };
 
+const NO_MEMORY_SOURCE: Warning = {
+  code: "no_memory_source",
+  message: "the request brings no memories, and no memory source is configured to search",
+};
+
 interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "memories"> {
   readonly changed?: SettledLookup["changed"];
   readonly ended?: SettledLookup["ended"];
@@ -233,6 +238,9 @@ export class PromptPlanner {
       warnings: [
         ...movedWarnings(request),
         ...unusableWarnings(request),
+        ...(request.memories === null && request.destination == null && this.parts.source === null
+          ? [NO_MEMORY_SOURCE]
+          : []),
         ...settled.warnings,
         ...warnings,
         ...composition.warnings,

@@ -157,6 +157,8 @@ export interface UnusableMemories {
   readonly issues: readonly AnswerIssue[];
 }
 
+const asItem = (item: unknown) => (typeof item === "string" ? { id: `text-${digestOf(item)}`, memory: item } : item);
+
 /** Mem0's shapes, or texts, whose ids are their digests. */
 export const memories = z.unknown().transform((value, context): GivenMemories => {
   const list = Array.isArray(value) ? value : (value as { results?: unknown } | null)?.results;
@@ -164,9 +166,9 @@ export const memories = z.unknown().transform((value, context): GivenMemories =>
     context.addIssue({ code: "custom", message: `must have at most ${MAX_MEMORIES} memories, not ${list.length}` });
     return z.NEVER;
   }
-  const given = !Array.isArray(list)
-    ? value
-    : list.map((item: unknown) => (typeof item === "string" ? { id: `text-${digestOf(item)}`, memory: item } : item));
+  const items = Array.isArray(list) ? list.map(asItem) : list;
+  const given =
+    Array.isArray(value) || items === undefined ? (items ?? value) : { ...(value as object), results: items };
   const read = readMem0Answer(given, { root: "memories" });
   if (read.ok) return { usable: read.memories, unusable: { count: read.skipped, issues: read.issues } };
   for (const { path, message } of read.issues)

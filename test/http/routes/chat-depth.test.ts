@@ -78,7 +78,9 @@ describe("adaptive depth, configured", () => {
     // The index is told what was cached, and what it says of later prompts follows from what was sent.
     const why = JSON.parse((await app.send("GET", "/requests/r1/explain?user_id=ada")).text);
     expect(why).toMatchObject({ miss: null, reported_cached_tokens: expect.any(Number) });
-    const next = composedOf(await app.send("POST", "/compose", { user_id: "ada", query: QUESTION, memories }));
+    const next = composedOf(
+      await app.send("POST", "/compose", { user_id: "ada", model: last.body["model"], query: QUESTION, memories }),
+    );
     expect(next.blocks.filter(({ placement }) => placement === "cached_prefix")).toHaveLength(6);
     expect(app.faults).toEqual([]);
   });

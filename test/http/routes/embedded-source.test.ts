@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { addResult } from "../../../src/http/contracts/user-contract.js";
+import { addResult, memoriesResult } from "../../../src/http/contracts/user-contract.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import { servedApp } from "../server/served-app.js";
 
@@ -46,7 +46,10 @@ describe("the service over embedded Mem0", () => {
     await app.send("POST", "/memories", { user_id: "bob", memories: ["Bob sings"] });
     const found = async (query: string) => {
       const { status, text } = await app.send("GET", `/memories?${query}`);
-      return { status, ids: status === 200 ? addResult.parse(JSON.parse(text)).results.map(({ id }) => id) : text };
+      return {
+        status,
+        ids: status === 200 ? memoriesResult.parse(JSON.parse(text)).results.map(({ id }) => id) : text,
+      };
     };
     expect(await found("user_id=ada")).toEqual({ status: 200, ids: [secret?.id, other?.id] });
     expect(await found("user_id=ada&agent_id=planner")).toEqual({ status: 200, ids: [told?.id] });
