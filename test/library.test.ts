@@ -132,6 +132,15 @@ describe("the library", () => {
     await expect(memprefix.add({ userId: "ana", memories: ["x"] })).rejects.toThrow("cannot add memories");
   });
 
+  it("says that it has nothing to search where a request brings no memories", async () => {
+    const alone = createMemprefix({ dataDir, source: { kind: "none" } });
+    const codesOf = async (memories?: []) =>
+      (await alone.compose({ userId: "di", query: "Tea?", memories })).warnings.map(({ code }) => code);
+    expect(await codesOf()).toEqual(["no_memory_source"]);
+    expect(await codesOf([])).toEqual([]);
+    await alone.close();
+  });
+
   describe("after close", () => {
     const TEA_FOR = { userId: "di", query: "Tea?", memories: TEA };
 
