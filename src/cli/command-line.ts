@@ -111,6 +111,7 @@ function commandLine(call: Invocation): Command {
       "with --isolation: keys of different tenants, with commas, to try in the running service",
       (text: string) => text.split(","),
     )
+    .option("--json", "the findings as JSON, what gains most first")
     .addHelpText("after", () => settingsHelp())
     .action(async (options: DoctorOptions) => {
       const { runDoctor } = await import("./doctor.js");

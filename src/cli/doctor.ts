@@ -36,6 +36,7 @@ export interface DoctorOptions {
   readonly isolation?: true;
   readonly engineUrl?: string;
   readonly keys?: readonly string[];
+  readonly json?: true;
 }
 
 /** Most urgent first: what breaks everything, what costs whole prompts, what costs knowledge. */
@@ -54,7 +55,7 @@ const LAST_PROMPTS = 100;
 
 /** Checks everything that the settings name and prints recommended changes, most valuable first. Exit code 1 where something is broken. */
 export async function runDoctor(options: DoctorOptions, call: Invocation): Promise<void> {
-  const { user, model = null, isolation, engineUrl = null, keys = [] } = options;
+  const { user, model = null, isolation, engineUrl = null, keys = [], json = false } = options;
   const settings = readSettings(call.env);
   const findings: readonly Finding[] = isolation
     ? await checkIsolation(settings, { model, engineUrl, keys })
@@ -64,16 +65,18 @@ export async function runDoctor(options: DoctorOptions, call: Invocation): Promi
         ...(await engine(settings, model)),
         ...(await service(settings)),
       ];
-  for (const { part, state, says } of findings) call.print(`${part.padEnd(9)} ${state.padEnd(8)} ${says}`);
-  const toDo = findings
-    .filter(({ advice }) => advice !== undefined)
-    .toSorted((a, b) => rank(a) - rank(b))
-    .map(({ advice }, at) => `${at + 1}. ${advice}`);
-  call.print(toDo.length === 0 ? "\nNothing to change." : `\nTo change, what gains most first:\n${toDo.join("\n")}`);
   if (findings.some(({ state }) => state === "broken")) call.exitCode = 1;
+  const byGain = findings.toSorted((a, b) => rank(a) - rank(b));
+  if (json) {
+    call.print(JSON.stringify(byGain, null, 2));
+    return;
+  }
+  for (const { part, state, says } of findings) call.print(`${part.padEnd(9)} ${state.padEnd(8)} ${says}`);
+  const toDo = byGain.flatMap(({ advice = [] }) => advice).map((advice, at) => `${at + 1}. ${advice}`);
+  call.print(toDo.length === 0 ? "\nNothing to change." : `\nTo change, what gains most first:\n${toDo.join("\n")}`);
 }
 
-const STATES: readonly Finding["state"][] = ["broken", "change", "unknown"];
+const STATES: readonly Finding["state"][] = ["broken", "change", "unknown", "ok"];
 const rank = ({ part, state }: Finding) => STATES.indexOf(state) * PARTS.length + PARTS.indexOf(part);
 
 /** Whether every database is sound, and everything stored loads. */

@@ -213,6 +213,11 @@ describe("memprefix doctor", () => {
     expect(states[part]).toBe("broken");
     expect(stdout).toMatch(says);
     expect(stdout).toMatch(new RegExp(`most first:\n1\\. ${advice.source}`));
+    const asJson = await doctor(environment, "--json");
+    expect([asJson.code, JSON.parse(asJson.stdout)[0]]).toEqual([
+      1,
+      { part, state: "broken", says: expect.stringMatching(says), advice: expect.stringMatching(advice) },
+    ]);
   });
 
   it("passes on what Mem0 or the engine refused, as plain text", async () => {
