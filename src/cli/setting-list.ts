@@ -271,12 +271,12 @@ export const SETTINGS = {
   stableTools: onOrOff
     .default("on")
     .describe(
-      "on or off: send a conversation's tools in the order and the bytes that it sent first, new ones after them; off: as they come",
+      "on: a conversation's tools are sent in the order and the bytes that it sent first, new ones after them; off: as they come",
     ),
   stableInstructions: onOrOff
     .default("off")
     .describe(
-      "on or off: keep a conversation's first system text, and give the lines that changed since in the newest message; see docs/proxy.md",
+      "on: a conversation keeps its first system text, and its newest message gives the lines that changed since; off: the text as it comes; see docs/proxy.md",
     ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()
@@ -324,7 +324,7 @@ export const SETTINGS = {
     ),
   defaultUser: field.userId
     .optional()
-    .describe("user of chats that name none, while there are no API keys; default: such chats get no memories"),
+    .describe("user of chats that name none, while there are no API keys; default: none, so that such chats get no memories"),
   router: router
     .optional()
     .describe(

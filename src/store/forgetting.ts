@@ -45,6 +45,8 @@ interface GoneInScope extends LoadedState {
   readonly labels: ReadonlySet<Label>;
   /** Texts that no other memory of the scope has. */
   readonly words: readonly string[];
+  /** The other memories of the scope that have one of its texts. */
+  readonly keptBy: readonly MemoryId[];
 }
 
 function forgetIn(loaded: LoadedState, memoryId: MemoryId): GoneInScope {
@@ -54,7 +56,12 @@ function forgetIn(loaded: LoadedState, memoryId: MemoryId): GoneInScope {
   });
   const labels = register.forget(memoryId);
   loaded.state.forget(labels);
-  return { ...loaded, labels, words: texts.filter(({ label }) => labels.has(label)).map(({ words }) => words) };
+  return {
+    ...loaded,
+    labels,
+    words: texts.filter(({ label }) => labels.has(label)).map(({ words }) => words),
+    keptBy: texts.flatMap(({ label }) => (labels.has(label) ? [] : register.holdersOf(label))),
+  };
 }
 
 /** Where one scope's histories end, and why. */
@@ -164,6 +171,7 @@ async function receiptOf(read: ReadRows, found: readonly ForgottenInScope[]): Pr
   const responses = removed.flatMap((one) => [one.responseId, one.engineConversation]).filter((id) => id !== null);
   return {
     labels: [...new Set(found.flatMap(({ labels }) => [...labels]))],
+    keptBy: [...new Set(found.flatMap(({ keptBy }) => keptBy))],
     conversations: found.flatMap(({ agentId, cuts }) =>
       conversationsIn(cuts).map((conversationId) => ({ agentId, conversationId })),
     ),

@@ -181,6 +181,8 @@ export interface ScopeCounts {
 export interface ForgottenMemory {
   /** Labels whose text is gone, of all agents. */
   readonly labels: readonly Label[];
+  /** Memories with the same text, which keep it. */
+  readonly keptBy: readonly MemoryId[];
   /** Conversations whose stored history ends before the first turn that had the memory or quotes it. */
   readonly conversations: readonly { readonly agentId: Scope["agentId"]; readonly conversationId: ConversationId }[];
   readonly prompts: number;

@@ -109,7 +109,15 @@ export function describeForgetting(open: OpenDatabase): void {
 
     it("that nobody has, or a user who is not stored, is not sent later, either", async () => {
       const { users } = suite;
-      const nothing = { labels: [], conversations: [], prompts: 0, newestAt: null, responses: [], files: "erased" };
+      const nothing = {
+        labels: [],
+        keptBy: [],
+        conversations: [],
+        prompts: 0,
+        newestAt: null,
+        responses: [],
+        files: "erased",
+      };
       expect(await users.forget(ana, "m1")).toEqual(nothing);
       expect(await users.forget(ana, "m1")).toEqual(nothing);
       const { memories } = await users.compose(ana, {

@@ -441,6 +441,8 @@ class ForgottenMemory(TypedDict):
     memory_id: str
     labels: list[int]
     """Blocks whose text was erased."""
+    kept_by: list[str]
+    """Ids of other memories with the same text, which keep it in prompts and files: forget them, too."""
     conversations: list[ForgottenMemoryConversations]
     """Conversations whose stored history now ends before the first turn that was given it, or that says it."""
     prompts: int

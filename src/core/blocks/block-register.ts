@@ -116,6 +116,11 @@ export class BlockRegister {
     });
   };
 
+  /** The memories that have or had a block's text. */
+  holdersOf(label: Label): readonly MemoryId[] {
+    return this.#memories.holdersOf(label);
+  }
+
   /** A block's text without a date in front. */
   wordsOf(label: Label): string {
     const isDated = this.#memories.holdersOf(label).some((id) => this.isDated(id, label));

@@ -103,6 +103,9 @@ export const forgetMemoryResult = z
   .object({
     memory_id: z.string(),
     labels: z.array(label).describe("Blocks whose text was erased."),
+    kept_by: z
+      .array(z.string())
+      .describe("Ids of other memories with the same text, which keep it in prompts and files: forget them, too."),
     conversations: z
       .array(z.object({ agent_id: z.string().nullable(), conversation_id: z.string() }))
       .describe(

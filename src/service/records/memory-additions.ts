@@ -57,8 +57,10 @@ export class MemoryAdditions {
       ...(infer != null && { infer }),
       ...(metadata && { metadata }),
     };
-    const exchange = { addition, conversationId, requestId: null, isAtOnce: wait === true };
-    const kept = await this.keep(userId, agentId, exchange, wait === true);
+    // Without a model that extracts, a source stores each exchange at once.
+    const isAtOnce = wait === true || this.source?.addMessages === undefined;
+    const exchange = { addition, conversationId, requestId: null, isAtOnce };
+    const kept = await this.keep(userId, agentId, exchange, isAtOnce);
     if (kept === null) throw new DeletedMeanwhileError();
     return { results: mem0Items(kept.added), waiting: kept.waiting };
   }

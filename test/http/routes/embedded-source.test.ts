@@ -59,6 +59,18 @@ describe("the service over embedded Mem0", () => {
     expect(await found("user_id=ada&top_k=0")).toMatchObject({ status: 422, ids: expect.stringContaining("top_k") });
   });
 
+  it("stores an exchange at once, as Mem0 has no model inside", async () => {
+    const messages = [
+      { role: "user", content: "I booked the night train." },
+      { role: "assistant", content: "Then you arrive at eight." },
+    ];
+    const exchange = await app.send("POST", "/memories", { user_id: "ada", conversation_id: "trip", messages });
+    const { results, waiting } = addResult.parse(JSON.parse(exchange.text));
+    expect([exchange.status, results.length, waiting]).toEqual([201, 1, 0]);
+    const found = await app.send("GET", "/memories?user_id=ada");
+    expect(found.text).toContain("I booked the night train.");
+  });
+
   it("takes texts as memories: the same text is the same memory, whatever its position", async () => {
     const first = await app.compose({
       user_id: "cy",

@@ -33,6 +33,7 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     expect(await forget()).toEqual({
       memory_id: "m-secret",
       labels: [2, 1],
+      kept_by: [],
       conversations: [{ agent_id: null, conversation_id: "c" }],
       prompts: 3,
       responses: [],
@@ -99,10 +100,10 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
 
   it("keeps a text that another memory has too", async () => {
     await app.compose({ ...ada, query: "Where?", memories: [secret, { ...secret, id: "m-twin" }] });
-    expect(await forget()).toMatchObject({ labels: [] });
+    expect(await forget()).toMatchObject({ labels: [], kept_by: ["m-twin"] });
     const answer = await app.compose({ ...ada, query: "Where?", memories: [{ ...secret, id: "m-twin" }] });
     expect(answer.blocks).toMatchObject([{ label: 1, memory_id: "m-twin", placement: "cached_prefix" }]);
-    await forget("/users/ada/memories/m-twin");
+    expect(await forget("/users/ada/memories/m-twin")).toMatchObject({ labels: [1], kept_by: [] });
     expect(leftIn()).toEqual([]);
   });
 
