@@ -41,7 +41,7 @@ class ComposeRequest(TypedDict):
     format: NotRequired[Literal["chat", "messages", "responses", None]]
     """The API of `messages`: `chat`, `responses` or `messages` (Anthropic's). With `messages`, the answer has the instructions in `system`, not among its messages. Default: by what only one API has (items, tool blocks), else `chat`."""
     history: NotRequired[Literal["exact", "extended", "stored", "auto", None]]
-    """Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) behind them. Default: `auto`."""
+    """Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) after them. Default: `auto`."""
     history_ratio: NotRequired[float | None]
     """With `extended` and `auto`: average tokens of an epoch's prompts, as a multiple of what the windows alone would come to. Default: 2."""
     memories: NotRequired[Sequence[Mapping[str, Any] | str] | Mapping[str, Any] | None]
@@ -113,7 +113,7 @@ class BatchRequest(TypedDict):
     format: NotRequired[Literal["chat", "messages", "responses", None]]
     """The API of `messages`: `chat`, `responses` or `messages` (Anthropic's). With `messages`, the answer has the instructions in `system`, not among its messages. Default: by what only one API has (items, tool blocks), else `chat`."""
     history: NotRequired[Literal["exact", "extended", "stored", "auto", None]]
-    """Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) behind them. Default: `auto`."""
+    """Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) after them. Default: `auto`."""
     history_ratio: NotRequired[float | None]
     """With `extended` and `auto`: average tokens of an epoch's prompts, as a multiple of what the windows alone would come to. Default: 2."""
     memories: NotRequired[Sequence[Mapping[str, Any] | str] | Mapping[str, Any] | None]

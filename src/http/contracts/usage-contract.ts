@@ -143,7 +143,7 @@ export const usageRow = z
       .describe("Why its epoch began with it, and how many prompts it has. Null: its history was not cut."),
     prompt_tokens: tokens,
     expected_cached_tokens: tokens,
-    carried_tokens: tokens.describe("Of memories that were not retrieved, so that those behind them hit."),
+    carried_tokens: tokens.describe("Of memories that were not retrieved, so that those after them hit."),
     new_tokens: tokens.describe("Of the new turn's own text: no cache could have them."),
     miss,
     reported_prompt_tokens: tokens.nullable(),
