@@ -67,8 +67,8 @@ class _Call:
         if response.is_success or not {"title", "status"} <= given.keys():
             raise MemprefixError(f"{what}, but not by memprefix: is the url right?", response.status_code)
         problem = cast(types.Problem, given)
-        wrong = "".join(f"; {error['field']}: {error['message']}" for error in problem.get("errors", []))
-        raise MemprefixError(f"{what}: {problem.get('detail', problem['title'])}{wrong}", problem["status"], problem)
+        # The detail names each wrong field.
+        raise MemprefixError(f"{what}: {problem.get('detail', problem['title'])}", problem["status"], problem)
 
 
 def _plain(value: Any) -> Any:
