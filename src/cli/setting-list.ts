@@ -324,7 +324,9 @@ export const SETTINGS = {
     ),
   defaultUser: field.userId
     .optional()
-    .describe("user of chats that name none, while there are no API keys; default: none, so that such chats get no memories"),
+    .describe(
+      "user of chats that name none, while there are no API keys; default: none, so that such chats get no memories",
+    ),
   router: router
     .optional()
     .describe(
