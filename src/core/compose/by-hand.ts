@@ -32,12 +32,12 @@ export function byHand(
   tokens: { readonly section: number; readonly retrieved: number },
 ): ByHand | null {
   if (epoch !== undefined) return null;
-  const sectionsOf = (some: Replay["turns"]) => some.reduce((sum, turn) => sum + turn.tokens.section, 0);
-  const all = totalTokens - sectionsOf(turns) - tokens.section + tokens.retrieved;
+  const sections = turns.reduce((sum, turn) => sum + turn.tokens.section, 0);
+  const all = totalTokens - sections - tokens.section + tokens.retrieved;
   const isLost = miss !== null && LOST.has(miss.cause);
   const last = turns.at(-1);
   // The history has the question before without its list, which is where the two prompts part.
   const before =
-    last === undefined ? Math.min(headTokens, expectedCachedTokens) : last.before - sectionsOf(turns.slice(0, -1));
+    last === undefined ? Math.min(headTokens, expectedCachedTokens) : last.before - (sections - last.tokens.section);
   return { inMessage: all - (isLost ? 0 : before), inSystem: all - (isLost ? 0 : Math.min(headTokens, before)) };
 }

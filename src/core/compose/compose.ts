@@ -8,7 +8,6 @@ import type { Resolution } from "../blocks/context-block.js";
 import { serve } from "../cache/residency.js";
 import type { SpokenTurn, Turn } from "../conversation/conversation.js";
 import type { RecalledHistory } from "../conversation/history.js";
-import { injectionTokens } from "../conversation/injecting.js";
 import { firstChangedLine } from "../conversation/instructions.js";
 import { exactPath, promptSections } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";
@@ -208,7 +207,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     annotations: injection.annotations.map((annotation) => renderAnnotation(annotation, register.textOf)),
     plan,
     byHand: byHand(replay, plan, {
-      section: injectionTokens(injection, placement, register, countTokens),
+      section: section.tokens,
       retrieved: register.tokensOf(new Set(asked)),
     }),
     warnings: [

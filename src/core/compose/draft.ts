@@ -48,6 +48,7 @@ export interface DraftedSection extends PromptSection {
   /** `text` is in this prompt, `kept` in later ones. */
   readonly text: string;
   readonly kept: string;
+  readonly tokens: number;
 }
 
 export interface PromptDraft {
@@ -332,7 +333,8 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
   const sharedAnchor = ownHasLabels ? prompt.anchorFor(placement) : null;
   const before = text === "" ? beforeText : beforeSection;
   prompt.pushTurn(question, placement, text);
-  const totalTokens = before + injectionTokens(injection, placement, register, countTokens) + questionTokens;
+  const tokens = injectionTokens(injection, placement, register, countTokens);
+  const totalTokens = before + tokens + questionTokens;
   const { blocks } = injection;
   const carriedTokens = head === null ? 0 : register.tokensOf(head.selection.ordering.carried);
   return {
@@ -343,7 +345,10 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
     replay,
     choice,
     selection,
-    section: { placement, injection, text, kept, anchor, sharedAnchor, blocks, before, end: totalTokens, sentBy: null },
+    section: {
+      ...{ placement, injection, text, kept, tokens, anchor, sharedAnchor, blocks },
+      ...{ before, end: totalTokens, sentBy: null },
+    },
     isCramped: room !== null,
     head,
     epoch: prompts === 0 ? null : { began, prompts, leftOut, headTokens: head?.tokens ?? 0, carriedTokens },
