@@ -76,9 +76,9 @@ export function isNarrowed({ search }: ComposeRequest): boolean {
 }
 
 /** The configured search options, overridden by the request's. The conditions of both apply. */
-function searchOptionsOf(
+export function searchOptionsOf(
   { search: configured = {} }: LookupParts["defaults"],
-  { search }: ComposeRequest,
+  { search }: Pick<ComposeRequest, "search">,
 ): SearchOptions {
   const asked = Object.fromEntries(Object.entries(search ?? {}).filter(([, value]) => value !== null)) as SearchOptions;
   const filters = joined(asked.filters, configured.filters);
@@ -160,6 +160,11 @@ export function unusableWarnings({ unusable }: Pick<ComposeRequest, "unusable">)
   return [{ code: "memory_unusable", message: `${count} of the given memories left out: ${said}` }];
 }
 
+/** A search that includes expired memories has them. */
+export function hasEndedAt(now: number, showExpired: SearchOptions["showExpired"]) {
+  return ({ end }: RetrievedMemory) => end !== undefined && end.until <= (showExpired === true ? ENDED : now);
+}
+
 /** The memories that hold, as blocks within the maximum length; and those that do not hold. */
 function asBlocks(
   parts: LookupParts,
@@ -169,8 +174,7 @@ function asBlocks(
 ): Extract<MemoryLookup, { readonly found: unknown }> {
   const now = parts.now();
   const { showExpired } = searchOptionsOf(parts.defaults, request);
-  // A request that includes expired memories gets them, in this prompt.
-  const hasEnded = ({ end }: RetrievedMemory) => end !== undefined && end.until <= (showExpired === true ? ENDED : now);
+  const hasEnded = hasEndedAt(now, showExpired);
   if (!given.some(hasEnded)) return rendered(request, given, isFound);
   const found = given.filter((memory) => !hasEnded(memory));
   // If a memory appears twice, for example deleted and added again, the one that holds counts.

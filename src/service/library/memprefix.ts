@@ -37,6 +37,7 @@ import { WriteCalls } from "../chat/write-calls.js";
 import { type ComposeRequest, topKOf } from "../compose/compose-request.js";
 import { type ComposerParts, PromptComposer } from "../compose/prompt-composer.js";
 import { PromptRouting } from "../compose/prompt-routing.js";
+import { hasEndedAt, searchOptionsOf } from "../compose/retrieval.js";
 import type { MemoriesQuery } from "../fields/companion-options.js";
 import { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { EngineReports } from "../learning/engine-reports.js";
@@ -217,14 +218,18 @@ export class Memprefix {
   /** A user's memories at the source: the most relevant to a query, else all. Rejects with {@link MemorySourceError}. */
   async memories(given: MemoriesQuery, signal?: AbortSignal): Promise<readonly Pick<RetrievedMemory, "id" | "text">[]> {
     const { userId, agentId = null, query = null, topK = null } = given;
-    const { source, defaults } = this.parts;
+    const { source, defaults, now } = this.parts;
     const scope = this.#jobs.scopeOf(userId, agentId);
     const unsupported = (operation: string) =>
       new MemorySourceError(source?.name ?? "none", { kind: "unsupported", operation });
     if (source === null) throw unsupported("search memories");
     return this.#jobs.untilClosing(signal, async (stop) => {
-      if (query !== null)
-        return source.search({ scope, query, topK: topKOf({ topK }, defaults), options: defaults.search }, stop);
+      if (query !== null) {
+        const options = searchOptionsOf(defaults, { search: null });
+        const found = await source.search({ scope, query, topK: topKOf({ topK }, defaults), options }, stop);
+        const hasEnded = hasEndedAt(now(), options.showExpired);
+        return found.filter((memory) => !hasEnded(memory));
+      }
       if (source.list === undefined) throw unsupported("list memories without a query");
       return (await source.list(scope, stop)).filter((kept) => kept.agentId === agentId);
     });
