@@ -57,10 +57,9 @@ export class MemoryAdditions {
       ...(infer != null && { infer }),
       ...(metadata && { metadata }),
     };
-    // Without a model that extracts, a source stores each exchange at once.
-    const isAtOnce = wait === true || this.source?.addMessages === undefined;
+    const isAtOnce = wait === true;
     const exchange = { addition, conversationId, requestId: null, isAtOnce };
-    const kept = await this.keep(userId, agentId, exchange, isAtOnce);
+    const kept = await this.keep(userId, agentId, exchange, isAtOnce || !this.#extracts);
     if (kept === null) throw new DeletedMeanwhileError();
     return { results: mem0Items(kept.added), waiting: kept.waiting };
   }
@@ -116,7 +115,7 @@ export class MemoryAdditions {
     source.sourceUserId?.(scope);
     if (requestId === null) jobs.rejectIfBusy(userId);
     const exchanges = Math.max(1, addition.messages.filter(({ role }) => role === "user").length);
-    const isUrgent = isAtOnce || source.addMessages === undefined || addition.infer === false;
+    const isUrgent = isAtOnce || !this.#extracts || addition.infer === false;
     const kept = await jobs.run(userId, async () => {
       const at = this.now();
       if (requestId === null) await store.begin(scope, at);
@@ -133,6 +132,11 @@ export class MemoryAdditions {
     const { waiting, writing } = kept;
     if (writing === null || !isAwaited) return { added: [], waiting: waiting.waiting };
     return (await writing) ?? { added: [], waiting: waiting.waiting };
+  }
+
+  /** Without a model that extracts, the source stores each exchange at once. */
+  get #extracts(): boolean {
+    return this.source?.addMessages !== undefined;
   }
 
   async #held(adding: Promise<unknown>): Promise<void> {
