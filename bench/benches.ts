@@ -3,6 +3,7 @@ export const BENCHES: Readonly<Record<string, string>> = {
   headline: "the README's table: tokens per prompt with and without memprefix",
   retention: "what a turn costs under each retention",
   loop: "what Mem0's whole loop costs a turn, reading and writing",
+  "batched-facts": "whether Mem0 finds the same facts in exchanges that are added together",
   windows: "clients that send only the last messages of a conversation",
   shared: "conversations that share one engine's cache",
   peers: "hits of each ordering policy on recorded searches",

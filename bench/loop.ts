@@ -1,7 +1,8 @@
 /**
  * `npm run bench -- loop`: what Mem0's loop costs a turn, reading and writing: search, prompt, answer, add. The first 150 exchanges (or `TURNS`) of six
  * LoCoMo conversations, k = 20 (or `K`), whole histories; real `mem0ai` with its files, and a stub as its model, which records what it is sent
- * and extracts what LoCoMo's own observations say of the same turns. Takes `--data FOLDER` with `locomo/` (`recorded-data.ts`).
+ * and extracts what LoCoMo's own observations say of the same turns. Takes `--data FOLDER` with `locomo/` (`recorded-data.ts`). `MEM0=python`
+ * runs Mem0 for Python instead, in an environment that it installs.
  *
  * `computed`: tokens that an endless token-exact cache does not have; `billed`: OpenAI's prices of `src/core/cost/prices.ts`, in uncached
  * tokens. Both without answers, which are the same everywhere, and without embeddings.
@@ -9,7 +10,7 @@
  * Floor: billed, reads and writes together, 1.7 times less than the list in the last message with an add after every turn, and 2.5 times
  * less than Mem0's README; computed, 2.5 times less than the former.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -21,25 +22,23 @@ import { pricedModel } from "../src/core/cost/prices.js";
 import { type ChatMessage, type MemoryId, ORDERING_POLICIES, promptCost } from "../src/core/index.js";
 import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
-import { type LocomoConversation, readLocomo } from "../src/eval/locomo/locomo-data.js";
+import type { LocomoConversation } from "../src/eval/locomo/locomo-data.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { replayTrace } from "../src/eval/replay/replay-trace.js";
-import { createMemprefix } from "../src/index.js";
+import { createMemprefix, type MemprefixOptions } from "../src/index.js";
 import { EMBEDDING_DIMENSIONS, sentenceEmbedder } from "../src/memory/embedded-store.js";
-import { locomoFile, RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
 import type { BuildByHand } from "../test/eval/replay/retention-costs.js";
-import { neededData } from "./recorded-data.js";
+import { startPythonMem0 } from "../test/memory/python-mem0/python-mem0.js";
+import { exchangesOf, neededConversations } from "./exchanges.js";
+
 import { mean } from "./statistics.js";
 import { printHead, printRow, whole } from "./table.js";
 
 const turns = Number(process.env["TURNS"] ?? 150);
 const k = Number(process.env["K"] ?? 20);
+const isPython = process.env["MEM0"] === "python";
+const PYTHON_DIMENSIONS = 1_536;
 const HOSTED = pricedModel({ host: null, family: "openai" }, null);
-
-interface Exchange {
-  readonly question: string;
-  readonly answer: string;
-}
 
 /** Per turn of one conversation. */
 interface Cost {
@@ -47,18 +46,15 @@ interface Cost {
   readonly billed: number;
 }
 
-/** One speaker asks, the other one answers; what one says several times in a row is one message. */
-function exchangesOf({ turns: said }: LocomoConversation): Exchange[] {
-  const messages: { speaker: string; text: string }[] = [];
-  for (const { speaker, text } of said) {
-    const last = messages.at(-1);
-    if (last?.speaker === speaker) last.text += ` ${text}`;
-    else messages.push({ speaker, text });
-  }
-  return Array.from({ length: Math.floor(messages.length / 2) }, (_, at) => ({
-    question: messages[2 * at]?.text ?? "",
-    answer: messages[2 * at + 1]?.text ?? "",
+/** The same embeddings as in this process; zeros fill the columns of Mem0's database. */
+async function embeddingsOf({ input, model }: { input: string | string[]; model: string }) {
+  const vectors = await sentenceEmbedder().embedDocuments([input].flat());
+  const data = vectors.map((vector, index) => ({
+    object: "embedding",
+    index,
+    embedding: [...vector, ...Array.from({ length: PYTHON_DIMENSIONS - vector.length }, () => 0)],
   }));
+  return { object: "list", model, data, usage: { prompt_tokens: 0, total_tokens: 0 } };
 }
 
 /** Mem0's model, over HTTP: records its prompts. */
@@ -70,7 +66,13 @@ async function recordingModel(conversation: LocomoConversation) {
     said: textOf.get(evidence.at(-1) ?? ""),
   }));
   const server = createServer(async (request, response) => {
-    const { messages } = JSON.parse(Buffer.concat(await request.toArray()).toString()) as { messages: ChatMessage[] };
+    const body = JSON.parse(Buffer.concat(await request.toArray()).toString());
+    response.setHeader("content-type", "application/json");
+    if (request.url?.endsWith("/embeddings")) {
+      response.end(JSON.stringify(await embeddingsOf(body)));
+      return;
+    }
+    const { messages } = body as { messages: ChatMessage[] };
     prompts.push(messages);
     const [, added = ""] =
       /## New Messages\n(.*?)\n\n## Observation Date/s.exec(String(messages.at(-1)?.content)) ?? [];
@@ -80,7 +82,6 @@ async function recordingModel(conversation: LocomoConversation) {
     const choices = [
       { index: 0, message: { role: "assistant", content: JSON.stringify({ memory }) }, finish_reason: "stop" },
     ];
-    response.setHeader("content-type", "application/json");
     response.end(JSON.stringify({ id: "c", object: "chat.completion", created: 0, model: "stub", choices }));
   });
   await new Promise<void>((listens) => server.listen(0, "127.0.0.1", listens));
@@ -94,26 +95,60 @@ interface Looped {
   readonly writes: readonly (readonly ChatMessage[])[];
 }
 
-/** Runs the loop. @param isBatched whether memprefix adds the exchanges; otherwise each is added after its turn */
-async function loop(conversation: LocomoConversation, isBatched: boolean): Promise<Looped> {
-  const directory = mkdtempSync(join(tmpdir(), "memprefix-loop-"));
-  const model = await recordingModel(conversation);
+/** Mem0, with a model of its own. */
+interface Mem0 {
+  search(question: string): Promise<{ readonly results: readonly { readonly memory: string }[] }>;
+  add(messages: readonly { readonly role: "user" | "assistant"; readonly content: string }[]): Promise<unknown>;
+  /** How memprefix reaches it. */
+  readonly source: NonNullable<MemprefixOptions["source"]>;
+  close(): unknown;
+}
+
+/** `mem0ai` in this process, with its files in `directory`. */
+async function embeddedMem0(directory: string, baseURL: string): Promise<Mem0> {
   const { Memory } = await import("mem0ai/oss");
-  const memory = new Memory({
+  const source = new Memory({
     vectorStore: {
       provider: "memory",
       config: { dbPath: join(directory, "vectors.db"), dimension: EMBEDDING_DIMENSIONS },
     },
     embedder: { provider: "langchain", config: { model: sentenceEmbedder() } },
-    llm: { provider: "openai", config: { apiKey: "stub", baseURL: model.baseURL, model: "stub" } },
+    llm: { provider: "openai", config: { apiKey: "stub", baseURL, model: "stub" } },
     historyStore: { provider: "memory", config: {} },
   });
-  const memprefix = createMemprefix({ dataDir: join(directory, "data"), source: memory });
+  return {
+    source,
+    search: (question) => source.search(question, { filters: { user_id: "ana" }, topK: k }),
+    add: (messages) => source.add([...messages], { userId: "ana" }),
+    close: () => {},
+  };
+}
+
+/** Mem0's Python behind the routes of its server, in an environment of its own. */
+async function pythonMem0(baseURL: string): Promise<Mem0> {
+  const started = await startPythonMem0(baseURL);
+  if (typeof started === "string") throw new Error(started);
+  const { url, key, call, close } = started;
+  return {
+    source: { kind: "rest", url, apiKey: key },
+    search: (query) =>
+      call("POST", "/search", { query, filters: { user_id: "ana" }, top_k: k }) as ReturnType<Mem0["search"]>,
+    add: (messages) => call("POST", "/memories", { messages, user_id: "ana" }),
+    close,
+  };
+}
+
+/** Runs the loop. @param isBatched whether memprefix adds the exchanges; otherwise each is added after its turn */
+async function loop(conversation: LocomoConversation, isBatched: boolean): Promise<Looped> {
+  const directory = mkdtempSync(join(tmpdir(), "memprefix-loop-"));
+  const model = await recordingModel(conversation);
+  const mem0 = await (isPython ? pythonMem0(model.baseURL) : embeddedMem0(directory, model.baseURL));
+  const memprefix = createMemprefix({ dataDir: join(directory, "data"), source: mem0.source });
   const places = new Map<string, number>();
   const memories: RecordedTrace["memories"] = [];
   const questions: RecordedTrace["questions"] = [];
   for (const [at, { question, answer }] of exchangesOf(conversation).slice(0, turns).entries()) {
-    const { results } = await memory.search(question, { filters: { user_id: "ana" }, topK: k });
+    const { results } = await mem0.search(question);
     const retrieved = results.map(({ memory: text }) => {
       if (!places.has(text)) places.set(text, memories.push({ memory: text, evidence: [] }) - 1);
       return places.get(text) ?? 0;
@@ -123,7 +158,7 @@ async function loop(conversation: LocomoConversation, isBatched: boolean): Promi
       { role: "user" as const, content: question },
       { role: "assistant" as const, content: answer },
     ];
-    if (!isBatched) await memory.add(messages, { userId: "ana" });
+    if (!isBatched) await mem0.add(messages);
     else {
       await memprefix.add({ userId: "ana", conversationId: conversation.id, messages });
       // The next question comes after Mem0 has answered.
@@ -132,6 +167,7 @@ async function loop(conversation: LocomoConversation, isBatched: boolean): Promi
     }
   }
   await memprefix.close();
+  await mem0.close();
   model.close();
   rmSync(directory, { recursive: true });
   // A trace has a memory at least.
@@ -188,11 +224,7 @@ function withMemprefix({ trace }: Looped): Cost {
 }
 
 process.env["MEM0_TELEMETRY"] = "false";
-const file = locomoFile(neededData());
-if (file === null) throw new Error("the folder has no locomo/*.json");
-const named = readLocomo(JSON.parse(readFileSync(file, "utf8"))).filter(({ id }) =>
-  (RECORDED_CONVERSATIONS as readonly string[]).includes(id),
-);
+const named = neededConversations();
 const each: Looped[] = [];
 const fours: Looped[] = [];
 for (const conversation of named) {

@@ -40,8 +40,9 @@ function sourceOfServer(): { readonly repository: string; readonly version: stri
 /**
  * Installs and starts Mem0's REST server from its repository; where that cannot be reached, Mem0's own Memory behind the same routes
  * (`main.py`). A text says why neither can be.
+ * @param openAi the model and the embeddings that it calls. Default: real embeddings, and no model
  */
-export async function startPythonMem0(): Promise<PythonMem0 | string> {
+export async function startPythonMem0(openAi?: string): Promise<PythonMem0 | string> {
   if (spawnSync(PYTHON, ["--version"]).status !== 0) return `there is no ${PYTHON}`;
   const folder = mkdtempSync(join(tmpdir(), "memprefix-python-mem0-"));
   const closing: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
@@ -101,7 +102,7 @@ export async function startPythonMem0(): Promise<PythonMem0 | string> {
       ADMIN_API_KEY: KEY,
       JWT_SECRET: "the secret of Mem0's server",
       OPENAI_API_KEY: "none",
-      OPENAI_BASE_URL: places.url,
+      OPENAI_BASE_URL: openAi ?? places.url,
       POSTGRES_HOST: "127.0.0.1",
       POSTGRES_PORT: String((database.address() as { readonly port: number }).port),
       POSTGRES_DB: "postgres",
