@@ -4,8 +4,8 @@
  * and extracts what LoCoMo's own observations say of the same turns. Takes `--data FOLDER` with `locomo/` (`recorded-data.ts`). `MEM0=python`
  * runs Mem0 for Python instead, in an environment that it installs.
  *
- * `computed`: tokens that an endless token-exact cache does not have; `billed`: OpenAI's prices of `src/core/cost/prices.ts`, in uncached
- * tokens. Both without answers, which are the same everywhere, and without embeddings.
+ * `computed`: tokens that an endless token-exact cache does not have; the six share one cache for prompts and one for writes. `billed`: OpenAI's
+ * prices of `src/core/cost/prices.ts`, in uncached tokens. Neither counts embeddings, or answers, which are the same everywhere.
  *
  * Floor: billed, reads and writes together, 1.7 times less than the list in the last message with an add after every turn, and 2.5 times
  * less than Mem0's README; computed, 2.5 times less than the former.
@@ -187,9 +187,8 @@ function costOf(
   };
 }
 
-function writeCost({ writes, trace }: Looped): Cost {
+function writeCost({ writes, trace }: Looped, cache: SimulatedCache): Cost {
   const tokenize = chatTokenizer(encodeO200k);
-  const cache = new SimulatedCache("radix");
   const served = writes.map((messages) => {
     const tokens = tokenize(messages);
     return { promptTokens: tokens.length, cachedTokens: cache.serve(tokens) };
@@ -197,9 +196,8 @@ function writeCost({ writes, trace }: Looped): Cost {
   return costOf(served, trace.questions.length);
 }
 
-function byHand({ trace }: Looped, build: BuildByHand): Cost {
+function byHand({ trace }: Looped, build: BuildByHand, cache: SimulatedCache): Cost {
   const tokenize = chatTokenizer(encodeO200k);
-  const cache = new SimulatedCache("radix");
   const history: ChatMessage[] = [];
   const served = trace.questions.map(({ question, answer, retrieved }) => {
     history.push({ role: "user", content: question });
@@ -215,11 +213,11 @@ function byHand({ trace }: Looped, build: BuildByHand): Cost {
   return costOf(served, served.length);
 }
 
-function withMemprefix({ trace }: Looped): Cost {
+function withMemprefix({ trace }: Looped, cache: SimulatedCache): Cost {
   const tokens = { encode: encodeO200k, countTokens: countO200k };
   const policy = ORDERING_POLICIES["prefix-exact"];
   const options = { k, policy, budgetRatio: null, layout: "conversation", retention: "auto", engine: HOSTED } as const;
-  const { requests } = replayTrace(trace, new SimulatedCache("radix"), tokens, options);
+  const { requests } = replayTrace(trace, cache, tokens, options);
   return costOf(requests, requests.length);
 }
 
@@ -233,9 +231,13 @@ for (const conversation of named) {
   console.error(`${conversation.id}: ${each.at(-1)?.writes.length} and ${fours.at(-1)?.writes.length} additions`);
 }
 
-const arms: readonly (readonly [name: string, looped: readonly Looped[], read: (of: Looped) => Cost])[] = [
-  ["Mem0's README, an add after every turn", each, (of) => byHand(of, readmeMessages)],
-  ["the list in the last message, an add after every turn", each, (of) => byHand(of, inLastMessage)],
+const arms: readonly (readonly [
+  name: string,
+  looped: readonly Looped[],
+  read: (of: Looped, cache: SimulatedCache) => Cost,
+])[] = [
+  ["Mem0's README, an add after every turn", each, (of, cache) => byHand(of, readmeMessages, cache)],
+  ["the list in the last message, an add after every turn", each, (of, cache) => byHand(of, inLastMessage, cache)],
   ["memprefix, an add after every turn", each, withMemprefix],
   ["memprefix, which adds in fours", fours, withMemprefix],
 ];
@@ -244,8 +246,9 @@ console.log(
 );
 printHead(["", "computed: reads", "writes", "both", "billed: reads", "writes", "both"]);
 const sums = arms.map(([name, looped, read]) => {
-  const reads = looped.map(read);
-  const writes = looped.map(writeCost);
+  const [readCache, writeCache] = [new SimulatedCache("radix"), new SimulatedCache("radix")];
+  const reads = looped.map((one) => read(one, readCache));
+  const writes = looped.map((one) => writeCost(one, writeCache));
   const both = { computed: 0, billed: 0 };
   const cells = (["computed", "billed"] as const).flatMap((of) => {
     const parts = [reads, writes].map((costs) => mean(costs.map((cost) => cost[of])));
