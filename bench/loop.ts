@@ -28,7 +28,7 @@ import { replayTrace } from "../src/eval/replay/replay-trace.js";
 import { createMemprefix, type MemprefixOptions } from "../src/index.js";
 import { EMBEDDING_DIMENSIONS, sentenceEmbedder } from "../src/memory/embedded-store.js";
 import type { BuildByHand } from "../test/eval/replay/retention-costs.js";
-import { startPythonMem0 } from "../test/memory/python-mem0/python-mem0.js";
+import { type PythonMem0, startPythonMem0 } from "../test/memory/python-mem0/python-mem0.js";
 import { exchangesOf, neededConversations } from "./exchanges.js";
 
 import { mean } from "./statistics.js";
@@ -36,7 +36,6 @@ import { printHead, printRow, whole } from "./table.js";
 
 const turns = Number(process.env["TURNS"] ?? 150);
 const k = Number(process.env["K"] ?? 20);
-const isPython = process.env["MEM0"] === "python";
 const PYTHON_DIMENSIONS = 1_536;
 const HOSTED = pricedModel({ host: null, family: "openai" }, null);
 
@@ -57,14 +56,10 @@ async function embeddingsOf({ input, model }: { input: string | string[]; model:
   return { object: "list", model, data, usage: { prompt_tokens: 0, total_tokens: 0 } };
 }
 
-/** Mem0's model, over HTTP: records its prompts. */
-async function recordingModel(conversation: LocomoConversation) {
-  const prompts: ChatMessage[][] = [];
-  const textOf = new Map(conversation.turns.map(({ id, text }) => [id, text]));
-  const facts = conversation.observations.map(({ text, evidence }) => ({
-    text,
-    said: textOf.get(evidence.at(-1) ?? ""),
-  }));
+/** Mem0's model, over HTTP: records what it is sent of one conversation after the other. */
+async function recordingModel() {
+  let prompts: ChatMessage[][] = [];
+  let facts: readonly { readonly text: string; readonly said: string | undefined }[] = [];
   const server = createServer(async (request, response) => {
     const body = JSON.parse(Buffer.concat(await request.toArray()).toString());
     response.setHeader("content-type", "application/json");
@@ -85,8 +80,17 @@ async function recordingModel(conversation: LocomoConversation) {
     response.end(JSON.stringify({ id: "c", object: "chat.completion", created: 0, model: "stub", choices }));
   });
   await new Promise<void>((listens) => server.listen(0, "127.0.0.1", listens));
-  const baseURL = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  return { prompts, baseURL, close: () => server.close() };
+  return {
+    baseURL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    /** Extracts what is known of this conversation. Gives the prompts, which grow. */
+    hear({ turns: said, observations }: LocomoConversation): readonly (readonly ChatMessage[])[] {
+      const textOf = new Map(said.map(({ id, text }) => [id, text]));
+      facts = observations.map(({ text, evidence }) => ({ text, said: textOf.get(evidence.at(-1) ?? "") }));
+      prompts = [];
+      return prompts;
+    },
+    close: () => server.close(),
+  };
 }
 
 interface Looped {
@@ -95,13 +99,12 @@ interface Looped {
   readonly writes: readonly (readonly ChatMessage[])[];
 }
 
-/** Mem0, with a model of its own. */
+/** Mem0 without memories. */
 interface Mem0 {
   search(question: string): Promise<{ readonly results: readonly { readonly memory: string }[] }>;
   add(messages: readonly { readonly role: "user" | "assistant"; readonly content: string }[]): Promise<unknown>;
   /** How memprefix reaches it. */
   readonly source: NonNullable<MemprefixOptions["source"]>;
-  close(): unknown;
 }
 
 /** `mem0ai` in this process, with its files in `directory`. */
@@ -120,29 +123,25 @@ async function embeddedMem0(directory: string, baseURL: string): Promise<Mem0> {
     source,
     search: (question) => source.search(question, { filters: { user_id: "ana" }, topK: k }),
     add: (messages) => source.add([...messages], { userId: "ana" }),
-    close: () => {},
   };
 }
 
-/** Mem0's Python behind the routes of its server, in an environment of its own. */
-async function pythonMem0(baseURL: string): Promise<Mem0> {
-  const started = await startPythonMem0(baseURL);
-  if (typeof started === "string") throw new Error(started);
-  const { url, key, call, close } = started;
+/** Mem0's Python behind the routes of its server, emptied. */
+async function pythonMem0({ url, key, call }: PythonMem0): Promise<Mem0> {
+  await call("POST", "/reset");
   return {
     source: { kind: "rest", url, apiKey: key },
     search: (query) =>
       call("POST", "/search", { query, filters: { user_id: "ana" }, top_k: k }) as ReturnType<Mem0["search"]>,
     add: (messages) => call("POST", "/memories", { messages, user_id: "ana" }),
-    close,
   };
 }
 
 /** Runs the loop. @param isBatched whether memprefix adds the exchanges; otherwise each is added after its turn */
 async function loop(conversation: LocomoConversation, isBatched: boolean): Promise<Looped> {
   const directory = mkdtempSync(join(tmpdir(), "memprefix-loop-"));
-  const model = await recordingModel(conversation);
-  const mem0 = await (isPython ? pythonMem0(model.baseURL) : embeddedMem0(directory, model.baseURL));
+  const writes = model.hear(conversation);
+  const mem0 = await (python === null ? embeddedMem0(directory, model.baseURL) : pythonMem0(python));
   const memprefix = createMemprefix({ dataDir: join(directory, "data"), source: mem0.source });
   const places = new Map<string, number>();
   const memories: RecordedTrace["memories"] = [];
@@ -162,17 +161,15 @@ async function loop(conversation: LocomoConversation, isBatched: boolean): Promi
     else {
       await memprefix.add({ userId: "ana", conversationId: conversation.id, messages });
       // The next question comes after Mem0 has answered.
-      while (model.prompts.length < Math.floor((at + 1) / 4)) await setTimeout(5);
+      while (writes.length < Math.floor((at + 1) / 4)) await setTimeout(5);
       await setTimeout(at % 4 === 3 ? 300 : 0);
     }
   }
   await memprefix.close();
-  await mem0.close();
-  model.close();
   rmSync(directory, { recursive: true });
   // A trace has a memory at least.
   if (memories.length === 0) memories.push({ memory: "none", evidence: [] });
-  return { trace: { sample_id: conversation.id, memories, questions }, writes: model.prompts };
+  return { trace: { sample_id: conversation.id, memories, questions }, writes };
 }
 
 function costOf(
@@ -222,6 +219,10 @@ function withMemprefix({ trace }: Looped, cache: SimulatedCache): Cost {
 }
 
 process.env["MEM0_TELEMETRY"] = "false";
+const model = await recordingModel();
+const started = process.env["MEM0"] === "python" ? await startPythonMem0(model.baseURL) : null;
+if (typeof started === "string") throw new Error(started);
+const python: PythonMem0 | null = started;
 const named = neededConversations();
 const each: Looped[] = [];
 const fours: Looped[] = [];
@@ -230,6 +231,8 @@ for (const conversation of named) {
   fours.push(await loop(conversation, true));
   console.error(`${conversation.id}: ${each.at(-1)?.writes.length} and ${fours.at(-1)?.writes.length} additions`);
 }
+await python?.close();
+model.close();
 
 const arms: readonly (readonly [
   name: string,
