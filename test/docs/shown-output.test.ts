@@ -23,8 +23,7 @@ describe.each(pages)("$path", ({ samples }) => {
 
   it.each(samples.filter(({ shown }) => shown !== null))("line $line prints what it says", async ({ text, shown }) => {
     const runnable = text
-      .replaceAll("localhost:4600", `127.0.0.1:${service.port}`)
-      .replaceAll("127.0.0.1:4600", `127.0.0.1:${service.port}`)
+      .replaceAll(/(?:localhost|127\.0\.0\.1):4600\b/g, `127.0.0.1:${service.port}`)
       .replaceAll("npx memprefix", MEMPREFIX);
     const { stdout: output } = await promisify(execFile)("bash", ["-c", runnable], { cwd: service.directory, env });
     expect(inAnyTime(output.trimEnd())).toBe(inAnyTime(shown?.trimEnd() ?? ""));
