@@ -13,7 +13,7 @@ export const BENCHES: Readonly<Record<string, string>> = {
   routing: "prompts of six users, routed to several workers",
   residency: "how far a plan's expectation is from a small engine's cache",
   batch: "plans of requests that are known beforehand (Alg. 4, 5)",
-  papers: "the programs of docs/papers-tables.md, by a second name",
+  papers: "the programs of docs/papers.md, by a second name",
   depth: "whether a sure first token needs fewer memories, on vLLM",
   instructions: "a system text that changes each turn, kept as it was first, on vLLM",
   annotations: "ContextPilot's annotations and ours, by likelihood, on vLLM",

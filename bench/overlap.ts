@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- papers overlap`: what the searches of one user have in common, over recorded real Mem0 searches of LoCoMo questions (first 150 of each
  * conversation); medians over the conversations with the least and the most. Shares of the blocks that searches return. Beside the papers'
- * figures in docs/papers-tables.md. Takes `--data FOLDER` (`recorded-data.ts`).
+ * figures in docs/papers.md. Takes `--data FOLDER` (`recorded-data.ts`).
  *
  * Floor of `aligned`: 0. Ceiling of `aligned`, whatever the order: `nearest`.
  */

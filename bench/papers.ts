@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- papers NAME`: one of the programs beside the papers' tables (docs/papers-tables.md). Their headers say what they measure, their
+ * `npm run bench -- papers NAME`: one of the programs beside the papers' tables (docs/papers.md). Their headers say what they measure, their
  * settings and their floors. What follows the name is the program's own.
  */
 const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {

@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- papers sweeps`: RAGCache++'s sweeps on its synthetic workload, over simulated prefix caches: baselines, overlap, concurrency, cache
  * pressure, depth of hits against their number; and, with `--data FOLDER` (`recorded-data.ts`), its baselines and AdaCache's popularity on
- * recorded Mem0 searches. One table each, as docs/papers-tables.md has them.
+ * recorded Mem0 searches. One table each, as docs/papers.md has them.
  *
  * The workload is the paper's: 500 documents of 200 tokens in 50 regions of 10; 200 queries in bursts of 10 of one region; k = 5, of which the
  * share `overlap`, one at least, is kept from the query before; the others are drawn from the region. Its sweep of overlap has 100 documents, 10 regions

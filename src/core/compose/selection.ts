@@ -39,7 +39,7 @@ export interface BlockPlace {
 
 /**
  * Blocks in a conversation move only if so many tokens, or half of the blocks, are cached: the ranking of moved blocks costs some 14 tokens in
- * every later prompt. Figures: docs/papers-tables.md, "Sessions of several turns".
+ * every later prompt. Figures: docs/papers.md, "Sessions of several turns".
  */
 const LEAST_HIT = 40;
 
