@@ -44,7 +44,7 @@ const reason = recorded === null ? SKIPPED : "";
 describe.skipIf(reason !== "")(`docs/papers.md${reason}`, () => {
   const page = readFileSync(join(ROOT, "docs/papers.md"), "utf8");
 
-  it("has the steps of figure 8 that `breakdown` prints", { timeout: 120_000 }, () => {
+  it("has the steps of figure 8 that `breakdown` prints", { timeout: 300_000 }, () => {
     const rows = rowsOf(printedBy("breakdown", recorded ?? ""));
     const steps = ["retrieval order, as they came", "+ ordering, all known (Alg. 4)", "+ scheduling (Alg. 4 and 5)"];
     const ofCaches = steps.map((step) => rows.filter(([name]) => name === step).map((cells) => cells[2] ?? ""));
