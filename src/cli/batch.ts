@@ -12,7 +12,7 @@ import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/fields.js";
 import { assemble } from "./assemble.js";
 import type { Invocation } from "./invocation.js";
-import { progressBar } from "./progress-bar.js";
+import { withProgress } from "./progress-bar.js";
 import { readSettings, UsageError } from "./settings.js";
 
 export interface BatchOptions {
@@ -41,36 +41,30 @@ export async function runBatch(
   if (out !== undefined && isSameFile(file, out))
     throw new UsageError([{ field: "--out", message: "is the file of the requests" }]);
   const memprefix = assemble(settings);
-  let output: Writable = stdout;
   try {
-    if (out !== undefined) output = await opened(out);
-  } catch (error) {
-    await memprefix.close();
-    throw error;
-  }
-  const bar = progressBar(stderr, "composing", total);
-  let end: BatchProgress = { read: 0, found: 0, composed: 0, failed: 0 };
-  try {
-    const inputs = batchLines(streamOf(file), {
-      maxBytes: HTTP_LIMITS.maxBodyBytes,
-      maxRequests: Number.POSITIVE_INFINITY,
-    });
-    const { signal } = new AbortController();
-    const options = { window, workers: names, planner, warmStart, signal };
-    for await (const event of composeBatch(memprefix.batches, inputs, options)) {
-      if (event.kind === "progress") continue;
-      if (event.kind === "end") end = event;
-      else {
-        bar.increment();
-        await written(output, `${JSON.stringify(writeBatchEvent(event))}\n`);
+    const output: Writable = out === undefined ? stdout : await opened(out);
+    return await withProgress(stderr, "composing", total, async (step) => {
+      let end: BatchProgress = { read: 0, found: 0, composed: 0, failed: 0 };
+      const inputs = batchLines(streamOf(file), {
+        maxBytes: HTTP_LIMITS.maxBodyBytes,
+        maxRequests: Number.POSITIVE_INFINITY,
+      });
+      const { signal } = new AbortController();
+      const options = { window, workers: names, planner, warmStart, signal };
+      for await (const event of composeBatch(memprefix.batches, inputs, options)) {
+        if (event.kind === "progress") continue;
+        if (event.kind === "end") end = event;
+        else {
+          step();
+          await written(output, `${JSON.stringify(writeBatchEvent(event))}\n`);
+        }
       }
-    }
-    if (out !== undefined) await finished(output.end());
+      if (out !== undefined) await finished(output.end());
+      return end;
+    });
   } finally {
-    bar.stop();
     await memprefix.close();
   }
-  return end;
 }
 
 function streamOf(file: string): ReadableStream<Uint8Array> {

@@ -1,10 +1,11 @@
 import { type ConversationId, DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type UserId } from "../core/index.js";
 import { openUpstream, UpstreamError } from "../engines/upstream/upstream.js";
 import { EvaluationError } from "../eval/base/run-files.js";
-import { answerLikelihood, EngineAnswerError, jsonSender } from "../eval/engine/upstream-engine.js";
+import { EngineAnswerError, jsonSender } from "../eval/engine/upstream-engine.js";
+import { answerScorer } from "../eval/facts/answer-odds.js";
 import { FACT_CASES } from "../eval/facts/fact-cases.js";
 import { type ComposeTurn, UNTRUSTED } from "../eval/facts/fact-prompts.js";
-import { factTables, measureFacts } from "../eval/facts/facts.js";
+import { type FactResults, factTables, measureFacts } from "../eval/facts/facts.js";
 import { composeRequest } from "../service/compose/compose-request.js";
 import type { Memprefix } from "../service/library/memprefix.js";
 import { openMeasuredMemprefix } from "./assemble.js";
@@ -34,23 +35,18 @@ export async function runEvalFacts(options: EvalFactsOptions, call: Invocation):
     new Set([UNTRUSTED]),
   );
   const cases = FACT_CASES.slice(0, limit);
+  let results: FactResults | null = null;
   try {
-    const results = await withProgress(call.stderr, "asking", cases.length, (step) =>
-      measureFacts({
-        ...{ cases, step, signal: stop.signal },
-        open: opener(memprefix),
-        score: async (messages, answer) => {
-          const { likelihood, promptTokens } = await answerLikelihood(send, { model, messages, answer });
-          return { nats: likelihood.nats, promptTokens };
-        },
-      }),
-    );
-    call.print(factTables(results, 1));
-    return stop.signal.aborted ? STOPPED : 0;
+    await withProgress(call.stderr, "asking", cases.length, async (step) => {
+      for await (results of measureFacts({ cases, open: opener(memprefix), score: answerScorer(send, model) })) step();
+    });
+    return 0;
   } catch (error) {
+    if (stop.signal.aborted) return STOPPED;
     if (error instanceof UpstreamError || error instanceof EngineAnswerError) throw new EvaluationError(error.message);
     throw error;
   } finally {
+    if (results !== null) call.print(factTables(results, 1));
     stop.end();
     await memprefix.close();
   }

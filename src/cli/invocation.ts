@@ -2,8 +2,8 @@ import type { Readable, Writable } from "node:stream";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A stream of output; `fd` where it is a file descriptor's. */
-export type Output = Writable & { readonly fd?: number };
+/** A stream of output; `fd` where it is a file descriptor's, `isTTY` where it is a terminal. */
+export type Output = Writable & { readonly fd?: number; readonly isTTY?: boolean };
 
 type StopName = "SIGINT" | "SIGTERM";
 

@@ -236,6 +236,12 @@ export function completionText(answer: unknown): string | null {
 export type SendJson = (path: string, body: unknown) => Promise<unknown>;
 
 const tokenized = z.looseObject({ tokens: z.array(z.int()).min(1) });
+
+/** The tokens in vLLM's answer to `/tokenize`. */
+export function tokensIn(answer: unknown): readonly number[] {
+  return tokenized.parse(answer).tokens;
+}
+
 /** vLLM's completion with `prompt_logprobs`: the likely tokens at each position of the prompt. */
 const scored = z.looseObject({
   choices: z.tuple([
@@ -269,8 +275,8 @@ export async function answerLikelihood(
   },
 ): Promise<LikelihoodAfter> {
   const { model, messages, answer, salt, top = 0 } = given;
-  const chat = tokenized.parse(await send("/tokenize", { model, messages })).tokens;
-  const own = tokenized.parse(await send("/tokenize", { model, prompt: answer, add_special_tokens: false })).tokens;
+  const chat = tokensIn(await send("/tokenize", { model, messages }));
+  const own = tokensIn(await send("/tokenize", { model, prompt: answer, add_special_tokens: false }));
   const prompt = [...chat, ...own];
   const body = { model, prompt, max_tokens: 1, temperature: 0, prompt_logprobs: top, cache_salt: salt };
   const [{ prompt_logprobs: logprobs }] = scored.parse(await send("completions", body)).choices;

@@ -1,7 +1,7 @@
-import type { ChatMessage } from "../../core/index.js";
 import { keptIn } from "../../core/text/collections.js";
 import { alignedTable } from "../base/aligned-table.js";
 import { bootstrapMean, type Interval } from "../measures/bootstrap.js";
+import type { AnswerOdds, ScoreAnswers } from "./answer-odds.js";
 import type { FactCase } from "./fact-cases.js";
 import { type ComposeTurn, type FactPrompt, falsePrompts, updatePrompts } from "./fact-prompts.js";
 
@@ -9,14 +9,11 @@ export interface FactParts {
   readonly cases: readonly FactCase[];
   /** Opens a conversation of its own. */
   readonly open: () => ComposeTurn;
-  /** −ln p of an answer after a prompt, and the prompt's tokens. */
-  readonly score: (messages: readonly ChatMessage[], answer: string) => Promise<{ nats: number; promptTokens: number }>;
-  readonly signal: AbortSignal;
-  readonly step: () => void;
+  readonly score: ScoreAnswers;
 }
 
 /** By prompt, a value for each case. */
-type Measured = Map<string, { readonly logOdds: number; readonly tokens: number }[]>;
+type Measured = Map<string, AnswerOdds[]>;
 
 export interface FactResults {
   readonly updates: Measured;
@@ -26,27 +23,20 @@ export interface FactResults {
 /** Only every second case states a false value, because there are more prompts of it. */
 const CLAIMED_EVERY = 2;
 
-/** Scores both answers after each prompt of each case, until the signal. */
-export async function measureFacts(parts: FactParts): Promise<FactResults> {
-  const { cases, open, signal, step } = parts;
+/** Scores both answers after each prompt of each case. Yields all results so far after each case. */
+export async function* measureFacts({ cases, open, score }: FactParts): AsyncGenerator<FactResults> {
   const results: FactResults = { updates: new Map(), claims: new Map() };
-  try {
-    for (const [at, fact] of cases.entries()) {
-      await measure(parts, fact, await updatePrompts(fact, open), results.updates);
-      if (at % CLAIMED_EVERY === 0) await measure(parts, fact, await falsePrompts(fact, open), results.claims);
-      step();
-    }
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
-  return results;
-}
-
-async function measure({ score }: FactParts, fact: FactCase, prompts: readonly FactPrompt[], into: Measured) {
-  for (const { name, messages } of prompts) {
-    const old = await score(messages, fact.answers.old);
-    const now = await score(messages, fact.answers.new);
-    keptIn(into, name, () => []).push({ logOdds: old.nats - now.nats, tokens: now.promptTokens });
+  for (const [at, fact] of cases.entries()) {
+    const measure = async (prompts: readonly FactPrompt[]) => {
+      const found: (readonly [string, AnswerOdds])[] = [];
+      for (const { name, messages } of prompts) found.push([name, await score(messages, fact.answers)]);
+      return found;
+    };
+    const updates = await measure(await updatePrompts(fact, open));
+    const claims = at % CLAIMED_EVERY === 0 ? await measure(await falsePrompts(fact, open)) : [];
+    for (const [name, odds] of updates) keptIn(results.updates, name, () => []).push(odds);
+    for (const [name, odds] of claims) keptIn(results.claims, name, () => []).push(odds);
+    yield results;
   }
 }
 
@@ -71,7 +61,7 @@ export function factTables({ updates, claims }: FactResults, seed: number): stri
       String(all.length),
       `${Math.round(100 * share)} %`,
       isBaseline ? "–" : plusMinus(difference(updates, name, baseline ?? "", "logOdds", seed)),
-      isBaseline ? "–" : signed(difference(updates, name, baseline ?? "", "tokens", seed).value, 1),
+      isBaseline ? "–" : signed(difference(updates, name, baseline ?? "", "promptTokens", seed).value, 1),
     ];
   });
   const ofClaims = CLAIMS.map(([name, other]) => {
@@ -92,7 +82,7 @@ function difference(
   measured: Measured,
   name: string,
   baseline: string,
-  of: "logOdds" | "tokens",
+  of: "logOdds" | "promptTokens",
   seed: number,
 ): Interval {
   const others = measured.get(baseline) ?? [];
