@@ -1,19 +1,22 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { POLICY_NAMES } from "../core/compose/policies.js";
-import { RETENTION_NAMES } from "../core/conversation/conversation.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
+import { DEFAULT_POLICY, DEFAULT_RETENTION, RETENTION_NAMES } from "../core/index.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { EvaluationError } from "../eval/base/run-files.js";
 import {
   ANSWER_SCORES,
   ARM_ANNOTATIONS,
+  ARM_POLICIES,
   type ArmDepth,
   type Dataset,
+  HAND_BUILT,
   INGESTS,
   type Ingest,
   LONGMEMEVAL_TYPES,
   typeNumber,
 } from "../eval/base/run-record.js";
+import type { ArmLayout } from "../eval/run/arms.js";
+import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
 import { HISTORY_RATIO, list, oneOf, positiveNumber, ratio, WINDOW_HISTORIES, wholeNumber } from "./option-values.js";
 
 /** An option for commander. `T`: its value in a run. */
@@ -45,9 +48,7 @@ function oneChoice<const T extends string>(argument: string, help: string, choic
 }
 
 const text = (given: string) => given;
-const LAYOUTS = ["single", "conversation"] as const;
-const POLICIES = ["readme", "last-message", ...POLICY_NAMES] as const;
-type Policies = (typeof POLICIES)[number][];
+const LAYOUTS = ["single", "conversation"] as const satisfies ArmLayout[];
 const EVERY_QUESTION = "one arm for each";
 
 /**
@@ -58,10 +59,15 @@ const RUN_OPTIONS = {
   data: needed("<file>", "a file in the data set's format"),
   out: needed("<directory>", "for report.html, results.jsonl, run.json; must be empty"),
   conversations: optional("<ids>", "which, separated by commas (default: all)", list(identifier)),
-  k: standard("<numbers>", `memories per question; ${EVERY_QUESTION}`, list(wholeNumber(1, 1_000)), [20, 100]),
-  layout: standard("<names>", `how questions are asked: ${LAYOUTS.join(", ")}`, list(oneOf(LAYOUTS)), ["single"]),
-  policies: standard("<names>", `how prompts are built: ${POLICIES.join(", ")}`, list(oneOf(POLICIES)), [
-    ...(["readme", "retrieval", "context-pilot", "prefix-exact", "carry-over"] satisfies Policies),
+  k: standard("<numbers>", `memories per question; ${EVERY_QUESTION}`, list(wholeNumber(1, 1_000)), [DEFAULT_TOP_K]),
+  layout: optional(
+    "<names>",
+    `how questions are asked: ${LAYOUTS.join(", ")} (default: conversation; single for LongMemEval)`,
+    list(oneOf(LAYOUTS)),
+  ),
+  policies: standard("<names>", `how prompts are built: ${ARM_POLICIES.join(", ")}`, list(oneOf(ARM_POLICIES)), [
+    ...HAND_BUILT,
+    DEFAULT_POLICY,
   ]),
   annotations: standard(
     "<names>",
@@ -84,7 +90,7 @@ const RUN_OPTIONS = {
     "<names>",
     `what later prompts of a conversation keep: ${RETENTION_NAMES.join(", ")}`,
     list(oneOf(RETENTION_NAMES)),
-    ["keep"],
+    [DEFAULT_RETENTION],
   ),
   window: optional(
     "<numbers>",
@@ -174,8 +180,9 @@ type Given<Rows> = { readonly [K in keyof Rows]: Rows[K] extends OptionRow<infer
 export type GivenRunOptions = Given<typeof RUN_OPTIONS>;
 
 /** Options of `memprefix eval locomo` and `memprefix eval longmemeval`, with the data set's defaults. */
-export type EvalLocomoOptions = Omit<GivenRunOptions, "ingest" | "categories" | "types"> & {
+export type EvalLocomoOptions = Omit<GivenRunOptions, "layout" | "ingest" | "categories" | "types"> & {
   readonly dataset: Dataset;
+  readonly layout: readonly ArmLayout[];
   readonly ingest: Ingest;
   readonly categories: readonly number[];
 };
@@ -201,19 +208,20 @@ export function runOptions(dataset: Dataset, given: GivenRunOptions): EvalLocomo
   const { ingest, categories, types } = given;
   if (dataset === "locomo") {
     if (types !== undefined) throw new EvaluationError("--types: are LongMemEval's; LoCoMo has --categories");
-    return { ...given, dataset, ingest: ingest ?? "observations", categories: categories ?? CATEGORIES };
+    const { layout = ["conversation"] } = given;
+    return { ...given, dataset, layout, ingest: ingest ?? "observations", categories: categories ?? CATEGORIES };
   }
   if (categories !== undefined) throw new EvaluationError("--categories: are LoCoMo's; LongMemEval has --types");
   if (ingest === "observations") {
     throw new EvaluationError("--ingest observations: LongMemEval has none; use --ingest turns");
   }
-  if (given.layout.includes("conversation")) {
+  if (given.layout?.includes("conversation")) {
     throw new EvaluationError(
       "--layout conversation: every question of LongMemEval has a history of its own; use single",
     );
   }
   const wanted = (types ?? LONGMEMEVAL_TYPES).map(typeNumber);
-  return { ...given, dataset, ingest: ingest ?? "turns", categories: wanted };
+  return { ...given, dataset, layout: ["single"], ingest: ingest ?? "turns", categories: wanted };
 }
 
 /** `5:1`: start with 5 memories and stop when the first token has at most 1 nat of entropy; `off`: null. */

@@ -34,6 +34,7 @@ describe("memprefix eval locomo, simulated", () => {
 
   it("costs what replaying its own searches costs, to the token, in every arm", async () => {
     const args = ["--k", "5,20", "--layout", "single,conversation", "--retention", "keep,ephemeral,auto"];
+    args.push("--policies", "readme,retrieval,context-pilot,prefix-exact,carry-over");
     const { code, stdout, stderr } = await memprefix.run(command(out(), ...args));
     expect(stderr).toBe("");
     expect(code).toBe(0);
@@ -112,7 +113,7 @@ describe("memprefix eval locomo, simulated", () => {
     }
     const report = readFileSync(join(out(), "report.html"), "utf8");
     expect(report).toContain("Conversations, k = 5, last 6 messages");
-    expect(report).toContain("in the last message, without memprefix");
+    expect(report).toContain("by hand, in the last message");
   });
 
   it("asks every arm the same with the same memories, another one first each time; every reference resolves", async () => {
@@ -158,7 +159,7 @@ describe("memprefix eval locomo, simulated", () => {
     expect(existsSync(join(out(), "report.html"))).toBe(true);
     expect(writtenRun(out()).run.finishedAt).toBeNull();
     expect(await memprefix.run(command(out(), ...args, "--resume"))).toMatchObject({ code: 0 });
-    expect(writtenRun(out()).records).toHaveLength(27 * (5 + 5));
+    expect(writtenRun(out()).records).toHaveLength(27 * (3 + 3));
   });
 
   it("keeps every dialogue turn as a memory where asked to, each its own evidence", async () => {
@@ -215,7 +216,7 @@ describe("memprefix eval locomo, simulated", () => {
     const other = await memprefix.run(of("--k", "7", "--seed", "2", "--resume"));
     expect(other).toMatchObject({ code: 1, stdout: "" });
     expect(other.stderr).toMatch(
-      /^memprefix: --resume: .* was begun with other settings.*: .*seed was 1 and is now 2; arms was \["single k=5 readme"\] and is now \["single k=7 readme"\]\n$/,
+      /^memprefix: --resume: .* was begun with other settings.*: .*seed was 1 and is now 2; arms was \["conversation k=5 readme"\] and is now \["conversation k=7 readme"\]\n$/,
     );
     appendFileSync(data, " ");
     const changed = await memprefix.run(of("--k", "5", "--resume"));

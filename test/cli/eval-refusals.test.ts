@@ -12,14 +12,17 @@ describe("memprefix eval locomo", () => {
     ...args,
   ];
 
-  it("runs on the sample, and prints what it measured and where the rest is", async () => {
-    const few = ["--k", "2", "--limit", "1", "--policies", "readme,prefix-exact"];
-    const { code, stdout, stderr } = await memprefix.run(command(out(), ...few));
+  it("compares a conversation with memprefix's defaults to both prompts by hand, and prints what was measured", async () => {
+    const { code, stdout, stderr } = await memprefix.run(command(out(), "--limit", "2"));
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toContain(join(out(), "report.html"));
     const { run, records } = writtenRun(out());
     expect(run.finishedAt).not.toBeNull();
-    expect(records.map(({ outcome }) => outcome)).toEqual(["answered", "answered"]);
+    const arms = ["readme", "last-message", "prefix-exact auto"].map((name) => `conversation k=20 ${name}`);
+    expect(run.arms.map(({ id }) => id)).toEqual(arms);
+    expect(records.map(({ outcome }) => outcome)).toEqual(Array(6).fill("answered"));
+    expect(stdout).toMatch(/\n## Conversations, k = 20\n\n\| Prompts built by .*\n.*\n\| memprefix, defaults /);
+    expect(stdout).not.toContain("not measured");
   });
 
   it.each([
@@ -34,7 +37,7 @@ describe("memprefix eval locomo", () => {
     ["an engine without its model", ["--engine", "http://h/v1"], /--model: is needed for an engine behind an address/],
     ["a judge without its model", ["--judge", "http://127.0.0.1:9/v1"], /--judge-model: is needed with --judge/],
     ["nothing to judge", ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"], /conflicts with --no-scores/],
-    ["windows of nothing", ["--window", "8"], /--window: needs --layout conversation/],
+    ["windows of nothing", ["--layout", "single", "--window", "8"], /--window: needs --layout conversation/],
     ["a history of no window", ["--history", "exact"], /--history: needs --window/],
     [
       "a ratio of nothing",

@@ -55,7 +55,7 @@ function isDefault({ policy, retention, annotations, depth }: EvalArm): boolean 
 export function armLabel(arm: EvalArm): string {
   const { policy, retention, window, annotations, depth } = arm;
   if (policy === "readme") return "Mem0’s README";
-  if (policy === "last-message") return "in the last message, without memprefix";
+  if (policy === "last-message") return "by hand, in the last message";
   const history = window?.history == null ? [] : [`history ${window.history}`];
   const ratio = window?.ratio == null ? [] : [`at most ${window.ratio} windows long`];
   if (isDefault(arm)) return ["memprefix, defaults", ...history, ...ratio].join(", ");

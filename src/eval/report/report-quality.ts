@@ -18,8 +18,8 @@ const SAYS: Readonly<Record<Verdict, string>> = {
 /** A report's first lines: whether answers changed, by how much, and how certain that is. No difference without its interval. */
 export function qualityLines({ quality, run }: Pick<ReportContent, "quality" | "run">): string[] {
   if (quality === null) {
-    const why = run.arms.length < 2 ? "there is one arm" : "no answer was scored in two arms";
-    return [`Answers: not measured (${why}). This run says nothing of quality.`];
+    const why = run.arms.length < 2 ? "there is one arm" : "none was scored in two arms";
+    return [`No answers were compared, since ${why}: this run says nothing about their quality.`];
   }
   const compared = quality.arms.flatMap(({ found, ...change }) => (found === null ? [] : [{ ...change, found }]));
   const score = quality.score === "judge" ? "the judge" : `${quality.score} (no judge was asked)`;

@@ -98,8 +98,6 @@ function armRows(summaries: readonly ArmSummary[], columns: readonly ArmColumn[]
   }));
 }
 
-/** Columns of figures that fit a terminal beside the names. */
-const MOST_MAIN = 7;
 /** The main table's columns, most important first. */
 const MAIN: readonly ArmColumn[] = [
   CACHE[0],
@@ -112,10 +110,9 @@ const MAIN: readonly ArmColumn[] = [
   QUALITY[0],
 ].flatMap((column) => column ?? []);
 
-/** The table to paste: at most eight columns, and only measured ones. */
+/** The table to paste, of measured columns alone. */
 export function mainTable({ summaries }: ReportContent): ReportTable | null {
-  const table = measuredOf(armTable("Main figures", MAIN, armRows(summaries, MAIN)));
-  return table && withColumns(table, (at) => at < MOST_MAIN);
+  return measuredOf(armTable("Main figures", MAIN, armRows(summaries, MAIN)));
 }
 
 export function armTables({ summaries }: ReportContent): ReportTable[] {
@@ -217,15 +214,11 @@ export function armGroups<A extends { readonly arm: EvalArm }>(
 const NOTHING: ReadonlySet<string> = new Set(["0", "none"]);
 
 /** The table without columns in which nothing was measured or counted; null if none is left. */
-function measuredOf(table: ReportTable): ReportTable | null {
-  const rows = table.groups.flatMap(({ rows }) => rows);
-  const isMeasured = (at: number) => rows.some(({ cells }) => cells[at] != null && !NOTHING.has(cells[at].text));
-  const left = withColumns(table, isMeasured);
-  return left.columns.length === 0 ? null : left;
-}
-
-function withColumns({ columns, groups, ...table }: ReportTable, isKept: (at: number) => boolean): ReportTable {
-  const kept = <T>(values: readonly T[]) => values.filter((_, at) => isKept(at));
+function measuredOf({ columns, groups, ...table }: ReportTable): ReportTable | null {
+  const all = groups.flatMap(({ rows }) => rows);
+  const isMeasured = (at: number) => all.some(({ cells }) => cells[at] != null && !NOTHING.has(cells[at].text));
+  const kept = <T>(values: readonly T[]) => values.filter((_, at) => isMeasured(at));
+  if (kept(columns).length === 0) return null;
   const left = groups.map(({ title, rows }) => ({
     title,
     rows: rows.map((row) => ({ ...row, cells: kept(row.cells) })),

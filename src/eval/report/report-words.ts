@@ -4,16 +4,20 @@ import { LEAST_CONVERSATIONS, RESAMPLES } from "../measures/bootstrap.js";
 import type { ReportContent } from "./report-content.js";
 import { notMeasured } from "./report-tables.js";
 
+/** Conversations that a heading lists by id. */
+const MOST_NAMED = 10;
+
 /** Heading, summary and banner of a report. `unfinished`: what is missing of an interrupted run, else null. */
 export function reportTitle({ run, records, summaries }: ReportContent) {
   const asked = summaries.map(({ overall, warmUps }) => overall.answered + overall.failed + warmUps);
   const most = largest(asked, 0);
   const engine = run.engine.model ?? "simulated cache";
-  const ids = run.conversations.map(({ id }) => id).join(", ");
+  const { conversations } = run;
+  const ids = conversations.map(({ id }) => id).join(", ");
   const behind = asked.filter((count) => count < most).length;
   return {
     heading: `${DATASET_NAMES[run.dataset]} with Mem0: answers, prompts and cache`,
-    about: `${ids} · ${count(most, "question")} · ${count(run.arms.length, "arm")} · ${engine} · ${run.startedAt.slice(0, 10)}`,
+    about: `${conversations.length > MOST_NAMED ? count(conversations.length, "conversation") : ids} · ${count(most, "question")} · ${count(run.arms.length, "arm")} · ${engine} · ${run.startedAt.slice(0, 10)}`,
     unfinished:
       run.finishedAt !== null
         ? null
