@@ -121,6 +121,16 @@ describe("what a terminal shows of a report", () => {
     ]);
   });
 
+  it("has the figures that the page has in the same row", () => {
+    const { html, summary } = renderReport(runOf(), small);
+    const rowsOfPage = [...html.matchAll(/<tr><th scope="row">(.*?)<\/th>(.*?)<\/tr>/g)];
+    for (const [title, ...figures] of rowsOf(summary).slice(2)) {
+      const cells = rowsOfPage.flatMap(([, name, row = ""]) => (name === title ? row.split("</td>") : []));
+      const shown = cells.map((cell) => cell.replace(/<[^>]*>/g, ""));
+      expect(shown).toEqual(expect.arrayContaining(figures));
+    }
+  });
+
   it("has rows as long as its head, whatever texts hold", () => {
     const { summary } = renderReport(...hostile("a|b`c``d\n| e |\n# f <img src=x>[g](javascript:h)\u202ei"));
     const table = summary.split("\n").filter((line) => line.startsWith("| "));
