@@ -9,8 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual, parseArgs } from "node:util";
-import { readPeerOrders } from "../src/eval/replay/recorded-trace.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { RECORDED_CONVERSATIONS, readPeerOrders, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { ENGINES_FOLDER, PYTHON, run } from "../test/real-engines/install.js";
 import { neededData } from "./recorded-data.js";
 

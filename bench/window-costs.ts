@@ -1,12 +1,16 @@
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
-import { WINDOW_HISTORIES } from "../src/cli/option-values.js";
 import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, type EngineModel, promptCost } from "../src/core/index.js";
 import { answerOf } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
-import { hasRatio } from "../src/eval/run/arms.js";
-import { type ReplayedWindow, replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
+import {
+  hasRatio,
+  type ReplayedWindow,
+  replayWindows,
+  WINDOW_HISTORIES,
+  type WindowArm,
+} from "../src/eval/run/replay-windows.js";
 import { LAWS } from "../test/eval/replay/retention-costs.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";

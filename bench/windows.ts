@@ -19,13 +19,12 @@
  * Floor: the turn's new text, and (window + memories) ÷ turns of an epoch.
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
-import { WINDOW_HISTORIES } from "../src/cli/option-values.js";
 import { type PrefixCache, SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import type { ChatMessage } from "../src/core/index.js";
 import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { answerOf, INSTRUCTION, inLastMessage } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
-import { hasRatio } from "../src/eval/run/arms.js";
+import { hasRatio, WINDOW_HISTORIES } from "../src/eval/run/replay-windows.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { openService } from "../test/service/compose/service-fixture.js";

@@ -9,7 +9,6 @@
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { BATCH_PLANNERS, POLICY_NAMES } from "../core/compose/policies.js";
-import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { parseSafeJson } from "../http/guards/safe-json.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
@@ -24,7 +23,7 @@ import type { ExplainOptions } from "./explain.js";
 import type { ExportOptions } from "./export.js";
 import { type CommandIo, type Environment, type Invocation, invocation, type Output, onStop } from "./invocation.js";
 import type { McpOptions } from "./mcp.js";
-import { HISTORY_RATIO, list, oneOf, positive, ratio, WINDOW_HISTORIES, wholeNumber } from "./option-values.js";
+import { positive, ratio, wholeNumber } from "./option-values.js";
 import { VERSION } from "./package.js";
 import type { ReplayCommand } from "./replay.js";
 import type { RunningService } from "./serve.js";
@@ -226,27 +225,24 @@ function commandLine(call: Invocation): Command {
     .addOption(
       new Option(
         "--layout <name>",
-        "one prompt per question, one conversation (a row for each retention, `keep` with --json; or a window's rows), or all questions as a batch",
+        "one prompt per question, or one conversation (a row for each retention, `keep` with --json; or a window's rows)",
       )
-        .choices(["single", "conversation", "batch"])
+        .choices(["single", "conversation"])
         .default("single"),
     )
     .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))
     .option("--capacity <tokens>", "capacity of the cache in tokens (default: unlimited)", positive)
     .option("--limit <number>", "only the first n questions", positive)
-    .option("--window <messages>", "last messages of a conversation that the client sends (default: all)", positive)
     .option(
-      "--history <names>",
-      `what memprefix makes of the window: ${HISTORY_NAMES.join(", ")} (default: ${WINDOW_HISTORIES.join(",")})`,
-      list(oneOf(HISTORY_NAMES)),
+      "--window <messages>",
+      "last messages of a conversation that the client sends: a row for each `history` (default: all)",
+      positive,
     )
-    .option("--history-ratio <number>", HISTORY_RATIO, ratio)
     .option(
       "--answer-tokens <number>",
       "tokens of every answer in a conversation's history (default: the recorded answers)",
       positive,
     )
-    .option("--peer <file>", "another system's orders for the same questions: one more row, or `peer` in the JSON")
     .option("--json", "every request as JSON: of one policy, or of all rows of a window")
     .action(async (command: ReplayCommand) => {
       const { runReplay } = await import("./replay.js");

@@ -46,7 +46,7 @@ export async function runEvalFacts(options: EvalFactsOptions, call: Invocation):
     if (error instanceof UpstreamError || error instanceof EngineAnswerError) throw new EvaluationError(error.message);
     throw error;
   } finally {
-    if (results !== null) call.print(factTables(results, 1));
+    if (results !== null) call.print(factTables(results));
     stop.end();
     await memprefix.close();
   }

@@ -1,5 +1,4 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { DEFAULT_POLICY, DEFAULT_RETENTION, RETENTION_NAMES } from "../core/index.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { EvaluationError } from "../eval/base/run-files.js";
@@ -17,7 +16,7 @@ import {
 } from "../eval/base/run-record.js";
 import type { ArmLayout } from "../eval/run/arms.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
-import { HISTORY_RATIO, list, oneOf, positiveNumber, ratio, WINDOW_HISTORIES, wholeNumber } from "./option-values.js";
+import { list, oneOf, positiveNumber, wholeNumber } from "./option-values.js";
 
 /** An option for commander. `T`: its value in a run. */
 interface OptionRow<T> {
@@ -52,7 +51,7 @@ const LAYOUTS = ["single", "conversation"] as const satisfies ArmLayout[];
 const EVERY_QUESTION = "one arm for each";
 
 /**
- * Options of a run: its data, the comparison, the engine and the scores. The key is the flag: `budgetRatio` is `--budget-ratio`; an option
+ * Options of a run: its data, the comparison, the engine and the scores. The key is the flag: `maxTokens` is `--max-tokens`; an option
  * that is true by default is turned off by `--no-`, as in `--no-scores`.
  */
 const RUN_OPTIONS = {
@@ -80,12 +79,6 @@ const RUN_OPTIONS = {
     `off, or as many memories as a first token is sure with: 5:1 is tries from 5 on, at most 1 nat; ${EVERY_QUESTION} (default: off)`,
     list(adaptiveDepth),
   ),
-  budgetRatio: standard(
-    "<numbers>",
-    `most memory tokens of carry-over over all prompts so far, as a multiple of those retrieved; ${EVERY_QUESTION}`,
-    list(ratio),
-    [1.5],
-  ),
   retention: standard(
     "<names>",
     `what later prompts of a conversation keep: ${RETENTION_NAMES.join(", ")}`,
@@ -97,12 +90,6 @@ const RUN_OPTIONS = {
     `last messages of a conversation that are sent, the question among them; ${EVERY_QUESTION} (default: all)`,
     list(wholeNumber(1, 10_000)),
   ),
-  history: optional(
-    "<names>",
-    `what memprefix makes of a window: ${HISTORY_NAMES.join(", ")} (default: ${WINDOW_HISTORIES.join(",")})`,
-    list(oneOf(HISTORY_NAMES)),
-  ),
-  historyRatio: optional("<number>", HISTORY_RATIO, ratio),
   engine: standard(
     "<name>",
     "simulated, or the address of an OpenAI-compatible API as http://127.0.0.1:8000/v1",
@@ -161,12 +148,6 @@ const RUN_OPTIONS = {
     list(oneOf(LONGMEMEVAL_TYPES)),
   ),
   limit: optional("<number>", "only the first n questions, of each conversation of LoCoMo", wholeNumber(1, 100_000)),
-  seed: standard(
-    "<number>",
-    "seed of the bootstrap intervals; questions keep the file's order",
-    wholeNumber(0, 4_294_967_295),
-    1,
-  ),
   resume: { argument: "", help: "resume the run in --out" } as OptionRow<true | undefined>,
   download: {
     argument: "[address]",

@@ -18,7 +18,6 @@ import type { PickedData } from "./eval-data.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import type { Environment } from "./invocation.js";
 import { encodeO200k } from "./o200k.js";
-import { WINDOW_HISTORIES, windowProblem } from "./option-values.js";
 import { VERSION } from "./package.js";
 import { engineModel } from "./setting-list.js";
 
@@ -55,7 +54,6 @@ export function describeRun(options: EvalLocomoOptions, { sha256, conversations 
     ingest: how,
     categories: [...options.categories],
     limit: options.limit ?? null,
-    seed: options.seed,
     warmUpQuestions: options.warmUp ?? (engine.kind === "simulated" ? 0 : 1),
     arms: armsOf({
       layouts,
@@ -64,8 +62,7 @@ export function describeRun(options: EvalLocomoOptions, { sha256, conversations 
       annotations: options.annotations.map((wanted) => (wanted === "default" ? null : wanted)),
       depths: depthsOf(options, engine.kind),
       retentions,
-      budgetRatios: options.budgetRatio,
-      ...windowed(options),
+      windows: windowsOf(options),
     }),
     settings: {
       threshold: THRESHOLD,
@@ -81,11 +78,10 @@ export function describeRun(options: EvalLocomoOptions, { sha256, conversations 
   };
 }
 
-function windowed(options: EvalLocomoOptions): Pick<ArmChoices, "windows" | "histories" | "historyRatio"> {
-  const problem = windowProblem(options, options.layout.includes("conversation"));
-  if (problem !== null) throw new EvaluationError(problem);
-  const { window = [null], history = WINDOW_HISTORIES, historyRatio = null } = options;
-  return { windows: window, histories: history, historyRatio };
+function windowsOf({ window, layout }: EvalLocomoOptions): ArmChoices["windows"] {
+  if (window !== undefined && !layout.includes("conversation"))
+    throw new EvaluationError("--window: needs --layout conversation");
+  return window ?? [null];
 }
 
 function depthsOf(

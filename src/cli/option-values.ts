@@ -1,9 +1,6 @@
 /* Values of options, read from the command line's text. Each throws commander's `InvalidArgumentError`. */
 
 import { InvalidArgumentError } from "commander";
-import { HISTORY_NAMES, type HistoryName } from "../core/conversation/epoch.js";
-import { DEFAULT_HISTORY_RATIO } from "../core/index.js";
-import { hasRatio } from "../eval/run/arms.js";
 
 export function ratio(value: string): number {
   const number = Number(value);
@@ -43,31 +40,4 @@ export function oneOf<const T extends string>(names: readonly T[]): (text: strin
     if (name === undefined) throw new InvalidArgumentError(`Allowed choices are ${names.join(", ")}.`);
     return name;
   };
-}
-
-/* Options for conversations sent as a window: `--window`, `--history`, `--history-ratio`. */
-
-/** The histories compared by default. `stored` is for clients that send only new messages. */
-export const WINDOW_HISTORIES: readonly HistoryName[] = HISTORY_NAMES.filter((name) => name !== "stored");
-
-export const HISTORY_RATIO = `tokens of extended prompts, on average, as a multiple of what the windows alone would have sent (default: ${DEFAULT_HISTORY_RATIO})`;
-
-interface WindowOptions {
-  readonly window?: unknown;
-  readonly history?: readonly HistoryName[] | undefined;
-  readonly historyRatio?: number | undefined;
-}
-
-/** The error of options that conflict, naming one; null for none. */
-export function windowProblem(
-  { window, history, historyRatio }: WindowOptions,
-  isConversation: boolean,
-): string | null {
-  if (window !== undefined && !isConversation) return "--window: needs --layout conversation";
-  if (window === undefined && history !== undefined) return "--history: needs --window";
-  if (window === undefined && historyRatio !== undefined) return "--history-ratio: needs --window";
-  if (historyRatio !== undefined && history !== undefined && !history.some(hasRatio)) {
-    return `--history-ratio: does not apply to ${history.join(" and ")}`;
-  }
-  return null;
 }

@@ -2,7 +2,7 @@ import { Presets, SingleBar } from "cli-progress";
 import type { Output } from "./invocation.js";
 
 /** Time between two lines where standard error is no terminal. */
-const LINE_MS = 30_000;
+const LINE_MS = 180_000;
 
 /** Runs work of this many steps under a progress bar, or with a line at times where nobody would see a bar. */
 export async function withProgress<T>(

@@ -1,210 +1,168 @@
 import { SimulatedCache } from "../core/cache/simulated-cache.js";
 import {
+  DEFAULT_ENGINE_MODEL,
   DEFAULT_POLICY,
-  type Label,
+  ENGINE_MODELS,
   ORDERING_POLICIES,
   POLICY_NAMES,
+  type PolicyName,
   RETENTION_NAMES,
   type RetentionName,
-  type ScopePolicy,
 } from "../core/index.js";
 import { largest } from "../core/text/collections.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
 import { answerOf } from "../eval/base/hand-built.js";
 import { EvaluationError, readJson } from "../eval/base/run-files.js";
-import { type RecordedTrace, readPeerOrders, readTrace, recordedOrder } from "../eval/replay/recorded-trace.js";
-import { RecordedBatch } from "../eval/replay/replay-batch.js";
-import { composeTrace, type ReplayedTrace, type ReplayOptions, replayTrace } from "../eval/replay/replay-trace.js";
+import { type RecordedTrace, readTrace } from "../eval/replay/recorded-trace.js";
+import { type ReplayedTrace, type ReplayTotals, replayTrace } from "../eval/replay/replay-trace.js";
+import { type ReplayedWindow, replayWindows, WINDOW_HISTORIES, type WindowArm } from "../eval/run/replay-windows.js";
+import { openMeasuredMemprefix } from "./assemble.js";
 import { countO200k, encodeO200k } from "./o200k.js";
-import { windowProblem } from "./option-values.js";
-import { meanCell, ratioCell, totalsCells } from "./replay-cells.js";
-import type { WindowCommand } from "./replay-windows.js";
 
-export interface ReplayCommand extends Omit<WindowCommand, "answer"> {
+export interface ReplayCommand {
   readonly trace: string;
-  readonly layout: "single" | "conversation" | "batch";
-  /** Tokens of every answer in a conversation's history; absent: the recorded answers. */
-  readonly answerTokens?: number;
+  readonly k: number;
+  readonly policy?: PolicyName;
+  readonly budgetRatio?: number;
+  readonly layout: "single" | "conversation";
+  readonly cache: "radix" | "blocks";
+  /** Of the simulated cache; absent: unlimited. */
+  readonly capacity?: number;
+  readonly limit?: number;
   /** Last messages that a conversation's client sends; absent: all. */
   readonly window?: number;
-  readonly peer?: string;
+  /** Tokens of every answer in a conversation's history; absent: the recorded answers. */
+  readonly answerTokens?: number;
+  readonly json?: boolean;
 }
 
-const NOT_FOR_A_BATCH = [
-  ["json", "--json"],
-  ["peer", "--peer"],
-  ["policy", "--policy"],
-  ["budgetRatio", "--budget-ratio"],
-] as const;
-
 /**
- * Replays a trace: one policy as JSON, beside another system's recorded orders, or all policies as a table; for a conversation all retentions,
- * for a window all histories. `note` gets lines that are not part of the result. Throws {@link EvaluationError}.
+ * Replays a trace: one policy as JSON, or all policies as a table; for a conversation all retentions, for a window all histories. `note` gets
+ * lines that are not part of the result. Throws {@link EvaluationError}.
  */
 export async function runReplay(
   command: ReplayCommand,
   print: (line: string) => void,
   note: (line: string) => void,
 ): Promise<void> {
+  const { k, policy = DEFAULT_POLICY, window, answerTokens, json } = command;
   const isConversation = command.layout === "conversation";
-  const problem = windowProblem(command, isConversation);
-  if (problem !== null) throw new EvaluationError(problem);
-  if (command.answerTokens !== undefined && !isConversation)
-    throw new EvaluationError("--answer-tokens: needs --layout conversation");
+  for (const [option, value] of Object.entries({ window, "answer-tokens": answerTokens })) {
+    if (value !== undefined && !isConversation) throw new EvaluationError(`--${option}: needs --layout conversation`);
+  }
   const trace = readTrace(readJson(command.trace));
-  noteShortRetrievals(limited(trace, command), command.k, note);
-  if (command.layout === "batch") {
-    for (const [option, name] of NOT_FOR_A_BATCH) {
-      if (command[option] !== undefined) throw new EvaluationError(`${name}: does not apply to a batch`);
-    }
-    print(batchTable(limited(trace, command), command));
-    return;
+  noteShortRetrievals(trace, command, note);
+  if (window !== undefined) {
+    const arms = await windowArms(trace, window, command);
+    if (json) return print(JSON.stringify({ policy, k, window, arms }));
+    const client = window === 1 ? "its last message" : `its last ${window} messages`;
+    return print(`${windowTable(arms)}\n\nThe client sends ${client}. ${READING}`);
   }
-  if (command.peer !== undefined && command.layout !== "single")
-    throw new EvaluationError("--peer: its orders are of single requests");
-  if (command.window !== undefined) {
-    // Loaded on demand: it composes as the service does, and so imports the store.
-    const { replayWindow } = await import("./replay-windows.js");
-    print(await replayWindow(trace, command.window, { ...command, answer: answerIn(command) }));
-    return;
-  }
-  const replayWith = (policy: ScopePolicy, retention?: RetentionName) => replay(trace, policy, command, retention);
-  const peer = command.peer === undefined ? null : readPeerOrders(readJson(command.peer));
-  const ofPeer = peer && { policy: peer.policy, ...replayWith(recordedOrder(trace, peer, command.k)) };
-  if (command.json) {
-    const policy = command.policy ?? DEFAULT_POLICY;
-    const ofPolicy = { policy, k: command.k, ...replayWith(ORDERING_POLICIES[policy]) };
-    print(JSON.stringify(ofPeer === null ? ofPolicy : { ...ofPolicy, peer: ofPeer }));
-    return;
-  }
+  const replayWith = (name: PolicyName, retention?: RetentionName) => replay(trace, name, command, retention);
+  if (json) return print(JSON.stringify({ policy, k, ...replayWith(policy) }));
   if (isConversation) {
-    const policy = command.policy ?? DEFAULT_POLICY;
-    const ofRetention = (name: RetentionName) => ({ name, replay: replayWith(ORDERING_POLICIES[policy], name) });
-    print(conversationTable(RETENTION_NAMES.map(ofRetention)));
-    print(`\nOrdered by ${policy}. ${SAME_FOR_ALL_POLICIES}`);
-    return;
+    const rows = RETENTION_NAMES.map((name) => [name, ...totalsCells(replayWith(policy, name).totals)]);
+    return print(`${alignedTable(["retention", ...TOTALS], rows)}\n\nOrdered by ${policy}. ${SAME_FOR_ALL_POLICIES}`);
   }
-  const rows = (command.policy === undefined ? POLICY_NAMES : [command.policy]).map((name) => ({
-    name: name as string,
-    replay: replayWith(ORDERING_POLICIES[name]),
-  }));
-  if (ofPeer !== null) rows.push({ name: `recorded ${ofPeer.policy}`, replay: ofPeer });
-  print(table(rows));
+  const names = command.policy === undefined ? POLICY_NAMES : [policy];
+  print(policyTable(names.map((name) => ({ name, replayed: replayWith(name) }))));
 }
 
 function replay(
   trace: RecordedTrace,
-  policy: ScopePolicy,
+  policy: PolicyName,
   command: ReplayCommand,
   retention?: RetentionName,
 ): ReplayedTrace {
-  const options: ReplayOptions = {
-    k: command.k,
-    policy,
-    budgetRatio: command.budgetRatio ?? null,
-    layout: command.layout === "conversation" ? "conversation" : "single",
-    retention,
-    limit: command.limit,
-    answer: answerIn(command),
-  };
-  const cache = new SimulatedCache(command.cache, { capacityTokens: command.capacity });
-  return replayTrace(trace, cache, { encode: encodeO200k, countTokens: countO200k }, options);
+  const { k, budgetRatio = null, layout, limit, cache, capacity } = command;
+  return replayTrace(
+    trace,
+    new SimulatedCache(cache, { capacityTokens: capacity }),
+    { encode: encodeO200k, countTokens: countO200k },
+    { k, policy: ORDERING_POLICIES[policy], budgetRatio, layout, retention, limit, answer: answerIn(command) },
+  );
+}
+
+function windowArms(trace: RecordedTrace, window: number, command: ReplayCommand): Promise<ReplayedWindow[]> {
+  const { k, policy = DEFAULT_POLICY, budgetRatio = null, limit, cache, capacity } = command;
+  const histories = WINDOW_HISTORIES;
+  return replayWindows(
+    trace,
+    { k, policy, budgetRatio, window, histories, historyRatio: null, limit, answer: answerIn(command) },
+    {
+      tokens: { encode: encodeO200k, countTokens: countO200k },
+      newCache: () => new SimulatedCache(cache, { capacityTokens: capacity }),
+      openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
+    },
+  );
 }
 
 function answerIn({ answerTokens }: ReplayCommand): string | undefined {
   return answerTokens === undefined ? undefined : answerOf(answerTokens);
 }
 
-interface ReplayRow {
-  readonly name: string;
-  readonly replay: ReplayedTrace;
-}
+/** Columns of every table: shares of memory tokens retrieved and of evidence, and tokens per request. */
+const TOTALS = ["memory sent", "evidence", "prompt", "cached", "to prefill"] as const;
 
-const HEAD = [
-  "policy",
-  "memory hits",
-  "prefilled",
-  "memory sent",
-  "at most",
-  "evidence",
-  "prompt",
-  "cached",
-  "to prefill",
-];
-
-/** Shares are of memory tokens retrieved; `at most`: the largest of a single prompt. The last three columns are tokens per request. */
-function table(rows: readonly ReplayRow[]): string {
-  const lines = rows.map((row) => {
-    const { totals } = row.replay;
-    const [name = "", sent = "", ...others] = conversationCells(row);
-    return [
-      name,
-      ratioCell(totals.memoryTokens - totals.prefilledMemoryTokens, totals.memoryTokens),
-      ratioCell(totals.prefilledMemoryTokens, totals.retrievedTokens),
-      sent,
-      totals.largestSentRatio?.toFixed(3) ?? "-",
-      ...others,
-    ];
-  });
-  return alignedTable(HEAD, lines);
-}
-
-const CONVERSATION_HEAD = ["retention", "memory sent", "evidence", "prompt", "cached", "to prefill"];
 /** Printed in place of one row per policy, which would be equal. */
 const SAME_FOR_ALL_POLICIES =
   "All policies have the same cache hits here: what a turn adds comes after everything cached.";
 
-/** Without the two columns of blocks alone: in a conversation other text, which may change, is between them. */
-function conversationTable(rows: readonly ReplayRow[]): string {
-  return alignedTable(CONVERSATION_HEAD, rows.map(conversationCells));
+/** `at most`: the largest share of a single prompt. */
+function policyTable(rows: readonly { readonly name: string; readonly replayed: ReplayedTrace }[]): string {
+  const [sent, ...others] = TOTALS;
+  const head = ["policy", "memory hits", "prefilled", sent, "at most", ...others];
+  const lines = rows.map(({ name, replayed: { totals } }) => {
+    const [sentCell = "", ...cells] = totalsCells(totals);
+    const { memoryTokens, prefilledMemoryTokens: prefilled, retrievedTokens, largestSentRatio } = totals;
+    const hits = ratioCell(memoryTokens - prefilled, memoryTokens);
+    const most = largestSentRatio?.toFixed(3) ?? "-";
+    return [name, hits, ratioCell(prefilled, retrievedTokens), sentCell, most, ...cells];
+  });
+  return alignedTable(head, lines);
 }
 
-function conversationCells({ name, replay: { totals } }: ReplayRow): string[] {
-  return [name, ...totalsCells(totals)];
+const READING =
+  "Tokens per request; `size`: prompt tokens, and `fewer`: tokens to prefill, compared with memories in the last message.";
+
+const BY_HAND: Partial<Record<WindowArm, string>> = {
+  readme: "memories in the system prompt",
+  "last-message": "memories in the last message",
+};
+
+function windowTable(arms: readonly ReplayedWindow[]): string {
+  const byHand = arms.find(({ arm }) => arm === "last-message")?.totals;
+  const rows = arms.map(({ arm, totals }) => [
+    BY_HAND[arm] ?? arm,
+    ...totalsCells(totals),
+    ratioCell(totals.promptTokens, byHand?.promptTokens ?? 0, 2),
+    ratioCell(byHand?.uncachedTokens ?? 0, totals.uncachedTokens, 2),
+  ]);
+  return alignedTable(["messages", ...TOTALS, "size", "fewer"], rows);
+}
+
+function totalsCells(totals: Omit<ReplayTotals, "prefilledMemoryTokens" | "largestSentRatio">): string[] {
+  const tokens = [totals.promptTokens, totals.cachedTokens, totals.uncachedTokens];
+  return [
+    ratioCell(totals.memoryTokens, totals.retrievedTokens),
+    ratioCell(totals.evidenceInPrompt, totals.evidence),
+    ...tokens.map((sum) => Math.round(sum / totals.requests).toLocaleString("en")),
+  ];
+}
+
+/** A part of a whole; `-` for an empty whole. */
+function ratioCell(part: number, whole: number, digits = 3): string {
+  return whole === 0 ? "-" : (part / whole).toFixed(digits);
 }
 
 /** A search may find fewer than k memories, so a short list is valid. */
-function noteShortRetrievals({ questions }: RecordedTrace, k: number, note: (line: string) => void): void {
-  const short = questions.map(({ retrieved }) => retrieved.length).filter((length) => length < k);
-  if (short.length === 0) return;
-  const most = largest(questions.map(({ retrieved }) => retrieved.length));
-  const all = short.length === questions.length;
-  const which = all
-    ? `every question of the trace has fewer, ${most} at most`
-    : `${short.length} of ${questions.length} questions have fewer`;
+function noteShortRetrievals(trace: RecordedTrace, { k, limit }: ReplayCommand, note: (line: string) => void): void {
+  const lengths = trace.questions.slice(0, limit).map(({ retrieved }) => retrieved.length);
+  const short = lengths.filter((length) => length < k).length;
+  if (short === 0) return;
+  const which =
+    short === lengths.length
+      ? `every question of the trace has fewer, ${largest(lengths)} at most`
+      : `${short} of ${lengths.length} questions have fewer`;
   note(`--k: ${k} memories per question: ${which}`);
-}
-
-function limited(trace: RecordedTrace, { limit }: ReplayCommand): RecordedTrace {
-  return { ...trace, questions: trace.questions.slice(0, limit) };
-}
-
-const BATCH_HEAD = ["order and schedule", "prompt", "cached", "to prefill", "hit ratio"];
-
-/** All questions as one batch: every policy's orders in the original sequence, then the planners'. Tokens per request. */
-function batchTable(trace: RecordedTrace, command: ReplayCommand): string {
-  const batch = new RecordedBatch([trace], command.k, encodeO200k);
-  const online = POLICY_NAMES.filter((name) => name !== "carry-over").map((name) => {
-    const options: ReplayOptions = {
-      k: command.k,
-      policy: ORDERING_POLICIES[name],
-      budgetRatio: null,
-      layout: "single",
-    };
-    const prompts = composeTrace(trace, { encode: encodeO200k, countTokens: countO200k }, options);
-    const executed = [...prompts].map(({ order }, request) => ({
-      request,
-      order: order.map((at) => (at + 1) as Label),
-    }));
-    return [`${name}, as they came`, executed] as const;
-  });
-  const { promptTokens, requests } = batch;
-  const lines = [...online, ...batch.executedByPlanners()].map(([name, executed]) => {
-    const cache = new SimulatedCache(command.cache, { capacityTokens: command.capacity });
-    const ratio = batch.hitRatio(executed, cache);
-    const cached = ratio * promptTokens;
-    const tokens = [promptTokens, cached, promptTokens - cached];
-    return [name, ...tokens.map((sum) => meanCell(sum, requests.length)), ratio.toFixed(3)];
-  });
-  return alignedTable(BATCH_HEAD, lines);
 }

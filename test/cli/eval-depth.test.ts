@@ -17,7 +17,7 @@ describe("memprefix eval locomo --adaptive-depth", () => {
   const engine = openAiEngine();
   const asked = (...more: string[]) => [
     ...["eval", "locomo", "--data", SAMPLE, "--out", join(memprefix.root, "out"), "--k", "8"],
-    ...["--policies", "prefix-exact"],
+    ...["--layout", "single", "--policies", "prefix-exact"],
     ...["--engine", engine.url, "--model", "stub-1", "--limit", "4", "--warm-up", "0", ...more],
   ];
   /** Sure at two memories; at four; at neither; and no log-probabilities at all. */

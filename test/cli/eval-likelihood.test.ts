@@ -37,7 +37,7 @@ describe("memprefix eval locomo --score likelihood", () => {
   const engine = openAiEngine();
   const judge = openAiEngine();
   const asked = (out: string, arms: string) => [
-    ...["eval", "locomo", "--data", SAMPLE, "--out", out, "--k", "8", ...arms.split(" ")],
+    ...["eval", "locomo", "--data", SAMPLE, "--out", out, "--k", "8", "--layout", "single", ...arms.split(" ")],
     ...["--engine", engine.url, "--model", "stub-1", "--engine-family", "vllm"],
   ];
 

@@ -70,7 +70,18 @@ describe("memprefix eval locomo, on an engine whose answers depend on annotation
     });
     const [out, file] = [join(memprefix.root, "out"), join(memprefix.root, "asked.json")];
     writeFileSync(file, JSON.stringify(asked));
-    const arms = ["--policies", "sorted", "--annotations", "none,default,paper", "--k", "8", "--warm-up", "0"];
+    const arms = [
+      "--policies",
+      "sorted",
+      "--annotations",
+      "none,default,paper",
+      "--k",
+      "8",
+      "--warm-up",
+      "0",
+      "--layout",
+      "single",
+    ];
     const engines = ["--engine", engine.url, "--model", "stub-1", "--judge", judge.url, "--judge-model", "judge-1"];
     const ended = await memprefix.run(["eval", "locomo", "--data", file, "--out", out, ...arms, ...engines]);
     expect(ended).toMatchObject({ code: 0, stderr: "" });
@@ -94,7 +105,7 @@ describe("memprefix eval locomo, on an engine whose answers depend on annotation
     const words = qualityChange({ ...run, arms: byWords }, records)?.arms[0]?.found;
     expect(words == null ? null : verdictOf(words)).toBe("not shown");
 
-    const [, first = "", precision = ""] = ended.stdout.split(/\n+/);
+    const [first = "", precision = ""] = ended.stdout.split("\n").filter((line) => line.startsWith("- "));
     expect(first).toMatch(/^- Answers, by the judge: of 2 ways to build prompts, \d scored higher/);
     // No difference without its interval.
     expect(first.match(/[+−][\d.]+ \([+−]?[\d.]+ to [+−]?[\d.]+\) points/g)?.length).toBeGreaterThan(0);

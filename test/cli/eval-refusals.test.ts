@@ -38,12 +38,6 @@ describe("memprefix eval locomo", () => {
     ["a judge without its model", ["--judge", "http://127.0.0.1:9/v1"], /--judge-model: is needed with --judge/],
     ["nothing to judge", ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"], /conflicts with --no-scores/],
     ["windows of nothing", ["--layout", "single", "--window", "8"], /--window: needs --layout conversation/],
-    ["a history of no window", ["--history", "exact"], /--history: needs --window/],
-    [
-      "a ratio of nothing",
-      ["--layout", "conversation", "--window", "8", "--history", "exact", "--history-ratio", "2"],
-      /--history-ratio: does not apply to exact/,
-    ],
     ["a cost that is none", ["--cost", "nope"], /--cost: must be one of/],
     [
       "an engine that does not answer",

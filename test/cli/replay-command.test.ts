@@ -85,10 +85,10 @@ describe("memprefix replay", () => {
     expect([...rowsOf(stdout).keys()]).toEqual([...byHand, ...HISTORY_NAMES.filter((name) => name !== "stored")]);
     expect(rowsOf(stdout).get("memories in the last message")?.slice(-2)).toEqual(["1.00", "1.00"]);
     expect(stdout).toContain("The client sends its last 3 messages.");
-    const chosen = await memprefix.run([...asked, "--history", "stored,exact", "--json"]);
-    const { arms, ...of } = JSON.parse(chosen.stdout) as { arms: readonly ReplayedWindow[] };
-    expect(of).toEqual({ policy: "prefix-exact", k: 3, window: 3, historyRatio: null });
-    expect(arms.map(({ arm }) => arm)).toEqual(["readme", "last-message", "stored", "exact"]);
+    const { arms, ...of } = JSON.parse((await memprefix.run([...asked, "--json"])).stdout) as {
+      arms: readonly ReplayedWindow[];
+    };
+    expect(of).toEqual({ policy: "prefix-exact", k: 3, window: 3 });
     for (const { requests, totals } of arms) expect([requests.length, totals.requests]).toEqual([6, 6]);
   });
 
@@ -128,33 +128,6 @@ describe("memprefix replay", () => {
     expect(totals).toMatchObject({ requests: 6 });
   });
 
-  it("sets another system's orders beside a policy's: as a row, and in the JSON with every request", async () => {
-    const orders = trace.questions.map(({ retrieved }) => retrieved.toReversed());
-    const peer = join(memprefix.root, "peer.json");
-    writeFileSync(peer, JSON.stringify({ policy: "theirs", orders: { k3: orders } }));
-    const asked = ["replay", "--trace", written(), "--k", "3", "--policy", "retrieval", "--peer", peer];
-    const table = await memprefix.run(asked);
-    expect(table.stdout).toContain("| recorded theirs |");
-    const { stdout } = await memprefix.run([...asked, "--json"]);
-    const ofPolicy = await memprefix.run([
-      "replay",
-      "--trace",
-      written(),
-      ...["--k", "3", "--policy", "retrieval", "--json"],
-    ]);
-    const { peer: theirs, ...ours } = JSON.parse(stdout);
-    expect(ours).toEqual(JSON.parse(ofPolicy.stdout));
-    expect(theirs).toMatchObject({ policy: "theirs", totals: { requests: 6 } });
-    expect(theirs.requests.map(({ order }: { order: number[] }) => order)).toEqual(orders);
-  });
-
-  it("says as JSON, too, what is wrong with another system's orders", async () => {
-    const peer = join(memprefix.root, "no-such-peer.json");
-    const { code, stderr } = await memprefix.run(["replay", "--trace", written(), "--json", "--peer", peer]);
-    expect(code).toBe(1);
-    expect(stderr).toContain(`cannot read ${peer}`);
-  });
-
   it("bounds what is sent over all prompts so far, or in each; and says both the average and the most", async () => {
     const sentWith = async (...options: readonly string[]) => {
       const asked = ["replay", "--trace", written(), "--k", "2", "--json", "--policy", "carry-over", ...options];
@@ -173,29 +146,8 @@ describe("memprefix replay", () => {
     expect(shared.largestSentRatio).toBeLessThanOrEqual(1.5 * 1.4);
   });
 
-  it("shows a batch in every order and under every schedule; planned it reuses most", async () => {
-    const { code, stdout } = await memprefix.run([
-      "replay",
-      "--trace",
-      written(),
-      "--layout",
-      "batch",
-      "--cache",
-      "radix",
-    ]);
-    expect(code).toBe(0);
-    const ratios = new Map([...rowsOf(stdout)].map(([name, cells]) => [name, Number(cells.at(-1))]));
-    expect(ratios.size).toBe(7 + 4);
-    expect(ratios.get("shared prefixes")).toBe(Math.max(...ratios.values()));
-  });
-
-  it.each([
-    ["--json", "--json: does not apply to a batch"],
-    ["--policy=sorted", "--policy: does not apply to a batch"],
-    ["--window=8", "--window: needs --layout conversation"],
-  ])("refuses a batch with %s", async (option, message) => {
-    const { code, stderr } = await memprefix.run(["replay", "--trace", written(), "--layout", "batch", option]);
-    expect(code).toBe(1);
-    expect(stderr).toContain(message);
+  it.each(["--window", "--answer-tokens"])("refuses single prompts with %s", async (option) => {
+    const refused = await memprefix.run(["replay", "--trace", written(), option, "8"]);
+    expect(refused).toMatchObject({ code: 1, stderr: `memprefix: ${option}: needs --layout conversation\n` });
   });
 });

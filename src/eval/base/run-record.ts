@@ -6,7 +6,6 @@
  */
 
 import { z } from "zod";
-import { HISTORY_NAMES } from "../../core/conversation/epoch.js";
 import { DEPTH_OUTCOMES, POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
 
 /** What Mem0 gets: extracted facts, or the turns as they were said. */
@@ -46,14 +45,6 @@ export function categoryTitle(category: number): string {
 export const HAND_BUILT = ["readme", "last-message"] as const;
 export const ARM_POLICIES = [...HAND_BUILT, ...POLICY_NAMES] as const;
 
-const window = z.strictObject({
-  /** Number of messages that the client sends, the question included. */
-  messages: z.int().min(1),
-  history: z.enum(HISTORY_NAMES).nullable(),
-  /** Null: the default, or it does not apply. */
-  ratio: z.number().positive().nullable(),
-});
-
 /** Answers are scored by F1 and BLEU-1 of generated words, or by the likelihood of the right answer, which generates nothing. */
 export const ANSWER_SCORES = ["words", "likelihood"] as const;
 export type AnswerScore = (typeof ANSWER_SCORES)[number];
@@ -66,17 +57,15 @@ export const ARM_ANNOTATIONS = ["none", "paper"] as const;
 export type ArmAnnotations = (typeof ARM_ANNOTATIONS)[number];
 
 const arm = z.strictObject({
-  /** Unique in a run and readable, as `single k=20 prefix-exact` or `conversation k=100 carry-over ≤1.5× on average auto`. */
+  /** Unique in a run and readable, as `single k=20 prefix-exact` or `conversation k=100 window=8 carry-over auto`. */
   id: z.string().min(1),
   layout: z.enum(["single", "conversation"]),
   k: z.int().min(1),
   policy: z.enum(ARM_POLICIES),
   /** Null here and below where it does not apply to this layout or builder. */
   retention: z.enum(RETENTION_NAMES).nullable(),
-  /** Most memory tokens over all prompts so far, as a multiple of those retrieved; null: no bound. */
-  budgetRatio: z.number().positive().nullable(),
-  /** Null: the whole history. */
-  window: window.nullable(),
+  /** Messages that the client sends, the question included; null: the whole history. */
+  window: z.int().min(1).nullable(),
   /** Null: memprefix's default. */
   annotations: z.enum(ARM_ANNOTATIONS).nullable(),
   /** Null: prompts have all memories. */
@@ -200,7 +189,6 @@ export const runRecord = z.strictObject({
   ingest: z.enum(INGESTS),
   categories: z.array(z.int()),
   limit: z.int().nullable(),
-  seed: z.int(),
   warmUpQuestions: count,
   arms: z.array(arm),
   /** Other options by name; `resumedAt` for a run that was resumed. */
@@ -211,7 +199,6 @@ export type EvalArm = z.output<typeof arm>;
 export type EngineIdentity = NonNullable<RunRecord["engine"]["served"]>;
 export type ArmDepth = z.output<typeof armDepth>;
 export type RecordedDepth = z.output<typeof chosenDepth>;
-export type ClientWindow = z.output<typeof window>;
 export type AnswerLikelihood = NonNullable<AnsweredQuestion["likelihood"]>;
 export type Judgement = z.output<typeof judgement>;
 export type AnsweredQuestion = z.output<typeof answered>;

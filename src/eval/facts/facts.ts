@@ -51,7 +51,7 @@ const CLAIMS: readonly (readonly [name: string, baseline: string])[] = [
 ];
 
 /** Two Markdown tables, with 95 % intervals over cases, paired by case. */
-export function factTables({ updates, claims }: FactResults, seed: number): string {
+export function factTables({ updates, claims }: FactResults): string {
   const [baseline] = updates.keys();
   const ofUpdates = [...updates].map(([name, all]) => {
     const share = all.filter(({ logOdds }) => logOdds > 0).length / all.length;
@@ -60,12 +60,12 @@ export function factTables({ updates, claims }: FactResults, seed: number): stri
       name,
       String(all.length),
       `${Math.round(100 * share)} %`,
-      isBaseline ? "–" : plusMinus(difference(updates, name, baseline ?? "", "logOdds", seed)),
-      isBaseline ? "–" : signed(difference(updates, name, baseline ?? "", "promptTokens", seed).value, 1),
+      isBaseline ? "–" : plusMinus(difference(updates, name, baseline ?? "", "logOdds")),
+      isBaseline ? "–" : signed(difference(updates, name, baseline ?? "", "promptTokens").value, 1),
     ];
   });
   const ofClaims = CLAIMS.map(([name, other]) => {
-    const { value, low, high } = difference(claims, name, other, "logOdds", seed);
+    const { value, low, high } = difference(claims, name, other, "logOdds");
     // The odds of the false answer are the inverse.
     const [factor, least, most] = [-value, -high, -low].map((log) => Math.exp(log).toPrecision(3));
     return [name, other, String(claims.get(name)?.length ?? 0), `× ${factor}`, `${least} to ${most}`];
@@ -78,16 +78,10 @@ export function factTables({ updates, claims }: FactResults, seed: number): stri
   ].join("\n\n");
 }
 
-function difference(
-  measured: Measured,
-  name: string,
-  baseline: string,
-  of: "logOdds" | "promptTokens",
-  seed: number,
-): Interval {
+function difference(measured: Measured, name: string, baseline: string, of: "logOdds" | "promptTokens"): Interval {
   const others = measured.get(baseline) ?? [];
   const differences = (measured.get(name) ?? []).map((one, at) => one[of] - (others[at]?.[of] ?? Number.NaN));
-  return bootstrapMean(differences, { seed }) ?? { value: Number.NaN, low: Number.NaN, high: Number.NaN };
+  return bootstrapMean(differences) ?? { value: Number.NaN, low: Number.NaN, high: Number.NaN };
 }
 
 function plusMinus({ value, low, high }: Interval): string {

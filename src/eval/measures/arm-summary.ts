@@ -15,7 +15,7 @@ import {
   type QuestionRecord,
   type RunRecord,
 } from "../base/run-record.js";
-import { budgetLabel, depthLabel } from "../run/arms.js";
+import { depthLabel } from "../run/arms.js";
 import { judgedRight, logLikelihood, type Measure, meanOf, quantileOf, ratioOf, uncachedTokens } from "./measured.js";
 
 /** Groups arms that differ only in how prompts were built. Conversations come first, and memprefix's defaults in each group. */
@@ -25,7 +25,7 @@ export function groupArms<A>(
 ): { readonly title: string; readonly arms: readonly A[] }[] {
   const groups = groupBy(arms, (arm) => {
     const { layout, k, window } = armOf(arm);
-    return `${layout} ${k} ${window?.messages}`;
+    return `${layout} ${k} ${window}`;
   });
   const titled = [...groups.values()].flatMap((group) => {
     const [first] = group;
@@ -38,12 +38,12 @@ export function groupArms<A>(
 
 function groupTitle({ layout, k, window }: EvalArm): string {
   const of = layout === "single" ? "Single prompts" : "Conversations";
-  const cut = window === null ? "" : `, last ${window.messages} messages`;
+  const cut = window === null ? "" : `, last ${window} messages`;
   return `${of}, k = ${k}${cut}`;
 }
 
 export function isSameGroup(a: EvalArm, b: EvalArm): boolean {
-  return a.layout === b.layout && a.k === b.k && a.window?.messages === b.window?.messages;
+  return a.layout === b.layout && a.k === b.k && a.window === b.window;
 }
 
 /** Whether an arm is memprefix with its defaults. */
@@ -53,18 +53,13 @@ function isDefault({ policy, retention, annotations, depth }: EvalArm): boolean 
 }
 
 export function armLabel(arm: EvalArm): string {
-  const { policy, retention, window, annotations, depth } = arm;
+  const { policy, retention, annotations, depth } = arm;
   if (policy === "readme") return "Mem0’s README";
   if (policy === "last-message") return "by hand, in the last message";
-  const history = window?.history == null ? [] : [`history ${window.history}`];
-  const ratio = window?.ratio == null ? [] : [`at most ${window.ratio} windows long`];
-  if (isDefault(arm)) return ["memprefix, defaults", ...history, ...ratio].join(", ");
+  if (isDefault(arm)) return "memprefix, defaults";
   return [
     `memprefix, ${policy}`,
-    ...budgetLabel(arm),
     ...(retention === null ? [] : [`retention ${retention}`]),
-    ...history,
-    ...ratio,
     ...(annotations === null ? [] : [annotations === "none" ? "no annotations" : `annotations ${annotations}`]),
     ...depthLabel(depth),
   ].join(", ");

@@ -6,19 +6,21 @@ export interface Interval {
 }
 
 export interface BootstrapOptions {
-  readonly seed: number;
+  /** Default: 1. */
+  readonly seed?: number | undefined;
   /** Default: {@link RESAMPLES}. */
   readonly resamples?: number | undefined;
 }
 
 export const RESAMPLES = 1_000;
+const SEED = 1;
 /** Share of estimates left out on each side when single values are drawn. */
 const TAIL = 0.025;
 
 /** The mean with its bootstrap interval, over values or whole clusters; see {@link tailOf} for those. Null for no values. */
 export function bootstrapMean(
   values: readonly number[],
-  options: BootstrapOptions,
+  options: BootstrapOptions = {},
   clusters: Clusters | null = null,
 ): Interval | null {
   if (values.length === 0) return null;
@@ -51,7 +53,7 @@ function unitsOf(values: readonly number[], clusters: Clusters | null) {
 function interval(
   value: number,
   tail: number,
-  { seed, resamples = RESAMPLES }: BootstrapOptions,
+  { seed = SEED, resamples = RESAMPLES }: BootstrapOptions,
   resample: (draw: (count: number) => number) => number,
 ): Interval {
   const random = seeded(seed);

@@ -25,7 +25,7 @@ export interface PairedDifference {
 }
 
 /** The difference with its 95 % bootstrap interval. Null of no pairs. */
-export function pairedDifference(pairs: readonly Pair[], options: BootstrapOptions): PairedDifference | null {
+export function pairedDifference(pairs: readonly Pair[], options: BootstrapOptions = {}): PairedDifference | null {
   const differences = pairs.map(({ baseline, other }) => other - baseline);
   const conversations = pairs.map(({ conversation }) => conversation);
   const clusters = clustersOf(conversations);

@@ -41,7 +41,7 @@ const SCORES: readonly { readonly score: string; readonly measure: Measure<Answe
 
 /** Compares answers by the first score measured: judge, likelihood, F1. Null without scores, or with nothing to compare. */
 export function qualityChange(
-  { arms, seed }: Pick<RunRecord, "arms" | "seed">,
+  { arms }: Pick<RunRecord, "arms">,
   records: readonly QuestionRecord[],
 ): QualityChange | null {
   const byArm = groupBy(records, ({ arm }) => arm);
@@ -50,7 +50,7 @@ export function qualityChange(
       const baseline = baselineOf(arm, arms);
       if (baseline === null) return [];
       const pairs = pairsOf(byArm.get(baseline.id) ?? [], byArm.get(arm.id) ?? [], measure);
-      return [{ arm, baseline, found: pairedDifference(pairs, { seed }) }];
+      return [{ arm, baseline, found: pairedDifference(pairs) }];
     });
     if (changes.some(({ found }) => found !== null)) return { score, arms: changes };
   }

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { NOTHING_CARRIED, type ScopePolicy } from "../../core/index.js";
 import { NO_ANSWER } from "../base/hand-built.js";
 import type { EvaluatedMemory } from "../base/prompt-memories.js";
 import { checked, EvaluationError } from "../base/run-files.js";
@@ -23,12 +22,7 @@ const trace = z.object({
     .min(1),
 });
 
-const orders = z.array(z.array(z.int().min(0)));
-const peerOrders = z.object({ policy: z.string(), orders: z.record(z.string(), orders) });
-
 export type RecordedTrace = z.output<typeof trace>;
-/** Another system's order of each question's blocks, as memory indexes, by `k20`, `k100`, …. */
-export type PeerOrders = z.output<typeof peerOrders>;
 
 export function memoriesOf({ memories }: RecordedTrace): EvaluatedMemory[] {
   return memories.map(({ memory, evidence }) => ({ text: memory, evidence }));
@@ -48,31 +42,4 @@ export function readTrace(json: unknown): RecordedTrace {
       throw new EvaluationError(`trace: questions[${at}].retrieved: there is no memory ${unknown}`);
   }
   return read;
-}
-
-export function readPeerOrders(json: unknown): PeerOrders {
-  return checked(peerOrders, json, "peer");
-}
-
-/**
- * A policy that orders each question of a trace, asked from the first on as single requests, as another system did. Use it for one replay:
- * it counts the questions. Throws {@link EvaluationError} where an order is missing or has other blocks.
- */
-export function recordedOrder(trace: RecordedTrace, peer: PeerOrders, k: number): ScopePolicy {
-  const orders = peer.orders[`k${k}`];
-  if (orders === undefined) throw new EvaluationError(`peer: has no orders for k = ${k}`);
-  let at = 0;
-  return {
-    // Plans name a policy; this is the system recorded most.
-    name: "context-pilot",
-    order: ({ retrieved }) => {
-      const asked = trace.questions[at]?.retrieved.slice(0, k) ?? [];
-      const order = orders[at++] ?? [];
-      // Labels follow the first appearance of memories, so a block is found by its position in the search results.
-      const labels = order.flatMap((memory) => retrieved[asked.indexOf(memory)]?.label ?? []);
-      if (labels.length !== retrieved.length)
-        throw new EvaluationError(`peer: order ${at - 1} is not of what was retrieved`);
-      return { labels, carried: NOTHING_CARRIED, searchPath: [] };
-    },
-  };
 }

@@ -20,13 +20,13 @@ export function reportContent(run: RunRecord, records: readonly QuestionRecord[]
 }
 
 /** Compares each arm with its baseline, by each of {@link COMPARED_MEASURES}. */
-function compareArms({ arms, seed }: RunRecord, records: readonly QuestionRecord[]) {
+function compareArms({ arms }: RunRecord, records: readonly QuestionRecord[]) {
   const byArm = groupBy(records, ({ arm }) => arm);
   return arms.flatMap((arm) => {
     const baseline = baselineOf(arm, arms);
     if (baseline === null) return [];
     const differences = COMPARED_MEASURES.map(({ measure }) =>
-      pairedDifference(pairsOf(byArm.get(baseline.id) ?? [], byArm.get(arm.id) ?? [], measure), { seed }),
+      pairedDifference(pairsOf(byArm.get(baseline.id) ?? [], byArm.get(arm.id) ?? [], measure)),
     );
     return [{ arm, baseline, differences }];
   });

@@ -54,7 +54,6 @@ export function runFacts(run: RunRecord): (readonly [name: string, value: string
     ["Categories", run.categories.map((category) => categoryTitle(category).replace("Category ", "")).join(", ")],
     ["Question limit", run.limit === null ? "none" : String(run.limit)],
     ["Warm-up", `${run.warmUpQuestions} questions per arm`],
-    ["Seed", String(run.seed)],
     ["Data", `${data.file}, sha256 ${data.sha256}`],
     ["Versions", `memprefix ${run.memprefix}, mem0ai ${run.mem0}, Node ${run.node}`],
     ["Machine", `${machine.platform}, ${machine.cpu}, ${machine.cores} cores, ${machine.memoryMegabytes} MB`],
@@ -101,7 +100,7 @@ export function reportNotes(content: ReportContent): string[] {
       `Answers were judged by ${judge.model}, which is a language model and errs; its prompt and raw answers are in results.jsonl. ${
         unread === 0 ? "Every verdict could be read." : `${unread} verdicts could not be read and count neither way.`
       }`,
-    `Intervals are 95 % bootstrap intervals (${RESAMPLES} resamples, seed ${run.seed}). Of ${LEAST_CONVERSATIONS} conversations and more, whole conversations are drawn, with all their questions, because questions of one conversation are not independent, and the interval is widened for their small number (expanded percentiles). Of fewer, questions are drawn: such an interval says how much these questions vary, not how other conversations would. Each interval stands for itself: of twenty comparisons without a difference, about one shows one.`,
+    `Intervals are 95 % bootstrap intervals (${RESAMPLES} resamples). Of ${LEAST_CONVERSATIONS} conversations and more, whole conversations are drawn, with all their questions, because questions of one conversation are not independent, and the interval is widened for their small number (expanded percentiles). Of fewer, questions are drawn: such an interval says how much these questions vary, not how other conversations would. Each interval stands for itself: of twenty comparisons without a difference, about one shows one.`,
   ];
   return notes.filter((note) => note !== null);
 }

@@ -1,3 +1,4 @@
+import type { HistoryName } from "../../core/conversation/epoch.js";
 import {
   type ChatMessage,
   type ConversationId,
@@ -94,9 +95,11 @@ export interface ComposedPromptsOptions {
   /** Opens a memprefix without users, on this clock; closed with the builder. */
   readonly openMemprefix: (now: () => number) => Memprefix;
   readonly arm: Pick<EvalArm, "layout" | "retention" | "window" | "annotations" | "depth">;
-  /** Carry-over's most memory tokens over all prompts so far, as a multiple of those retrieved; null: no bound. */
-  readonly budgetRatio: number | null;
   readonly policy: PolicyName;
+  /** Most memory tokens over all prompts so far, as a multiple of those retrieved; null: no bound. */
+  readonly budgetRatio: number | null;
+  /** What memprefix makes of a window. Default: the service's. */
+  readonly history?: { readonly name: HistoryName; readonly ratio: number | null };
   readonly family: EngineName;
   readonly mark: string | null;
   /** Most tokens of a prompt; null: no known limit. */
@@ -113,11 +116,10 @@ const USER = "evaluation" as UserId;
 const CONVERSATION = "questions" as ConversationId;
 
 export function composedPrompts(list: MemoryList, options: ComposedPromptsOptions): PromptBuilder {
-  const { openMemprefix, arm, budgetRatio, policy, family, mark, promptTokens, chooseDepth } = options;
-  const { window } = arm;
+  const { openMemprefix, arm, policy, budgetRatio, history: made, family, mark, promptTokens, chooseDepth } = options;
   let now = 0;
   const memprefix = openMemprefix(() => now);
-  const standing = new PromptMemories(list, window !== null);
+  const standing = new PromptMemories(list, arm.window !== null);
   const system = mark === null ? INSTRUCTION : `${mark}\n${INSTRUCTION}`;
   return {
     build: async ({ turn, question, history, retrieved, evidence, knownDepth }, signal = NEVER) => {
@@ -132,7 +134,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         policy,
         engine: family,
         ...(arm.retention === null ? {} : { retention: arm.retention }),
-        ...(window === null ? {} : { history: window.history, historyRatio: window.ratio }),
+        ...(made === undefined ? {} : { history: made.name, historyRatio: made.ratio }),
         ...(arm.annotations === null ? {} : { annotations: arm.annotations === "paper" ? "paper" : false }),
         memoryBudgetRatio: budgetRatio,
       });

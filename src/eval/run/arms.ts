@@ -1,4 +1,3 @@
-import type { HistoryName } from "../../core/conversation/epoch.js";
 import type { ChatMessage, PolicyName, RetentionName } from "../../core/index.js";
 import { type ARM_POLICIES, type ArmAnnotations, type ArmDepth, type EvalArm, HAND_BUILT } from "../base/run-record.js";
 
@@ -14,47 +13,26 @@ export interface ArmChoices {
   /** Null: all memories. */
   readonly depths: readonly (ArmDepth | null)[];
   readonly retentions: readonly RetentionName[];
-  /** Carry-over's memory tokens, as a multiple of those retrieved. */
-  readonly budgetRatios: readonly number[];
   /** Last messages that a conversation's client sends; null: all. */
   readonly windows: readonly (number | null)[];
-  /** What memprefix makes of a window. */
-  readonly histories: readonly HistoryName[];
-  readonly historyRatio: number | null;
 }
 
 function isComposed(policy: ArmPolicy): policy is PolicyName {
   return !HAND_BUILT.some((name) => name === policy);
 }
 
-/** Whether `history_ratio` bounds this history. */
-export function hasRatio(history: HistoryName): boolean {
-  return history !== "exact" && history !== "stored";
-}
-
 /** Every combination that makes a different prompt, once. */
 export function armsOf(choices: ArmChoices): EvalArm[] {
-  const combinations = productOf<Combination>({
+  const arms = productOf<Omit<EvalArm, "id">>({
     layout: choices.layouts,
     k: choices.ks,
-    messages: choices.windows,
+    window: choices.windows,
     policy: choices.policies,
-    budgetRatio: choices.budgetRatios,
     retention: choices.retentions,
-    history: choices.histories,
     annotations: choices.annotations,
     depth: choices.depths,
-  });
-  const arms = combinations.map((combination) => armOf(combination, choices.historyRatio));
+  }).map(armOf);
   return [...new Map(arms.map((arm) => [arm.id, arm])).values()];
-}
-
-/** One value of each choice, whether it applies or not. */
-interface Combination extends Pick<EvalArm, "layout" | "k" | "policy" | "annotations" | "depth"> {
-  readonly messages: number | null;
-  readonly budgetRatio: number;
-  readonly retention: RetentionName;
-  readonly history: HistoryName;
 }
 
 /** Every way to take one value of each list; the last name varies fastest. */
@@ -65,60 +43,46 @@ function productOf<T extends object>(lists: { readonly [K in keyof T]: readonly 
   ) as T[];
 }
 
-function armOf({ messages, history, ...given }: Combination, historyRatio: number | null): EvalArm {
-  const { layout, k, policy } = given;
+function armOf({ layout, k, policy, ...given }: Omit<EvalArm, "id">): EvalArm {
   const isOwn = isComposed(policy);
   const isSingle = layout === "single";
   const retention = isOwn && !isSingle ? given.retention : null;
-  const own = { messages: messages ?? 0, history, ratio: hasRatio(history) ? historyRatio : null };
   // Without memories in earlier turns, search order needs no annotation: its default has none.
   const isPlain = policy === "retrieval" && (retention === null || retention === "ephemeral");
   const arm = {
     ...{ layout, k, policy, retention },
-    budgetRatio: policy === "carry-over" ? given.budgetRatio : null,
-    window: isSingle || messages === null ? null : isOwn ? own : { messages, history: null, ratio: null },
+    window: isSingle ? null : given.window,
     annotations: !isOwn || (given.annotations === "none" && isPlain) ? null : given.annotations,
     depth: isOwn ? given.depth : null,
   };
   return { id: idOf(arm), ...arm };
 }
 
-function idOf(arm: Omit<EvalArm, "id">): string {
-  const { layout, k, window } = arm;
-  const client = window === null ? [] : [`window=${window.messages}`];
-  return [layout, `k=${k}`, ...client, ...buildLabels(arm)].join(" ");
-}
-
-function buildLabels({ policy, retention, window, annotations, depth, budgetRatio }: Omit<EvalArm, "id">): string[] {
+function idOf({ layout, k, window, policy, retention, annotations, depth }: Omit<EvalArm, "id">): string {
   return [
+    ...[layout, `k=${k}`],
+    ...(window === null ? [] : [`window=${window}`]),
     policy,
-    ...budgetLabel({ budgetRatio }),
     ...(retention === null ? [] : [retention]),
-    ...(window?.history == null ? [] : [window.history]),
-    ...(window?.ratio == null ? [] : [`ratio ${window.ratio}`]),
     ...(annotations === null ? [] : [`annotations=${annotations}`]),
     ...depthLabel(depth),
-  ];
+  ].join(" ");
 }
 
 export function depthLabel(depth: ArmDepth | null): readonly string[] {
   return depth === null ? [] : [`depth from ${depth.firstBlocks} at ${depth.entropyNats} nats`];
 }
 
-export function budgetLabel({ budgetRatio }: Pick<EvalArm, "budgetRatio">): readonly string[] {
-  return budgetRatio === null ? [] : [`≤${budgetRatio}× on average`];
-}
-
-/**
- * The messages that an arm's client sends before its question: none in single prompts; in a conversation all, those of its window, which
- * counts the question, or with `stored` the last answer alone.
- */
+/** The messages that an arm's client sends before its question. */
 export function historySent(
   history: readonly ChatMessage[],
   { layout, window }: Pick<EvalArm, "layout" | "window">,
 ): readonly ChatMessage[] {
   if (layout === "single") return [];
-  if (window === null) return history;
-  const sent = window.history === "stored" ? 1 : window.messages - 1;
-  return history.slice(Math.max(0, history.length - sent));
+  // A window counts the question.
+  return window === null ? history : newest(history, window - 1);
+}
+
+export function newest<T>(all: readonly T[], count: number): readonly T[] {
+  return all.slice(Math.max(0, all.length - count));
 }

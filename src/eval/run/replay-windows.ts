@@ -1,14 +1,14 @@
 import type { PrefixCache } from "../../core/cache/simulated-cache.js";
-import type { HistoryName } from "../../core/conversation/epoch.js";
+import { HISTORY_NAMES, type HistoryName } from "../../core/conversation/epoch.js";
 import type { ChatMessage, PolicyName } from "../../core/index.js";
 import type { Memprefix } from "../../service/library/memprefix.js";
 import { chatTokenizer } from "../base/chat-tokens.js";
 import { MemoryList } from "../base/prompt-memories.js";
-import { type ClientWindow, HAND_BUILT } from "../base/run-record.js";
+import { HAND_BUILT } from "../base/run-record.js";
 import { memoriesOf, type RecordedTrace, saidTo } from "../replay/recorded-trace.js";
 import { type ReplayedRequest, type ReplayTotals, type TextTokens, totalsOf } from "../replay/replay-trace.js";
 import { composedPrompts, handBuiltPrompts, type PromptBuilder } from "./arm-prompts.js";
-import { hasRatio, historySent } from "./arms.js";
+import { newest } from "./arms.js";
 
 /** A trace as one conversation whose client sends only a window of its history. */
 export interface WindowReplay {
@@ -58,28 +58,34 @@ export async function replayWindows(
 ): Promise<ReplayedWindow[]> {
   const list = new MemoryList(memoriesOf(trace), parts.tokens.countTokens);
   const arms: ReplayedWindow[] = [];
-  const { window: messages, historyRatio, policy, budgetRatio } = replay;
-  for (const arm of HAND_BUILT) {
-    const window = { messages, history: null, ratio: null };
-    arms.push(await replayArm(trace, replay, parts, { arm, window, prompts: handBuiltPrompts(list, arm, null) }));
-  }
+  const { window, historyRatio, policy, budgetRatio } = replay;
+  for (const arm of HAND_BUILT)
+    arms.push(await replayArm(trace, replay, parts, { arm, prompts: handBuiltPrompts(list, arm, null) }));
   for (const arm of replay.histories) {
-    const window = { messages, history: arm, ratio: hasRatio(arm) ? historyRatio : null };
     const prompts = composedPrompts(list, {
       ...{ openMemprefix: parts.openMemprefix, policy, budgetRatio, family: "generic" },
       arm: { layout: "conversation", retention: null, annotations: null, depth: null, window },
+      history: { name: arm, ratio: hasRatio(arm) ? historyRatio : null },
       ...{ mark: null, promptTokens: null, chooseDepth: null },
     });
-    arms.push(await replayArm(trace, replay, parts, { arm, window, prompts }));
+    arms.push(await replayArm(trace, replay, parts, { arm, prompts }));
   }
   return arms;
+}
+
+/** The histories compared by default. `stored` is for clients that send only new messages. */
+export const WINDOW_HISTORIES: readonly HistoryName[] = HISTORY_NAMES.filter((name) => name !== "stored");
+
+/** Whether `history_ratio` bounds this history. */
+export function hasRatio(history: HistoryName): boolean {
+  return history !== "exact" && history !== "stored";
 }
 
 async function replayArm(
   { questions }: RecordedTrace,
   replay: WindowReplay,
   { tokens, newCache }: WindowParts,
-  { arm, window, prompts }: { readonly arm: WindowArm; readonly window: ClientWindow; readonly prompts: PromptBuilder },
+  { arm, prompts }: { readonly arm: WindowArm; readonly prompts: PromptBuilder },
 ): Promise<ReplayedWindow> {
   const cache = newCache();
   const tokenize = chatTokenizer(tokens.encode);
@@ -92,7 +98,8 @@ async function replayArm(
       const prompt = await prompts.build({
         turn,
         question,
-        history: historySent(history, { layout: "conversation", window }),
+        // A window counts the question. With `stored`, a client sends only what is new.
+        history: newest(history, arm === "stored" ? 1 : replay.window - 1),
         retrieved: asked.retrieved.slice(0, replay.k),
         evidence,
       });

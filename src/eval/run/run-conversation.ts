@@ -90,16 +90,20 @@ export async function runConversation(parts: RunParts, run: ConversationRun, sig
   }
 }
 
+/** Bounds carry-over's memory tokens, over all prompts so far, as a multiple of those retrieved. */
+const CARRY_OVER_RATIO = 1.5;
+
 async function openArm(parts: RunParts, conversation: string, list: MemoryList, arm: EvalArm): Promise<ArmRun> {
   const { engine, judge, openMemprefix } = parts;
   const cache = await engine.open(arm, conversation);
   const { mark, promptTokens, chooseDepth } = cache;
   const { family } = engine;
-  const { policy, budgetRatio } = arm;
+  const { policy } = arm;
+  const budgetRatio = policy === "carry-over" ? CARRY_OVER_RATIO : null;
   const prompts =
     policy === "readme" || policy === "last-message"
       ? handBuiltPrompts(list, policy, mark)
-      : composedPrompts(list, { openMemprefix, arm, budgetRatio, policy, family, mark, promptTokens, chooseDepth });
+      : composedPrompts(list, { openMemprefix, arm, policy, budgetRatio, family, mark, promptTokens, chooseDepth });
   return new ArmRun({ arm, conversation, prompts, cache, countsAlike: engine.kind === "simulated", judge });
 }
 

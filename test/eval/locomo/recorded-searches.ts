@@ -1,15 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { z } from "zod";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
-import type { ScopePolicy } from "../../../src/core/index.js";
-import {
-  type PeerOrders,
-  type RecordedTrace,
-  readPeerOrders,
-  readTrace,
-  recordedOrder,
-} from "../../../src/eval/replay/recorded-trace.js";
+import { NOTHING_CARRIED, type ScopePolicy } from "../../../src/core/index.js";
+import { type RecordedTrace, readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import {
   composeTrace,
   type ReplayedPrompt,
@@ -22,6 +17,17 @@ import { inTurn } from "./shared-cache.js";
 export const RECORDED_CONVERSATIONS = ["conv-26", "conv-30", "conv-41", "conv-42", "conv-43", "conv-44"] as const;
 export type RecordedConversation = (typeof RECORDED_CONVERSATIONS)[number];
 
+const peerOrders = z.object({
+  policy: z.string(),
+  orders: z.record(z.string(), z.array(z.array(z.int().min(0)))),
+});
+/** Another system's order of each question's blocks, as memory indexes, by `k20`, `k100`, …. */
+export type PeerOrders = z.output<typeof peerOrders>;
+
+export function readPeerOrders(json: unknown): PeerOrders {
+  return peerOrders.parse(json);
+}
+
 /** One user's recorded searches, and the orders that ContextPilot 0.4.1's own code made of them. */
 export interface Recording {
   readonly trace: RecordedTrace;
@@ -33,6 +39,28 @@ export type PolicyFor = (recording: Recording, k: number) => ScopePolicy;
 
 /** The order that ContextPilot 0.4.1's own code made. */
 export const contextPilotsOwn: PolicyFor = ({ trace, peer }, k) => recordedOrder(trace, peer, k);
+
+/**
+ * A policy that orders each question of a trace, asked from the first on as single requests, as another system did. Use it for one replay:
+ * it counts the questions. Throws where an order is missing or has other blocks.
+ */
+function recordedOrder(trace: RecordedTrace, peer: PeerOrders, k: number): ScopePolicy {
+  const orders = peer.orders[`k${k}`];
+  if (orders === undefined) throw new Error(`peer: has no orders for k = ${k}`);
+  let at = 0;
+  return {
+    // Plans name a policy; this is the system recorded most.
+    name: "context-pilot",
+    order: ({ retrieved }) => {
+      const asked = trace.questions[at]?.retrieved.slice(0, k) ?? [];
+      const order = orders[at++] ?? [];
+      // Labels follow the first appearance of memories, so a block is found by its position in the search results.
+      const labels = order.flatMap((memory) => retrieved[asked.indexOf(memory)]?.label ?? []);
+      if (labels.length !== retrieved.length) throw new Error(`peer: order ${at - 1} is not of what was retrieved`);
+      return { labels, carried: NOTHING_CARRIED, searchPath: [] };
+    },
+  };
+}
 
 const COUNTERS = { encode: encodeO200k, countTokens: countO200k };
 

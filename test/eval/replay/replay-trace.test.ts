@@ -5,7 +5,7 @@ import { BLOCK_TOKENS, SimulatedCache } from "../../../src/core/cache/simulated-
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName, residencyModel } from "../../../src/core/index.js";
 import { EvaluationError } from "../../../src/eval/base/run-files.js";
 import { pickConversation, readLocomo } from "../../../src/eval/locomo/locomo-data.js";
-import { type RecordedTrace, readPeerOrders, readTrace } from "../../../src/eval/replay/recorded-trace.js";
+import { type RecordedTrace, readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { type ReplayedTrace, replayTrace, type TraceReplay } from "../../../src/eval/replay/replay-trace.js";
 import { someOf } from "../../run-length.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../locomo/recorded-searches.js";
@@ -82,7 +82,6 @@ describe("replaying a trace", () => {
     expect(() => readTrace({ memories: [{ memory: "a" }], questions: [{ question: "b", retrieved: [1] }] })).toThrow(
       "questions[0].retrieved: there is no memory 1",
     );
-    expect(() => readPeerOrders({ policy: "p", orders: { k20: [["x"]] } })).toThrow(/peer: orders\.k20\.0\.0/);
   });
 
   describe("with a cache that is smaller than what was served", () => {

@@ -8,12 +8,13 @@ import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { renderReport } from "../../../src/eval/report/report.js";
 import { armsOf } from "../../../src/eval/run/arms.js";
 import { describeInChromium, launchChromium } from "../../chromium.js";
-import { DEFAULT_ARMS } from "../run/default-arms.js";
 import { answeredBy, runOf } from "../run/run-fixture.js";
 
 /** Ways to build prompts with long names, more than a chart has colours for. */
 const ARMS = armsOf({
-  ...DEFAULT_ARMS,
+  depths: [null],
+  retentions: ["auto"],
+  windows: [null],
   layouts: ["single", "conversation"],
   ks: [20],
   policies: ["readme", "retrieval", "prefix-exact", "carry-over"],

@@ -52,8 +52,8 @@ function parse(html: string): Parsed {
   return { tags, text: text.join("") };
 }
 
-const carrying = { layout: "conversation", policy: "carry-over", retention: "auto", budgetRatio: 1.5 } as const;
-const conversationArm: EvalArm = { ...EXACT_ARM, ...carrying, id: "conversation k=20 carry-over ≤1.5× auto" };
+const carrying = { layout: "conversation", policy: "carry-over", retention: "auto" } as const;
+const conversationArm: EvalArm = { ...EXACT_ARM, ...carrying, id: "conversation k=20 carry-over auto" };
 
 const small: readonly QuestionRecord[] = [
   answeredBy(README_ARM, 0, { isWarmUp: true, promptTokens: 50_000, cachedTokens: 0 }),
