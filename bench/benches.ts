@@ -19,13 +19,11 @@ export const BENCHES: Readonly<Record<string, string>> = {
   annotations: "ContextPilot's annotations and ours, by likelihood, on vLLM",
   spans: "references in place of repeated parts of tools' results, on vLLM",
   engines: "time to the first token on a real engine, with and without memprefix",
-  compose: "time of a compose in the process",
   proxy: "time that the proxy adds to a direct call",
   load: "composes per second, memory and bytes of the built service",
-  path: "files, functions and lines that one request passes",
   crash: "the built service, killed again and again",
   forget: "whether anything is left of 1,000 forgotten memories",
 };
 
 /** Those that run `dist/`, which is built first. */
-export const OF_THE_BUILD: ReadonlySet<string> = new Set(["crash", "engines", "forget", "load", "path", "proxy"]);
+export const OF_THE_BUILD: ReadonlySet<string> = new Set(["crash", "engines", "forget", "load", "proxy"]);

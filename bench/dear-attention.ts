@@ -14,6 +14,7 @@ import { servedByHand } from "../test/eval/replay/retention-costs.js";
 import { learnAsService } from "./learned-costs.js";
 import { seeded } from "./seeded.js";
 import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
 
 const [ANSWER_TOKENS, BLOCK_TOKENS, WINDOW] = [16, 128, 10];
 /** vLLM 0.32 on a CPU without AVX-512, SmolLM2 in float32: fitted to prompts of up to 3,116 tokens. */
@@ -55,10 +56,7 @@ export function costsOfDearAttention(of: {
     sent.map(totalMs),
   );
   const starts = Array.from({ length: Math.ceil(turns / WINDOW) }, (_, at) => at * WINDOW);
-  console.log(
-    `| k = ${k} | ${starts.map((from) => `turns ${from} to ${from + WINDOW - 1}`).join(" | ")} | all | worst |`,
-  );
-  console.log(`| --- |${" --: |".repeat(starts.length + 2)}`);
+  printHead([`k = ${k}`, ...starts.map((from) => `turns ${from} to ${from + WINDOW - 1}`), "all", "worst"]);
   const service = new Learned();
   for (const [name, retention, learned] of [
     ["keep", "keep", () => service],
@@ -72,7 +70,7 @@ export function costsOfDearAttention(of: {
       taken.map((ms, at) => mean(ms.slice(from, to)) / mean((byHand[at] ?? []).slice(from, to)));
     const windows = starts.map((from) => ratios(from, from + WINDOW));
     const cells = [...windows, ratios(0, turns)].map((each) => mean(each).toFixed(2));
-    console.log(`| ${[name, ...cells, Math.max(...windows.flat()).toFixed(2)].join(" | ")} |`);
+    printRow([name, ...cells, Math.max(...windows.flat()).toFixed(2)]);
   }
 }
 

@@ -1,46 +1,34 @@
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { seeded } from "./seeded.js";
 
-/** How the load is made up. */
 export interface LoadShape {
   /** Composes of each user. */
   readonly each: number;
   readonly k: number;
-  /** Users who are at it at any time; when one is through, another comes. */
+  /** Users at a time. When one has asked everything, another comes. */
   readonly active: number;
-  /** Of so many equal parts of all users, the `part`-th from 0. */
-  readonly parts: number;
-  readonly part: number;
 }
 
-/**
- * The bodies of `POST /compose`, one by one and without end: each user asks a recorded conversation's questions; every other user in a
- * conversation.
- */
+/** Bodies of `POST /compose`, without end: each user asks a recorded conversation's questions; every other user in a conversation. */
 export function* loadRequests(traces: readonly RecordedTrace[], shape: LoadShape): Generator<Buffer, never, undefined> {
-  const { part, parts } = shape;
-  // By sixes, so that each part has of every conversation, and of both kinds of users.
-  const { length } = traces;
-  const userAt = (at: number) => (Math.floor(at / length) * parts + part) * length + (at % length);
-  const random = seeded(7 + part);
-  const asked = new Map<number, number>();
-  const active = Array.from({ length: Math.ceil(shape.active / parts) }, (_, at) => at);
+  const random = seeded(7);
+  const turns = new Map<number, number>();
+  const active = Array.from({ length: shape.active }, (_, at) => at);
   let next = active.length;
   for (;;) {
     const at = Math.floor(random() * active.length);
     const user = active[at] ?? 0;
-    const turn = asked.get(user) ?? 0;
-    yield Buffer.from(bodyOf(traces, userAt(user), turn, shape.k));
-    if (turn + 1 < shape.each) asked.set(user, turn + 1);
+    const turn = turns.get(user) ?? 0;
+    yield Buffer.from(bodyOf(traces, user, turn, shape.k));
+    if (turn + 1 < shape.each) turns.set(user, turn + 1);
     else {
-      asked.delete(user);
+      turns.delete(user);
       active[at] = next++;
     }
   }
 }
 
-/** The body of a user's compose, the `turn`-th from 0. */
-export function bodyOf(traces: readonly RecordedTrace[], user: number, turn: number, k: number): string {
+function bodyOf(traces: readonly RecordedTrace[], user: number, turn: number, k: number): string {
   const trace = traces[user % traces.length] as RecordedTrace;
   const first = Math.floor(user / traces.length);
   const questionAt = (n: number) =>

@@ -2,10 +2,11 @@ import { type CacheLimits, SimulatedCache } from "../src/core/cache/simulated-ca
 import type { ExecutedRequest } from "../src/eval/replay/replay-batch.js";
 
 /**
- * Executes requests as SGLang's scheduler does by `lpm`: of those that wait, the one of which its radix cache holds most, the oldest of several.
+ * Schedules requests by SGLang's longest prefix match (`lpm`). The next request is the one with the most tokens in the radix cache; ties go to the
+ * oldest request.
  *
- * @param executed in the order in which they come
- * @param waiting how many wait at a time (SGLang itself falls back to first come, first served beyond 128)
+ * @param executed in order of arrival
+ * @param waiting number of requests in the queue (SGLang itself serves first come, first served if more than 128 wait)
  */
 export function longestMatchFirst(
   executed: readonly ExecutedRequest[],

@@ -11,8 +11,7 @@
  * The added time is the difference between the two ways' percentiles. Ends with 1 where an API adds over a millisecond more than chats
  * do to the first byte, at the median, streams not in step; or more than that of the old version.
  * `ROUNDS=n` of each way in each stream, behind one that opens connections and users. Before all, `WARM_UP=n` calls of each way, so that
- * a service is measured that has been running for a while: one that has just started has its code still to compile. `CPU_PROF=folder`
- * writes the services' profiles there. Takes `--data FOLDER` (`recorded-data.ts`).
+ * a service is measured that has been running for a while: one that has just started has its code still to compile. Takes `--data FOLDER` (`recorded-data.ts`).
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
@@ -118,19 +117,16 @@ function bodyOf(way: Way, round: number, tokens: number): object {
 const dataDir = mkdtempSync(join(tmpdir(), "memprefix-bench-"));
 const engine = await listeningChild(["--import", "tsx", path("paced-engine.ts")]);
 const hop = await listeningChild(["--import", "tsx", path("bare-hop.ts")], { UPSTREAM: engine.address });
-const profile = process.env["CPU_PROF"];
 /** Started one after the other: each has a database of its own. */
 async function startService(name: string, dist: string) {
-  const profiling = profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
   const all = {
     PORT: "0",
     SOURCE: "none",
-    LOG_LEVEL: process.env["LOG_LEVEL"] ?? "info",
     DATA_DIR: join(dataDir, name),
     UPSTREAM_URL: engine.address,
   };
   const environment = Object.fromEntries(Object.entries(all).map(([of, value]) => [`MEMPREFIX_${of}`, value]));
-  return listeningChild([...profiling, join(resolve(dist), "cli/main.js"), "serve"], environment);
+  return listeningChild([join(resolve(dist), "cli/main.js"), "serve"], environment);
 }
 const service = await startService("new", path("../dist"));
 const old = OLD === null ? null : await startService("old", OLD);

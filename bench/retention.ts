@@ -6,10 +6,6 @@
  * `system` is what memories in the system prompt come to (Mem0's README). `auto ÷ best` compares with the cheapest fixed retention of the
  * cell. Floor of what `keep` computes per turn: the question, what was never retrieved before, and one line that points at the rest.
  *
- * `WINDOW=20` (or `8,20`; default: none): instead, what a turn costs where the client sends its last 20 messages, answers of 120 tokens, for
- * what memprefix makes of them (`retention` is `keep`). `K=20,100`, `RATIOS=2,3`. `auto ÷ best`: at the default ratio, compared with the cheaper
- * of `exact` and `extended`.
- *
  * `CLIENTS=4` (default: none): instead, what a prompt costs in the first turns of so many conversations in turn while memprefix still learns the
  * engine's law, answers' pace included; `TURNS=14`.
  *
@@ -23,11 +19,9 @@ import { costsWhileLearning } from "./learned-costs.js";
 import { neededTraces } from "./recorded-data.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
-import { costsOfWindows } from "./window-costs.js";
 
 const isDear = process.env["DEAR"] === "1";
 const turns = Number(process.env["TURNS"] ?? (isDear ? 30 : 150));
-const windows = process.env["WINDOW"]?.split(",").map(Number) ?? [];
 const traces = neededTraces();
 
 const clients = Number(process.env["CLIENTS"] ?? 0);
@@ -35,7 +29,6 @@ const clients = Number(process.env["CLIENTS"] ?? 0);
 if (isDear) {
   for (const k of (process.env["K"] ?? "20,40").split(",").map(Number)) costsOfDearAttention({ traces, turns, k });
 } else if (clients > 0) costsWhileLearning({ traces, turns, clients });
-else if (windows.length > 0) await costsOfWindows({ traces, turns, windows });
 else costsOfRetentions();
 
 function costsOfRetentions(): void {

@@ -1,11 +1,12 @@
 /**
  * `npm run bench -- papers shared-corpus`: one corpus that many users search, as in ContextPilot's data sets: 600 chunks of 1,024 tokens, 600
- * searches of 15 chunks, all of one `user_id`. Use is skewed by Zipf's law: the exponent's column says what the most used 20 % of the chunks
- * make of what is found. The cache holds a sixteenth of all prompts (`SHARE`), evicts single blocks as vLLM's does, or whole leaves as SGLang's.
- * Three seeds; % of the tokens of chunks found in the cache. Questions are not counted. A unit of the simulation is 16 tokens.
+ * searches of 15 chunks, all of one `user_id`. The searches draw chunks by Zipf's law. Each column is an exponent; in brackets is the share of all
+ * retrieved chunks that are among the 20 % most used. The cache holds a sixteenth of all prompts (`SHARE`). It evicts single blocks, as vLLM does, or
+ * whole leaves, as SGLang does. Three seeds; % of the chunks' tokens found in the cache, without questions. The simulation's unit is 16 tokens.
  *
- * Then the same with chunks that overlap: 120 sources of five chunks, of which each shares its last half with the next one's first (`OVERLAP`, a
- * share of a chunk); a search finds a chunk's neighbour half the time. `once`: units that the prompt has already are left out. Millions of tokens.
+ * A second table has overlapping chunks: 120 sources of five chunks each. The second half of a chunk is the first half of the next one (`OVERLAP`, a
+ * share of a chunk). When a search finds a chunk, it finds the next one, too, half the time. `sent once`: the prompt omits units that it already
+ * contains. Millions of tokens.
  *
  * Floor: retrieval order. Ceiling of any order of a search's own chunks: not computed.
  */
@@ -74,7 +75,7 @@ interface Prompts {
 
 function promptOf({ order }: ExecutedRequest, { overlap, isOnce }: Prompts): readonly number[] {
   const units = order.flatMap((label) => unitsOf(label, overlap));
-  // The last unit stands for the question, which no cache holds.
+  // One more unit for the question, which is never cached.
   return [...(isOnce ? new Set(units) : units), -1];
 }
 

@@ -26,8 +26,8 @@ import { answerOf, INSTRUCTION, inLastMessage, readmeMessages } from "../src/eva
 import { seeded } from "../src/eval/measures/bootstrap.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeRequest } from "../src/service/compose/compose-request.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
-import { neededData } from "./recorded-data.js";
+import { neededTraces } from "./recorded-data.js";
+import { printHead, printRow } from "./table.js";
 
 const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
 const rooms = (process.env["ROOM"] ?? "500,1000,2000,3000,4000,6000,12000,30000").split(",").map(Number);
@@ -47,7 +47,7 @@ const arrivals = process.env["ORDER"] ?? "turn";
 const MOST_IN_A_ROW = 6;
 const ANSWER = "So it is, as you said the other day. ".repeat(2);
 
-const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(neededData(), name));
+const traces = neededTraces();
 /** Each conversation asks its own questions: the same recording from another question on. */
 const asking = Array.from({ length: conversations }, (_, at): RecordedTrace => {
   const trace = traces[at % traces.length] as RecordedTrace;
@@ -199,8 +199,6 @@ async function run(capacity: number, open: (capacity: number, now: () => number)
     sent += tokens.length;
     prompts++;
     const { expectedCachedTokens } = built;
-    if (process.env["DEBUG"] && prompts > 50 && prompts < 80)
-      console.log(at, tokens.length, "expected", expectedCachedTokens, "cached", cachedTokens);
     if (prompts > 50 && expectedCachedTokens !== null) {
       off += Math.abs(expectedCachedTokens - cachedTokens) / tokens.length;
       judged++;
@@ -213,8 +211,7 @@ async function run(capacity: number, open: (capacity: number, now: () => number)
 console.log(
   `${conversations} conversations, ${turns} turns, k=${k}, blocks of ${block}, ${arrivals}, foreign ${foreign}, ${window > 0 ? `last ${window} messages` : "whole histories"}, ${head} more tokens of instructions`,
 );
-console.log(`| C ÷ N | ${arms.map(([name]) => name).join(" | ")} | ÷ by hand | ÷ best |`);
-console.log(`| --: |${" --: |".repeat(arms.length + 2)}`);
+printHead(["C ÷ N", ...arms.map(([name]) => name), "÷ by hand", "÷ best"]);
 for (const room of rooms) {
   const cells: Awaited<ReturnType<typeof run>>[] = [];
   for (const [, open] of arms) cells.push(await run(room * conversations, open));
@@ -227,5 +224,5 @@ for (const room of rooms) {
     ({ computed, sent, off }) =>
       `${computed.toFixed(0)} / ${sent.toFixed(0)}${off === null ? "" : ` (${(100 * off).toFixed(1)} %)`}`,
   );
-  console.log(`| ${[room, ...shown, ...ratios].join(" | ")} |`);
+  printRow([room, ...shown, ...ratios]);
 }

@@ -6,15 +6,12 @@
  * Means over the conversations. `size`: our prompts' tokens ÷ those of memories in the last message of the same window. `to prefill`: tokens
  * to compute per turn, each conversation with an endless cache of its own. `fewer`: those of memories in the last message ÷ ours.
  *
- * The same in caches that the six conversations share, asking in turn. `8 prompts`, `32 prompts`: the cache holds the prompts that were
- * served last, so many, whatever their length. `room of 8`, `of 32`: it holds the tokens of so many prompts with memories in the last message,
- * LRU; longer prompts then need more of it.
+ * `room of 8`, `of 32`: the same in an LRU cache that the six conversations share, asking in turn. It holds the tokens of so many prompts with
+ * memories in the last message; longer prompts then need more of it.
  *
- * `K=20,100`, `WINDOW=8,20`, `HISTORY=exact,extended` (default: all that the service has, but `stored`), `RATIOS=1.5,2,3` of the histories that
- * have one. `SIZES=2,3`: in place of `RATIOS`, the largest ratio (in steps of a hundredth) whose measured size is at most that.
- *
- * `ANSWERS=numbered`: every answer is another text. By default they are alike, so that a prompt whose window begins with an answer finds that
- * in the cache, 120 tokens a turn; real answers are not alike.
+ * `K=20,100`, `WINDOW=8,20`, `RATIOS=1.5,2,3` of the histories that have one. `SIZES=2,3`: in place of `RATIOS`, the largest ratio (in steps of a
+ * hundredth) whose measured size is at most that. All answers have the same text, so that a prompt whose window begins with an answer finds it in
+ * the cache, 120 tokens a turn.
  *
  * Floor: the turn's new text, and (window + memories) ÷ turns of an epoch.
  */
@@ -28,7 +25,6 @@ import { hasRatio, WINDOW_HISTORIES } from "../src/eval/run/replay-windows.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { openService } from "../test/service/compose/service-fixture.js";
-import { LastPrompts } from "./last-prompts.js";
 import { neededTraces } from "./recorded-data.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
@@ -39,9 +35,7 @@ const KS = numbers("K", "20,100");
 const WINDOWS = numbers("WINDOW", "8,20");
 const RATIOS = numbers("RATIOS", "1.5,2,3");
 const SIZES = process.env["SIZES"] === undefined ? null : numbers("SIZES", "");
-const ANSWERS_ALIKE = process.env["ANSWERS"] !== "numbered";
 const HELD_PROMPTS = [8, 32] as const;
-const histories = WINDOW_HISTORIES.filter((name) => process.env["HISTORY"]?.split(",").includes(name) ?? true);
 const traces = neededTraces();
 
 /** A prompt, and with its answer, as they stand in a cache. */
@@ -65,8 +59,7 @@ async function converse(trace: RecordedTrace, k: number, length: number, build: 
     said.push({ role: "user", content: `${turn}. ${question}` });
     const found = retrieved.slice(0, k).map((at) => ({ id: String(at), memory: trace.memories[at]?.memory ?? "" }));
     const messages = await build(said.slice(-length), found);
-    const number = ANSWERS_ALIKE ? "" : `${traces.indexOf(trace)}.${turn} `;
-    const answered: ChatMessage = { role: "assistant", content: `${number}${answerOf(120)}` };
+    const answered: ChatMessage = { role: "assistant", content: answerOf(120) };
     sent.push({ tokens: tokenize(messages), answered: tokenize([...messages, answered]) });
     said.push(answered);
   }
@@ -135,10 +128,7 @@ class Comparison {
 
   #sharedCaches(): (() => PrefixCache)[] {
     const each = mean(this.hand.map(tokensPerPrompt));
-    return [
-      ...HELD_PROMPTS.map((held) => () => new LastPrompts(held)),
-      ...HELD_PROMPTS.map((held) => () => new SimulatedCache("radix", { capacityTokens: Math.round(held * each) })),
-    ];
+    return HELD_PROMPTS.map((held) => () => new SimulatedCache("radix", { capacityTokens: Math.round(held * each) }));
   }
 
   /** The largest ratio, in steps of a hundredth, whose prompts are at most so large; null: even 1 is too much. */
@@ -159,17 +149,15 @@ class Comparison {
   }
 }
 
-const CACHES = ["8 prompts", "32 prompts", "room of 8", "of 32"];
+const CACHES = ["room of 8", "of 32"];
 printHead(["k", "window", "messages are", "size", "to prefill", "fewer", ...CACHES]);
 for (const k of KS) {
   for (const length of WINDOWS) {
     const comparison = await Comparison.open(k, length);
     comparison.show("in the last message, by hand");
-    for (const history of histories) {
+    for (const history of WINDOW_HISTORIES) {
       if (!hasRatio(history)) {
         comparison.show(`\`${history}\``, await composed(k, length, { history }));
-        const carrying = { history, policy: "carry-over", memoryBudgetRatio: 1.5 };
-        comparison.show(`\`${history}\`, \`carry-over\` 1.5×`, await composed(k, length, carrying));
         continue;
       }
       if (SIZES === null) {
