@@ -7,6 +7,7 @@ const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
   breakdown: () => import("./breakdown.js"),
   overlap: () => import("./overlap.js"),
   permutation: () => import("./permutation.js"),
+  pipelining: () => import("./pipelining.js"),
   sessions: () => import("./sessions.js"),
   "shared-corpus": () => import("./shared-corpus.js"),
   sweeps: () => import("./sweeps.js"),
