@@ -2,8 +2,10 @@
  * `npm run bench -- depth --data FOLDER`: does a sure first token mean that few memories are enough? For questions of six LoCoMo conversations
  * with recorded real Mem0 searches, single prompts of the 5, 10 and 20 most relevant memories go to vLLM: how unsure its first token is
  * (as adaptive depth measures it), and how likely the right answer is after each. From these, what every threshold would have given:
- * thresholds are fitted on three conversations and tested on the other three. `QUESTIONS=50` of each conversation, `MODEL=smol`;
- * `OUT=FILE` keeps what was measured, and a run goes on from there. `npm run engines` installs what it starts.
+ * thresholds are fitted on three conversations and tested on the other three. `LADDER=1,2,3,4,5,6` is AdaCache's. `QUESTIONS=50` of each
+ * conversation, `MODEL=smol`; `OUT=FILE` keeps what was measured, and a run goes on from there. `npm run engines` installs what it starts.
+ *
+ * `the least that is enough`: the fewest memories after which the right answer is at least as likely as after all, known from the answer itself.
  *
  * Floor of what is computed: the prompt with the first 5. Ceiling: the prompts of all tries, of which each begins with the one before.
  */
@@ -22,9 +24,9 @@ import { printHead, printRow } from "./table.js";
 const { env } = process;
 const LIMIT = Number(env["QUESTIONS"] ?? 50);
 const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol";
-/** Memories of the tries, and of the prompt without any: those of `MEMPREFIX_ADAPTIVE_DEPTH=on`. */
-const DEPTHS = [5, 10, 20] as const;
-const [FIRST, SECOND, ALL] = DEPTHS;
+/** Memories of the tries, and of the prompt without any; by default those of `MEMPREFIX_ADAPTIVE_DEPTH=on`. */
+const DEPTHS = (env["LADDER"] ?? "5,10,20").split(",").map(Number);
+const ALL = DEPTHS.at(-1) ?? 0;
 const THRESHOLDS = [1, 2, 3, 4, 5, 6, 7, Number.POSITIVE_INFINITY];
 /** On these thresholds are fitted, on the others tested. */
 const FITTED: readonly string[] = RECORDED_CONVERSATIONS.slice(0, 3);
@@ -91,6 +93,10 @@ function givenAt({ tries }: Measured, threshold: number): number {
   return sure < 0 ? tries.length - 1 : sure;
 }
 
+function leastEnough({ tries }: Measured): number {
+  return tries.findIndex(({ nats }) => nats <= (tries.at(-1)?.nats ?? Number.NaN));
+}
+
 /** Tokens that are computed up to the first token of the answer: each try begins with the memories of the one before. */
 function computedAt({ tries, bareTokens }: Measured, last: number): number {
   return (tries[last]?.tokens ?? Number.NaN) + last * bareTokens;
@@ -134,11 +140,11 @@ function report(all: readonly Measured[]): void {
   printHead(["answered from", `three conversations: ${of}`, ...titles, `the others: ${of}`, ...titles]);
   const row = (name: string, at: (one: Measured) => number, tried = true) =>
     printRow([name, cells(outcomeOf(fitted, at, tried)), cells(outcomeOf(tested, at, tried))]);
-  row(`the first ${FIRST}`, () => 0, false);
-  row(`the first ${SECOND}`, () => 1, false);
+  for (const [at, depth] of DEPTHS.slice(0, -1).entries()) row(`the first ${depth}`, () => at, false);
+  row("the least that is enough", leastEnough, false);
   for (const threshold of THRESHOLDS) row(`at most ${threshold} nats`, (one) => givenAt(one, threshold));
   // Whether surety says anything: the cost of the first few where it is below its median, and where it is not.
-  for (const [depth, name] of [FIRST, SECOND].entries()) {
+  for (const [depth, name] of DEPTHS.slice(0, -1).entries()) {
     const middle = all.map(({ tries }) => tries[depth]?.entropy ?? 0).toSorted((a, b) => a - b)[all.length >> 1] ?? 0;
     const sure = (one: Measured) => (one.tries[depth]?.entropy ?? 0) < middle;
     for (const [word, those] of [
