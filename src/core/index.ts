@@ -109,13 +109,11 @@ export {
 export { type ClusteredKey, type ClusteredRows, clusterContexts, schedule } from "./published/clustering.js";
 export * from "./published/published-knowledge.js";
 export {
+  type BatchWorker,
   MAX_WORKERS,
   type RoutedPrompt,
-  type Routing,
-  type RoutingOptions,
   routePrompt,
   routeToWorkers,
-  type WorkerHistory,
   WorkerLoads,
   type WorkerRow,
 } from "./routing/worker-routing.js";

@@ -4,111 +4,51 @@ import type { BatchRequest } from "../batch/batch-plan.js";
 import { ChangedRows, LruMap, largest, type RowChanges, smallest } from "../text/collections.js";
 import type { Label } from "../text/ids.js";
 
-/** A worker as stored between batches. Plain JSON. */
-export interface WorkerHistory {
+/** What is known of a worker before a batch. Blocks are unique with their request's key. */
+export interface BatchWorker {
   readonly name: string;
+  /** Its load. */
   readonly tokens: number;
-  /** With request keys, least recently processed first. */
   readonly processed: readonly { readonly key: string; readonly label: Label }[];
 }
 
-export interface RoutingOptions {
-  readonly slack?: number | undefined;
-  readonly maxRemembered?: number | undefined;
-}
-
-export interface Routing {
-  readonly workers: readonly string[];
-  readonly histories: readonly WorkerHistory[];
-}
-
-const DEFAULT_REMEMBERED = 100_000;
-
 /**
- * Assigns each request to the worker that processed most of its blocks, by tokens; ties go to the least busy one. Pass requests in plan order, so
- * that those with a common prefix go to one worker. Deterministic. O(workers × blocks).
+ * Assigns each request to the worker that processed most of its blocks, by tokens; ties go to the least busy one. Returns names. Pass requests in
+ * plan order, so that those with a common prefix go to one worker. Deterministic. O(workers × blocks).
  *
- * Bound: no worker exceeds (1 + slack) × the mean of all tokens assigned so far, plus the largest request. A new worker starts with the mean load.
- * Unnamed workers' histories are dropped.
+ * Bound: no worker exceeds (1 + {@link SLACK}) × the mean load after the batch, plus the largest request.
  */
 export function routeToWorkers(
   requests: readonly Pick<BatchRequest, "key" | "blocks">[],
-  names: readonly string[],
-  histories: readonly WorkerHistory[],
-  { slack = DEFAULT_SLACK, maxRemembered = DEFAULT_REMEMBERED }: RoutingOptions = {},
-): Routing {
-  if (names.length === 0 || new Set(names).size !== names.length) {
-    throw new RangeError("workers need names, each a different one");
-  }
-  const workers = recalled(names, histories);
+  known: readonly BatchWorker[],
+): readonly string[] {
+  const nameOf = (key: string, label: Label) => `${label} ${key}`;
+  const workers = known.map(({ name, tokens, processed }) => ({
+    name,
+    load: tokens,
+    processed: new Set(processed.map(({ key, label }) => nameOf(key, label))),
+  }));
   const sizes = requests.map(({ blocks }) => blocks.reduce((sum, { tokens }) => sum + tokens, 0));
-  const assignedBefore = workers.reduce((sum, { tokens }) => sum + tokens, 0);
-  const mean = sizes.reduce((sum, size) => sum + size, assignedBefore) / workers.length;
+  const loadBefore = workers.reduce((sum, { load }) => sum + load, 0);
+  const mean = sizes.reduce((sum, size) => sum + size, loadBefore) / workers.length;
   // The bound allows one request on top: a worker at the limit may still get it.
-  const most = (1 + slack) * mean + largest(sizes, 0);
-  const assigned = requests.map((request, at) => {
+  const most = (1 + SLACK) * mean + largest(sizes, 0);
+  return requests.map(({ key, blocks }, at) => {
     const size = sizes[at] ?? 0;
-    const names = request.blocks.map(({ label, tokens }) => ({ name: nameOfBlock(request.key, label), tokens }));
-    const candidates = workers.map((worker) => ({
-      worker,
-      name: worker.name,
-      load: worker.tokens,
-      held: heldOf(names, worker),
-    }));
+    const names = blocks.map(({ label, tokens }) => ({ name: nameOf(key, label), tokens }));
+    const candidates = workers.map((worker) => {
+      const held = names.reduce((sum, { name, tokens }) => (worker.processed.has(name) ? sum + tokens : sum), 0);
+      return { worker, load: worker.load, held };
+    });
     const { worker } = chooseWorker(candidates, most - size);
-    worker.tokens += size;
-    remember(worker, request, maxRemembered);
+    worker.load += size;
+    for (const { name } of names) worker.processed.add(name);
     return worker.name;
   });
-  return { workers: assigned, histories: workers.map(historyOf) };
-}
-
-interface Worker {
-  readonly name: string;
-  tokens: number;
-  /** By key and label joined; in LRU order, which a map keeps. */
-  readonly processed: Map<string, { readonly key: string; readonly label: Label }>;
-}
-
-const nameOfBlock = (key: string, label: Label) => `${label} ${key}`;
-
-function recalled(names: readonly string[], histories: readonly WorkerHistory[]): Worker[] {
-  const known = new Map(histories.map((history) => [history.name, history]));
-  const staying = names.flatMap((name) => known.get(name) ?? []);
-  const mean = staying.reduce((sum, { tokens }) => sum + tokens, 0) / Math.max(1, staying.length);
-  return names.map((name) => {
-    const history = known.get(name);
-    const processed = (history?.processed ?? []).map((block) => [nameOfBlock(block.key, block.label), block] as const);
-    return { name, tokens: history?.tokens ?? mean, processed: new Map(processed) };
-  });
-}
-
-function heldOf(blocks: readonly { readonly name: string; readonly tokens: number }[], { processed }: Worker): number {
-  return blocks.reduce((sum, { name, tokens }) => (processed.has(name) ? sum + tokens : sum), 0);
-}
-
-function remember(worker: Worker, { key, blocks }: Pick<BatchRequest, "key" | "blocks">, most: number): void {
-  for (const { label } of blocks) {
-    const name = nameOfBlock(key, label);
-    worker.processed.delete(name);
-    worker.processed.set(name, { key, label });
-  }
-  evictBeyond(worker.processed, most);
-}
-
-function evictBeyond<K>(entries: Map<K, unknown> | Set<K>, most: number): void {
-  for (const first of entries.keys()) {
-    if (entries.size <= most) return;
-    entries.delete(first);
-  }
-}
-
-function historyOf({ name, tokens, processed }: Worker): WorkerHistory {
-  return { name, tokens, processed: [...processed.values()] };
 }
 
 /** Maximum load above the mean, as a share of it, for a worker to get a request for the sake of its blocks. */
-const DEFAULT_SLACK = 0.1;
+const SLACK = 0.1;
 /** The same in tokens, for single requests: with little load, one request more is no overload. */
 const LEAD_TOKENS = 8_192;
 /** Price of a token of load above the least loaded worker's, in tokens held. */
@@ -119,7 +59,6 @@ const HALF_LIFE_MS = 10_000;
 const MAX_LOADS = 1_024;
 
 interface Candidate {
-  readonly name: string;
   readonly load: number;
   /** Tokens of the request that the worker has processed, less what its load costs. */
   readonly held: number;
@@ -190,7 +129,7 @@ export function routePrompt(
     return { name, load, held: heldBy(name) - LOAD_PRICE * (load - least) };
   });
   const mean = before.reduce((sum, load) => sum + load, tokens) / names.length;
-  return chooseWorker(candidates, (1 + DEFAULT_SLACK) * mean + LEAD_TOKENS).name;
+  return chooseWorker(candidates, (1 + SLACK) * mean + LEAD_TOKENS).name;
 }
 
 /** Maximum workers per scope, LRU. */
@@ -234,7 +173,10 @@ export class WorkerBlocks {
       processed.delete(label);
       processed.add(label);
     }
-    evictBeyond(processed, MAX_WORKER_BLOCKS);
+    for (const oldest of processed) {
+      if (processed.size <= MAX_WORKER_BLOCKS) break;
+      processed.delete(oldest);
+    }
     // A new id per use preserves LRU order across a reload.
     if (known !== undefined) this.#remove(name, known.id);
     this.#changes.written(this.#nextId);

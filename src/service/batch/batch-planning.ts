@@ -214,14 +214,14 @@ export class BatchRouting {
   async route(requests: readonly RoutableRequest[], blocks: BatchBlocks): Promise<readonly string[]> {
     const scopes = new Map(requests.map(({ found }) => [scopeName(found.request), found.request]));
     const loads = this.routing.loadsOf(this.names);
-    const histories = this.names.map((name, at) => ({
+    const workers = this.names.map((name, at) => ({
       name,
       tokens: loads[at] ?? 0,
       processed: [] as { key: string; label: Label }[],
     }));
     for (const [key, scope] of scopes) {
       const byWorker = await this.routing.processedBy(scope, this.names);
-      for (const [at, { processed }] of histories.entries()) {
+      for (const [at, { processed }] of workers.entries()) {
         for (const text of byWorker[at] ?? []) {
           const label = blocks.find(key, text);
           if (label !== undefined) processed.push({ key, label });
@@ -232,7 +232,7 @@ export class BatchRouting {
       const key = scopeName(found.request);
       return { key, blocks: order.map((text) => blocks.get(key, text)) };
     });
-    return routeToWorkers(routable, this.names, histories).workers;
+    return routeToWorkers(routable, workers);
   }
 
   /** Records the composed requests' workers for later batches. */
