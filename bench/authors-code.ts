@@ -113,7 +113,7 @@ const ordersBy = (rules: Rules, searches: readonly Label[][]) => {
   return searches.map((context) => index.order(context));
 };
 const published = (searches: readonly Label[][]) => {
-  const tree = new ClusterTree([], 1, 1_000_000);
+  const tree = new ClusterTree([], 1_000_000);
   return searches.map((context, at) => {
     const order = alignTo(tree.search(context).blocks, context);
     tree.insert(context, at);

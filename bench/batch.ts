@@ -69,8 +69,7 @@ function contexts(count: number, k: number): Label[][] {
 /** Hit ratio of the tree's orders, executed by Alg. 5; every prompt ends with a block that is its own. */
 function treeHits(all: readonly (readonly Label[])[], partSize: number | null, capacityShare: number): number {
   const options = partSize === null ? {} : { maxExact: 0, partSize };
-  const { nodes, nextId } = clusterContexts(all, 0, 0, options);
-  const tree = new ClusterTree(nodes, nextId, Number.POSITIVE_INFINITY);
+  const tree = new ClusterTree(clusterContexts(all, options), Number.POSITIVE_INFINITY);
   const leaves = all.map((context) => tree.leafOf(context));
   const promptTokens = ((all[0]?.length ?? 0) + 1) * BLOCK_TOKENS;
   const cache = new SimulatedCache("blocks", { capacityTokens: capacityShare * promptTokens * all.length });
@@ -110,7 +109,7 @@ function build(): void {
 function buildOne(count: number): void {
   const all = contexts(count, 15);
   const name = `tree of ${count.toLocaleString("en")}, ${count > 12_000 ? "in parts" : "exact"}`;
-  report(name, () => clusterContexts(all, 0, 0), count > 2_000 ? 1 : 5);
+  report(name, () => clusterContexts(all), count > 2_000 ? 1 : 5);
 }
 
 function plan(): void {

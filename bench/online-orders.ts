@@ -9,7 +9,7 @@ const MAX_NODES = 20_000;
 export function onlineOrders({ requests }: Pick<RecordedBatch, "requests">): readonly ExecutedRequest[] {
   const trees = new Map<string, ClusterTree>();
   return requests.map(({ key, blocks }, request) => {
-    const tree = keptIn(trees, key, () => new ClusterTree([], 1, MAX_NODES));
+    const tree = keptIn(trees, key, () => new ClusterTree([], MAX_NODES));
     const context = blocks.map(({ label }) => label);
     const order = alignTo(tree.search(context).blocks, context);
     tree.insert(context, request);

@@ -89,7 +89,7 @@ async function online(asked: readonly UserQuestion[], workers: number, perSecond
 async function inBatches(asked: readonly UserQuestion[], workers: number, size: number): Promise<readonly Sent[]> {
   const memprefix = openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => 0);
   const names = namesOf(workers);
-  const inputs = asked.map(({ request }, index): BatchInput => ({ index, request, priority: 0, deadline: null }));
+  const inputs = asked.map(({ request }, index): BatchInput => ({ index, request }));
   const sent: Sent[] = [];
   for await (const event of composeBatch(memprefix.batches, inputs, {
     window: size,
@@ -168,7 +168,7 @@ async function agents(): Promise<void> {
       return { at, request: readComposeOptions({ userId: "kb", system: INSTRUCTION, query: question, memories }) };
     }),
   );
-  const inputs = asked.map(({ request }, index): BatchInput => ({ index, request, priority: 0, deadline: null }));
+  const inputs = asked.map(({ request }, index): BatchInput => ({ index, request }));
   const workers = asked.map(() => "");
   const loads = new Map<string, number>();
   const options = { window: AGENTS, workers: names, signal: NO_ABORT };

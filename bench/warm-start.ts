@@ -54,8 +54,7 @@ function ours(known: Contexts): Orderer {
 
 /** ContextPilot (Alg. 1 and 2) behind a tree of the `known` contexts (Alg. 4). */
 function contextPilot(known: Contexts): Orderer {
-  const { nodes, nextId } = clusterContexts(known, 1, 0);
-  const tree = new ClusterTree(nodes, nextId, MAX_NODES);
+  const tree = new ClusterTree(clusterContexts(known), MAX_NODES);
   let turn = known.length;
   return {
     order(context) {

@@ -45,7 +45,7 @@ async function loadUser(store: Store, user: User): Promise<number> {
       if (newer === null) return;
       const { index, published } = stateOf(newer);
       index.check();
-      published.check();
+      published.clusters.check();
     });
   const { scopes } = await store.exportUser(user);
   return scopes.reduce((count, { tables }) => count + (tables["requests"]?.length ?? 0), 0);

@@ -64,7 +64,7 @@ export class ThreadedPlanning {
 /** `ends[i]`: where request i's blocks end in `labels` and `tokens`. */
 export interface PackedBatch {
   readonly keys: readonly string[];
-  readonly urgencies: readonly Pick<BatchRequest, "conversation" | "priority" | "deadline">[];
+  readonly conversations: readonly (string | undefined)[];
   readonly ends: Uint32Array;
   readonly labels: Uint32Array;
   readonly tokens: Uint32Array;
@@ -98,14 +98,14 @@ export function packBatch(requests: readonly BatchRequest[]): PackedBatch {
       tokens[at++] = block.tokens;
     }
   }
-  const urgencies = requests.map(({ conversation, priority, deadline }) => ({ conversation, priority, deadline }));
-  return { keys: requests.map(({ key }) => key), urgencies, ends, labels, tokens };
+  const conversations = requests.map(({ conversation }) => conversation);
+  return { keys: requests.map(({ key }) => key), conversations, ends, labels, tokens };
 }
 
-export function unpackBatch({ keys, urgencies, ends, labels, tokens }: PackedBatch): BatchRequest[] {
+export function unpackBatch({ keys, conversations, ends, labels, tokens }: PackedBatch): BatchRequest[] {
   return keys.map((key, request) => ({
     key,
-    ...urgencies[request],
+    conversation: conversations[request],
     blocks: Array.from(labels.subarray(ends[request - 1] ?? 0, ends[request]), (label, at) => ({
       label: label as Label,
       tokens: tokens[(ends[request - 1] ?? 0) + at] ?? 0,

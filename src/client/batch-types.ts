@@ -6,12 +6,7 @@ import type { BatchCounts } from "./wire-types.js";
 
 /* Requests and answers of batches. Messages keep the type they came in. */
 
-export type BatchComposeOptions<M extends MessageLike = MessageLike> = Omit<ComposeOptions<M>, "workers" | "dryRun"> & {
-  /** Higher first. Default: 0. */
-  readonly priority?: number | null | undefined;
-  /** Within a priority, earliest first; any unit. Absent: last. */
-  readonly deadline?: number | null | undefined;
-};
+export type BatchComposeOptions<M extends MessageLike = MessageLike> = Omit<ComposeOptions<M>, "workers" | "dryRun">;
 
 /** memprefix's planner (default), or ContextPilot's: Alg. 4 and 5, or Alg. 2 and 5 on a user's tree. */
 export type BatchPlannerName = BatchPlanner;

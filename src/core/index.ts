@@ -106,7 +106,7 @@ export {
   ClusterTree,
   contextDistance,
 } from "./published/cluster-tree.js";
-export { type ClusteredKey, type ClusteredRows, clusterContexts, schedule } from "./published/clustering.js";
+export { type ClusteredKey, clusterContexts, schedule } from "./published/clustering.js";
 export * from "./published/published-knowledge.js";
 export {
   type BatchWorker,

@@ -10,8 +10,6 @@ const anyRequest: fc.Arbitrary<BatchRequest> = fc.record(
       .uniqueArray(fc.integer({ min: 1, max: 12 }), { maxLength: 6 })
       .map((labels) => labels.map((label) => ({ label: label as Label, tokens: 10 + label }))),
     conversation: fc.constantFrom("c", "d"),
-    priority: fc.integer({ min: -1, max: 1 }),
-    deadline: fc.double({ noNaN: true, noDefaultInfinity: true }),
   },
   { requiredKeys: ["key", "blocks"] },
 );

@@ -67,7 +67,7 @@ describe("the client's routes", () => {
   });
 
   const requests = [
-    { userId: "ana", requestId: "b-0", query: "Where?", priority: 1 },
+    { userId: "ana", requestId: "b-0", query: "Where?" },
     { userId: "", requestId: "b-1", query: "Where?" },
     { userId: "ben", query: "Why?", topK: 1 },
   ];

@@ -94,7 +94,7 @@ const { messages, plan, engine } = await memprefix.compose(request, { timeoutMs:
 const given: readonly { role: "user"; content: string }[] = (
   await asLibrary.compose({ userId: "ada", messages: [{ role: "user", content: "Where?" }] })
 ).messages;
-const { answers } = await memprefix.composeBatch({ requests: [{ userId: "ada", query: "Where?", priority: 1 }] });
+const { answers } = await memprefix.composeBatch({ requests: [{ userId: "ada", query: "Where?" }] });
 const ranks: readonly number[] = answers.flatMap((one) => ("answer" in one ? [one.rank] : []));
 const tokens: number[] = [];
 for await (const line of memprefix.composeLines([{ userId: "ada", messages: [{ role: "user", content: "Where?" }] }])) {

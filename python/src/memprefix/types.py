@@ -146,10 +146,6 @@ class BatchRequest(TypedDict):
     """Whether each memory has its date before its text, in UTC: `2026-11-29: Ana likes tea.` Where `created_at` is missing, it has none. The date is part of the block's text. Default: false."""
     dedupe: NotRequired[Literal["exact", "contained", "spans", None]]
     """Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. `spans`: as `contained`, and of a tool's result each longer part that a message before it has word for word. Default: `contained`."""
-    priority: NotRequired[int | None]
-    """Higher priorities first. Default: 0."""
-    deadline: NotRequired[float | None]
-    """Within a priority, earliest deadline first; any unit. Absent: last."""
 
 
 class Batch(TypedDict):

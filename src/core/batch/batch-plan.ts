@@ -1,4 +1,4 @@
-/* batch: plans requests that are all known beforehand. Enters: blocks, urgency, cached sequences. Leaves: block orders, an execution order. */
+/* batch: plans requests that are all known beforehand. Enters: blocks, cached sequences. Leaves: block orders, an execution order. */
 
 import type { RetrievedBlock } from "../ordering/ordering.js";
 import { groupBy, keptIn } from "../text/collections.js";
@@ -11,10 +11,6 @@ export interface BatchRequest {
   readonly blocks: readonly RetrievedBlock[];
   /** Requests of one conversation are executed in the order of the batch. */
   readonly conversation?: string | undefined;
-  /** Higher priorities are executed first. Default: 0. */
-  readonly priority?: number | undefined;
-  /** Within one priority, earlier deadlines first, in any unit; absent: last. */
-  readonly deadline?: number | undefined;
 }
 
 /** What is known about the requests with one key before the batch. */
@@ -36,7 +32,7 @@ export interface PlannedRequest {
   readonly searchPath: readonly number[];
 }
 
-/** A planner's result, by request index, before priorities, deadlines and conversations are applied. */
+/** A planner's result, by request index, before conversations are applied. */
 export interface BatchOrder {
   readonly orders: readonly (readonly Label[])[];
   readonly shared: readonly number[];
@@ -99,68 +95,22 @@ function leadingNumbers(sequence: readonly Label[], numbers: ReadonlyMap<Label, 
   return leading;
 }
 
-export type Urgency = Pick<BatchRequest, "conversation" | "priority" | "deadline">;
-
 /**
- * Sorts a sequence by priority, then by deadline, which may be missed; otherwise keeps it. An earlier turn of a conversation is as urgent as its
- * most urgent later one. Takes and returns request indices. O(N log N).
+ * Keeps a sequence, except that turns of a conversation run in the order of the batch: one that comes too early runs right after the turn before it.
+ * Takes and returns request indices. Linear time.
  */
-export function underUrgency(sequence: readonly number[], requests: readonly Urgency[]): number[] {
-  const urgency = inherited(requests);
-  const byClass = sequence.toSorted((a, b) => compareUrgency(urgency[a] ?? {}, urgency[b] ?? {}));
-  const { next, isFirst } = turnOrder(requests);
-  const mayRun = Uint8Array.from(isFirst, Number);
-  const waiting = new Set<number>();
-  const executed: number[] = [];
-  for (const request of byClass) {
-    if (mayRun[request] === 0) {
-      waiting.add(request);
-      continue;
-    }
-    for (let turn = request; ; ) {
-      executed.push(turn);
-      const following = next[turn] ?? null;
-      if (following === null) break;
-      mayRun[following] = 1;
-      if (!waiting.delete(following)) break;
-      turn = following;
-    }
-  }
-  return executed;
-}
-
-function compareUrgency(a: Urgency, b: Urgency): number {
-  const [first, second] = [a.priority ?? 0, b.priority ?? 0];
-  if (first !== second) return second - first;
-  const [sooner, later] = [a.deadline ?? Number.POSITIVE_INFINITY, b.deadline ?? Number.POSITIVE_INFINITY];
-  return sooner === later ? 0 : sooner - later;
-}
-
-/** Each request's urgency, or that of the most urgent later turn of its conversation if higher. */
-function inherited(requests: readonly Urgency[]): Urgency[] {
-  const latest = new Map<string, Urgency>();
-  return requests
-    .toReversed()
-    .map((request) => {
-      if (request.conversation === undefined) return request;
-      const later = latest.get(request.conversation);
-      const urgency = later !== undefined && compareUrgency(later, request) < 0 ? later : request;
-      latest.set(request.conversation, urgency);
-      return urgency;
-    })
-    .reverse();
-}
-
-/** For each request: the next turn of its conversation, and whether it is the first. */
-function turnOrder(requests: readonly Urgency[]): { next: (number | null)[]; isFirst: boolean[] } {
-  const next: (number | null)[] = requests.map(() => null);
-  const isFirst = requests.map(() => true);
-  const spoken = [...requests.keys()].filter((at) => requests[at]?.conversation !== undefined);
-  for (const turns of groupBy(spoken, (at) => requests[at]?.conversation).values()) {
-    for (const [nth, turn] of turns.entries()) {
-      next[turn] = turns[nth + 1] ?? null;
-      isFirst[turn] = nth === 0;
-    }
-  }
-  return { next, isFirst };
+export function turnsInOrder(
+  sequence: readonly number[],
+  requests: readonly Pick<BatchRequest, "conversation">[],
+): number[] {
+  const turnsOf = groupBy(requests.keys(), (request) => requests[request]?.conversation);
+  const reached = new Set<number>();
+  return sequence.flatMap((request) => {
+    const conversation = requests[request]?.conversation;
+    if (conversation === undefined) return [request];
+    reached.add(request);
+    const turns = turnsOf.get(conversation) ?? [];
+    const next = turns.findIndex((turn) => !reached.has(turn));
+    return turns.splice(0, next < 0 ? turns.length : next);
+  });
 }

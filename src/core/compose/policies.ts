@@ -3,7 +3,7 @@ import {
   type KeyKnowledge,
   numbered,
   type PlannedRequest,
-  underUrgency,
+  turnsInOrder,
 } from "../batch/batch-plan.js";
 import { sharedPrefixes } from "../batch/shared-prefixes.js";
 import { carryOver } from "../ordering/carry-over.js";
@@ -59,7 +59,7 @@ export interface BatchPlan {
 /**
  * Plans requests that are all known before the first is executed. Plans each once. Pure and deterministic.
  *
- * Only requests with equal `key` share a prefix or affect each other's order; they run back to back if urgency allows. The caller serves prompts by
+ * Only requests with equal `key` share a prefix or affect each other's order; they run back to back. The caller serves prompts by
  * rank, with the same bytes before the blocks. Start only a few at a time: concurrent requests may compute a shared prefix twice.
  *
  * @param planner `context-pilot` assumes an empty cache
@@ -77,7 +77,7 @@ export function planBatch(
       ? clusteredBatch(requests, trees)
       : { ...sharedPrefixes(numbered(requests, knowledge)), trees: [] };
   const { orders, shared, searchPaths, sequence } = plan;
-  const planned = underUrgency(sequence, requests).map((request, rank) => ({
+  const planned = turnsInOrder(sequence, requests).map((request, rank) => ({
     request,
     rank,
     order: orders[request] ?? [],

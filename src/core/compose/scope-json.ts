@@ -75,9 +75,8 @@ export function changesToJson({ counters, bankedTokens, register, index, recent,
     nodes: rowsJson(index),
     recent: rowsJson(recent),
     workers: rowsJson(workers),
-    published: published
-      ? { clusters: rowsJson(published.clusters), accesses: rowsJson(published.accesses) }
-      : undefined,
+    clusters: rowsJson(published.clusters),
+    accesses: rowsJson(published.accesses),
   };
 }
 
@@ -94,9 +93,6 @@ export function changesFromJson(json: ChangesJson): ScopeChanges {
     index: rowChanges(json.nodes),
     recent: rowChanges(json.recent),
     workers: rowChanges(json.workers),
-    published:
-      json.published === undefined
-        ? null
-        : { clusters: rowChanges(json.published.clusters), accesses: rowChanges(json.published.accesses) },
+    published: { clusters: rowChanges(json.clusters), accesses: rowChanges(json.accesses) },
   };
 }

@@ -15,7 +15,7 @@ import {
   type WithPublished,
 } from "../published/published-knowledge.js";
 import { WorkerBlocks, type WorkerRow } from "../routing/worker-routing.js";
-import { keptIn, LruMap, NO_ROWS_CHANGED, type RowChanges } from "../text/collections.js";
+import { keptIn, LruMap, type RowChanges } from "../text/collections.js";
 import type { ConversationId, Digest, Label, MemoryId, NodeId, TurnId } from "../text/ids.js";
 import type { TokenCounter } from "../text/message.js";
 
@@ -39,7 +39,6 @@ export interface StoredScope {
   readonly nodes: readonly IndexNode[];
   readonly recent: readonly RecentRetrieval[];
   readonly workers: readonly WorkerRow[];
-  /** Read when a published policy is selected, and on eviction and forgetting. */
   readonly published: PublishedRows;
 }
 
@@ -61,8 +60,7 @@ export interface ScopeChanges {
   readonly index: RowChanges<NodeId, IndexNode>;
   readonly recent: RowChanges<TurnId, RecentRetrieval>;
   readonly workers: RowChanges<number, WorkerRow>;
-  /** Null in every scope that uses no published policy. */
-  readonly published: PublishedChanges | null;
+  readonly published: PublishedChanges;
 }
 
 export interface ScopeBounds {
@@ -80,12 +78,12 @@ export class ScopeState implements WithPublished {
   readonly index: ContextIndex;
   readonly recent: RecentRetrievals;
   readonly published: PublishedKnowledge;
+  readonly workers: WorkerBlocks;
   /** Not stored. */
   readonly heads = new CountedHeads();
   /** Tokens that prompts with a memory budget ratio left unused. */
   bankedTokens: number;
   readonly #conversations: LruMap<ConversationId, Conversation>;
-  #workers: WorkerBlocks | null;
   #nextTurn: number;
   #requests: number;
 
@@ -101,7 +99,7 @@ export class ScopeState implements WithPublished {
     this.published = new PublishedKnowledge(stored.published, maxIndexNodes);
     this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, maxIndexNodes, blockTokens, this.published);
     this.recent = new RecentRetrievals(stored.recent);
-    this.#workers = stored.workers.length === 0 ? null : new WorkerBlocks(stored.workers);
+    this.workers = new WorkerBlocks(stored.workers);
     this.bankedTokens = stored.bankedTokens;
     this.#conversations = new LruMap(bounds.maxLoadedConversations);
     this.#nextTurn = stored.counters.nextTurn;
@@ -110,11 +108,6 @@ export class ScopeState implements WithPublished {
 
   get requests(): number {
     return this.#requests;
-  }
-
-  get workers(): WorkerBlocks {
-    this.#workers ??= new WorkerBlocks([]);
-    return this.#workers;
   }
 
   tick(): number {
@@ -161,7 +154,7 @@ export class ScopeState implements WithPublished {
   /** Estimated bytes, for the bound on all working state. */
   get weight(): number {
     let weight = 2_000 + 2 * this.register.textLength + 600 * this.register.size + 600 * this.index.size;
-    weight += 2_000 * this.recent.size + (this.#workers?.weight ?? 0) + this.published.weight;
+    weight += 2_000 * this.recent.size + this.workers.weight + this.published.weight;
     for (const conversation of this.#conversations.values()) weight += conversation.weight;
     return weight;
   }
@@ -174,7 +167,7 @@ export class ScopeState implements WithPublished {
       register: this.register.stored(),
       nodes: this.index.stored(),
       recent: this.recent.stored(),
-      workers: this.#workers?.stored() ?? [],
+      workers: this.workers.stored(),
       published: this.published.stored(),
     };
   }
@@ -186,7 +179,7 @@ export class ScopeState implements WithPublished {
       register: this.register.drain(),
       index: this.index.drain(),
       recent: this.recent.drain(),
-      workers: this.#workers?.drain() ?? NO_ROWS_CHANGED,
+      workers: this.workers.drain(),
       published: this.published.drain(),
     };
   }
@@ -293,7 +286,6 @@ export class ScopeFolding {
     this.#nodes.take(index);
     this.#recent.take(recent);
     this.#workers.take(workers);
-    if (published === null) return;
     this.#clusters.take(published.clusters);
     this.#accesses.take(published.accesses);
   }

@@ -2,7 +2,8 @@
 
 import { groupBy } from "../text/collections.js";
 import { type Digest, digestOf } from "../text/ids.js";
-import { type JsonPart, parsedJson, partsOf, pastBlanks, record, text } from "../text/json.js";
+import { canonicalJsonText, type JsonPart, parsedJson, partsOf, pastBlanks, record, text } from "../text/json.js";
+import { CACHE_MARKS } from "../text/message.js";
 
 /** A tool that a conversation has sent. */
 export interface KnownTool {
@@ -35,8 +36,6 @@ const MOST_CHARACTERS = 1_000_000;
 /** Names in {@link ToolChanges}, of each kind, and the length of one. */
 const MOST_NAMES = 20;
 const MOST_NAME_CHARACTERS = 128;
-
-const MARKS = ["cache_control", "prompt_cache_breakpoint"];
 
 /**
  * Keeps a conversation's tools in the order and the bytes that it sent first; new tools follow. The caller's last cache mark moves to the last
@@ -75,7 +74,7 @@ function matched(given: readonly string[], known: readonly KnownTool[]): readonl
   const places: (number | undefined)[] = given.map(() => undefined);
   const open = new Set(known.keys());
   // Most are equal byte for byte.
-  for (const keyOf of [(json: string) => json, canonical]) {
+  for (const keyOf of [(json: string) => json, canonicalJsonText]) {
     if (!places.includes(undefined) || open.size === 0) break;
     const waiting = groupBy([...open], (at) => keyOf(known[at]?.json ?? ""));
     for (const [at, json] of given.entries()) {
@@ -111,21 +110,6 @@ function nameOf(json: string): string {
   return (named.find((name) => name !== "") ?? "").slice(0, MOST_NAME_CHARACTERS);
 }
 
-/** JSON with its keys in order and its strings in one spelling. Numbers keep their digits, which parsing would round. */
-function canonical(json: string): string {
-  const write = (from: number, to: number): string => {
-    const parts = [...partsOf(json, from)];
-    if (json[from] === "[") return `[${parts.map((part) => write(part.from, part.to)).join()}]`;
-    const literal = json.slice(from, to);
-    if (json[from] !== "{") return json[from] === '"' ? JSON.stringify(parsedJson(literal)) : literal;
-    // A repeated key keeps its place among its equals.
-    const fields = parts.map((part) => ({ key: String(part.key), value: write(part.from, part.to) }));
-    fields.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
-    return `{${fields.map(({ key, value }) => `${JSON.stringify(key)}:${value}`).join()}}`;
-  };
-  return write(pastBlanks(json, 0), json.length);
-}
-
 interface Mark {
   /** The field as the caller wrote it. */
   readonly field: string;
@@ -139,10 +123,10 @@ interface MarkedTool {
 }
 
 function withoutMark(json: string): MarkedTool {
-  if (!MARKS.some((name) => json.includes(name))) return { json, mark: null };
+  if (!CACHE_MARKS.some((name) => json.includes(name))) return { json, mark: null };
   for (const isInFunction of [false, true]) {
     const parts = isInFunction ? functionParts(json) : toolParts(json);
-    const at = parts.findIndex(({ key }) => MARKS.includes(String(key)));
+    const at = parts.findIndex(({ key }) => CACHE_MARKS.includes(String(key)));
     const part = parts[at];
     if (part === undefined) continue;
     const from = parts[at - 1]?.to ?? part.start;

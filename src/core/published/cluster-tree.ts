@@ -24,8 +24,6 @@ export interface ClusterMatch {
   readonly searchPath: readonly number[];
   /** From the context to the node; 1 for no match. */
   readonly distance: number;
-  /** Number of computed distances. */
-  readonly examined: number;
 }
 
 /** Weight of the position term of eq. 1; the paper's range is 0.001 to 0.01. */
@@ -75,7 +73,7 @@ type Found = Omit<ClusterMatch, "blocks"> & { readonly place: ClusterPlace | nul
 export class ClusterTree {
   readonly #places = new Map<NodeId, ClusterPlace>();
   readonly #changes = new ChangedRows<NodeId>();
-  #nextId: number;
+  #nextId = 1;
   /** By {@link blocksKey}: identical contexts share one leaf, whichever node a search matches. */
   readonly #leafOfBlocks = new Map<string, ClusterPlace>();
   #root: ClusterPlace | null = null;
@@ -83,10 +81,8 @@ export class ClusterTree {
   /** Takes rows in any order. Throws if a row's parent is missing. */
   constructor(
     nodes: readonly ClusterNode[],
-    nextId: number,
     private readonly maxNodes: number,
   ) {
-    this.#nextId = nextId;
     this.#load(nodes);
   }
 
@@ -94,27 +90,22 @@ export class ClusterTree {
     return this.#places.size;
   }
 
-  get nextId(): number {
-    return this.#nextId;
-  }
-
   /** Matches a context (Alg. 1): descends to the nearest child that shares a block, until a leaf, or none shares one, or all are equally near. */
   search(context: readonly Label[]): ClusterMatch {
-    const { place, searchPath, distance, examined } = this.#find(context);
-    return { blocks: place?.row.blocks ?? [], searchPath, distance, examined };
+    const { place, ...found } = this.#find(context);
+    return { blocks: place?.row.blocks ?? [], ...found };
   }
 
   /**
-   * Adds a context at logical time `now`; returns its leaf, null for an empty one. A new leaf's blocks are ordered by its match (Alg. 2): a child of
-   * a matching inner node, or a sibling of a matching leaf.
+   * Adds a context at logical time `now`. A new leaf's blocks are ordered by its match (Alg. 2): a child of a matching inner node, or a sibling of a
+   * matching leaf.
    */
-  insert(context: readonly Label[], now: number): NodeId | null {
-    if (context.length === 0) return null;
+  insert(context: readonly Label[], now: number): void {
+    if (context.length === 0) return;
     const leaf = this.#leafOfBlocks.get(blocksKey(context)) ?? this.#attach(context);
     leaf.row.lastUsed = Math.max(leaf.row.lastUsed, now);
     this.#changes.written(leaf.row.id);
     this.#trim(leaf);
-    return leaf.row.id;
   }
 
   /** The leaf of a known context: its blocks in the tree's order, and its path for scheduling (Alg. 5). */
@@ -140,7 +131,6 @@ export class ClusterTree {
     this.#root = null;
     const first = this.#nextId;
     const idOf = new Map(planned.map(({ id }, at) => [id, (first + at) as NodeId]));
-    this.#nextId = first + planned.length;
     const parentOf = ({ parent }: ClusterNode) => (parent === null ? null : (idOf.get(parent) ?? null));
     this.#load(planned.map((node) => ({ ...node, id: idOf.get(node.id) as NodeId, parent: parentOf(node) })));
     for (const id of idOf.values()) this.#changes.written(id);
@@ -211,16 +201,14 @@ export class ClusterTree {
     const searchPath: number[] = [];
     let place = this.#root;
     let distance = 1;
-    let examined = 0;
     while (place !== null && place.children.size > 0 && searchPath.length < MAX_HEIGHT - 1) {
       const nearest = place.children.nearest(positions);
-      examined += nearest.examined;
       if (nearest.best === null || nearest.isIndistinct(place.children.size)) break;
       place = nearest.best;
       distance = nearest.distance;
       searchPath.push(place.row.position);
     }
-    return { place, searchPath, distance, examined };
+    return { place, searchPath, distance };
   }
 
   #attach(context: readonly Label[]): ClusterPlace {
@@ -248,7 +236,10 @@ export class ClusterTree {
   }
 
   #load(nodes: readonly ClusterNode[]): void {
-    for (const node of nodes) this.#places.set(node.id, { row: { ...node }, children: new ClusterChildren() });
+    for (const node of nodes) {
+      this.#places.set(node.id, { row: { ...node }, children: new ClusterChildren() });
+      this.#nextId = Math.max(this.#nextId, node.id + 1);
+    }
     for (const place of this.#places.values()) {
       if (place.row.parent === null) this.#root = place;
       else this.#parentOf(place)?.children.add(place);

@@ -1,24 +1,14 @@
 import type { BatchOrder, BatchRequest } from "../batch/batch-plan.js";
 import { contextComponents, contextParts } from "../batch/prefix-tree.js";
 import { alignTo, blocksKey, intersectionOf, labelsOf } from "../ordering/ordering.js";
-import { groupBy, keptIn, largest } from "../text/collections.js";
+import { groupBy, keptIn } from "../text/collections.js";
 import type { Label, NodeId } from "../text/ids.js";
 import { type ClusterNode, ClusterTree, DEFAULT_ALPHA, positionsOf } from "./cluster-tree.js";
-
-export interface ClusteredRows {
-  readonly nodes: readonly ClusterNode[];
-  readonly nextId: number;
-}
 
 /** Maximum connected contexts that are clustered exactly: more take over 0.6 GB. */
 const MAX_EXACT_CONTEXTS = 12_000;
 /** Size of the parts of larger components, which reuse no less (docs/internals/ordering-trials.md, "Alg. 4 at scale"). */
 const PART_CONTEXTS = 1_000;
-
-export interface ClusteringOptions {
-  readonly maxExact?: number | undefined;
-  readonly partSize?: number | undefined;
-}
 
 interface Cluster {
   readonly blocks: readonly Label[];
@@ -33,21 +23,19 @@ interface Cluster {
  */
 export function clusterContexts(
   contexts: readonly (readonly Label[])[],
-  nextId: number,
-  now: number,
-  { maxExact = MAX_EXACT_CONTEXTS, partSize = PART_CONTEXTS }: ClusteringOptions = {},
-): ClusteredRows {
+  { maxExact = MAX_EXACT_CONTEXTS, partSize = PART_CONTEXTS } = {},
+): readonly ClusterNode[] {
   const distinct = new Map<string, readonly Label[]>();
   for (const context of contexts) if (context.length > 0) keptIn(distinct, blocksKey(context), () => context);
   const blocks = [...distinct.values()];
-  if (blocks.length === 0) return { nodes: [], nextId };
+  if (blocks.length === 0) return [];
   const clusters: (Cluster | null)[] = blocks.map((leaf) => ({ blocks: leaf, children: [], distance: 0 }));
   for (const component of contextComponents(blocks)) {
     const parts = component.length > maxExact ? contextParts(blocks, component, partSize) : [component];
     for (const part of parts) mergeNearest(clusters, part);
   }
   const children = clusters.filter((cluster) => cluster !== null);
-  return rowsOf({ blocks: [], children, distance: 0 }, nextId, now);
+  return rowsOf({ blocks: [], children, distance: 0 });
 }
 
 /** Merges a part's clusters with common blocks. Skips a merge without any, and every merge on top of it. */
@@ -68,25 +56,25 @@ function mergeNearest(clusters: (Cluster | null)[], part: readonly number[]): vo
   }
 }
 
-function rowsOf(root: Cluster, nextId: number, now: number): ClusteredRows {
+function rowsOf(root: Cluster): readonly ClusterNode[] {
   const nodes: ClusterNode[] = [];
   const pending: { cluster: Cluster; parent: ClusterNode | null; position: number }[] = [
     { cluster: root, parent: null, position: 0 },
   ];
   for (const { cluster, parent, position } of pending) {
     const row: ClusterNode = {
-      id: (nextId + nodes.length) as NodeId,
+      id: (nodes.length + 1) as NodeId,
       parent: parent?.id ?? null,
       blocks: alignTo(parent?.blocks ?? [], cluster.blocks),
       position,
       nextPosition: cluster.children.length,
       distance: cluster.distance,
-      lastUsed: cluster.children.length === 0 ? now : 0,
+      lastUsed: 0,
     };
     nodes.push(row);
     for (const [at, child] of cluster.children.entries()) pending.push({ cluster: child, parent: row, position: at });
   }
-  return { nodes, nextId: nextId + nodes.length };
+  return nodes;
 }
 
 /** A cluster is named by its oldest context, so a merged one keeps the older name, `first`. */
@@ -299,15 +287,8 @@ export function clusteredBatch(
   for (const [key, ofKey] of groupBy(requests.keys(), (at) => requests[at]?.key ?? "")) {
     const contexts = ofKey.map((at) => [...positionsOf(labelsOf(requests[at]?.blocks ?? [])).keys()]);
     const before = nodesOf.get(key) ?? [];
-    const nodes = before.length > 0 ? before : clusterContexts(contexts, 1, 0).nodes;
-    const tree = new ClusterTree(
-      nodes,
-      largest(
-        nodes.map(({ id }) => id),
-        0,
-      ) + 1,
-      Number.POSITIVE_INFINITY,
-    );
+    const nodes = before.length > 0 ? before : clusterContexts(contexts);
+    const tree = new ClusterTree(nodes, Number.POSITIVE_INFINITY);
     for (const [nth, at] of ofKey.entries()) {
       const context = contexts[nth] as Label[];
       tree.insert(context, 0);

@@ -11,7 +11,7 @@ import {
   withoutCarried,
 } from "../ordering/ordering.js";
 import { walkGreedily } from "../ordering/prefix-search.js";
-import { largest, NO_ROWS_CHANGED, type RowChanges } from "../text/collections.js";
+import type { RowChanges } from "../text/collections.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
 import { type Access, AccessWindow } from "./access-frequency.js";
 import { type ClusterNode, ClusterTree } from "./cluster-tree.js";
@@ -37,77 +37,41 @@ export type ScopePolicy = OrderingPolicy<WithPublished>;
 
 /** The published policies' state of one scope. */
 export class PublishedKnowledge implements EvictionFollower {
-  #clusters: ClusterTree | null = null;
-  #accesses: AccessWindow | null = null;
+  /** Grows only with requests of `context-pilot`. */
+  readonly clusters: ClusterTree;
+  /** Grows only with requests of CRAFT's policies. */
+  readonly accesses: AccessWindow;
 
   /** @param maxNodes maximum nodes of the cluster tree; LRU leaves are evicted */
-  constructor(
-    private readonly rows: PublishedRows,
-    private readonly maxNodes: number,
-  ) {}
-
-  /** Grows only with requests of `context-pilot`. */
-  get clusters(): ClusterTree {
-    if (this.#clusters !== null) return this.#clusters;
-    const { clusters } = this.rows;
-    const ids = clusters.map(({ id }) => id);
-    this.#clusters = new ClusterTree(clusters, largest(ids, 0) + 1, this.maxNodes);
-    return this.#clusters;
-  }
-
-  /** Grows only with requests of CRAFT's policies. */
-  get accesses(): AccessWindow {
-    this.#accesses ??= new AccessWindow(this.rows.accesses);
-    return this.#accesses;
+  constructor({ clusters, accesses }: PublishedRows, maxNodes: number) {
+    this.clusters = new ClusterTree(clusters, maxNodes);
+    this.accesses = new AccessWindow(accesses);
   }
 
   get isEmpty(): boolean {
-    const { clusters, accesses } = this.#grown();
-    return (clusters?.size ?? 0) === 0 && (accesses?.size ?? 0) === 0;
+    return this.clusters.size === 0 && this.accesses.size === 0;
   }
 
   evicted(path: EvictedPath): void {
-    const { clusters, accesses } = this.#grown();
-    clusters?.evicted(path);
-    accesses?.evicted(path);
+    this.clusters.evicted(path);
+    this.accesses.evicted(path);
   }
 
   forget(gone: ReadonlySet<Label>): void {
-    const { clusters, accesses } = this.#grown();
-    clusters?.forget(gone);
-    accesses?.forget(gone);
-  }
-
-  check(): void {
-    this.#grown().clusters?.check();
+    this.clusters.forget(gone);
+    this.accesses.forget(gone);
   }
 
   get weight(): number {
-    return 1_000 * (this.#clusters?.size ?? 0) + 600 * (this.#accesses?.size ?? 0);
+    return 1_000 * this.clusters.size + 600 * this.accesses.size;
   }
 
-  drain(): PublishedChanges | null {
-    if (this.#clusters === null && this.#accesses === null) return null;
-    return {
-      clusters: this.#clusters?.drain() ?? NO_ROWS_CHANGED,
-      accesses: this.#accesses?.drain() ?? NO_ROWS_CHANGED,
-    };
+  drain(): PublishedChanges {
+    return { clusters: this.clusters.drain(), accesses: this.accesses.drain() };
   }
 
   stored(): PublishedRows {
-    return {
-      clusters: this.#clusters?.stored() ?? this.rows.clusters,
-      accesses: this.#accesses?.stored() ?? this.rows.accesses,
-    };
-  }
-
-  /** The parts that were used or have stored rows. */
-  #grown(): { readonly clusters: ClusterTree | null; readonly accesses: AccessWindow | null } {
-    const { rows } = this;
-    return {
-      clusters: rows.clusters.length > 0 ? this.clusters : this.#clusters,
-      accesses: rows.accesses.length > 0 ? this.accesses : this.#accesses,
-    };
+    return { clusters: this.clusters.stored(), accesses: this.accesses.stored() };
   }
 }
 

@@ -112,6 +112,47 @@ export function valueEnd(json: string, from: number): number {
   return json.length;
 }
 
+/** Deeper JSON stays unmodified, because the code is recursive. */
+const MAX_LEVELS = 64;
+/** Decimals with more digits can differ as text and be equal as doubles. */
+const EXACT_DIGITS = 15;
+
+/** JSON with its fields sorted, and its strings and numbers spelled one way. Parses no number that would be rounded. Invalid JSON stays unmodified. */
+export function canonicalJsonText(json: string): string {
+  if (parsedJson(json) === undefined) return json;
+  return canonicalValue(json, pastBlanks(json, 0), MAX_LEVELS) ?? json;
+}
+
+/** Null if it is nested too deep. */
+function canonicalValue(json: string, from: number, levels: number): string | null {
+  const first = json[from];
+  const literal = () => json.slice(from, valueEnd(json, from));
+  if (first === '"') return JSON.stringify(quotedText(literal()));
+  if (first !== "{" && first !== "[") return canonicalLiteral(literal());
+  if (levels === 0) return null;
+  const fields: { readonly key: string; readonly value: string }[] = [];
+  for (const part of partsOf(json, from)) {
+    const value = canonicalValue(json, part.from, levels - 1);
+    if (value === null) return null;
+    fields.push({ key: String(part.key), value });
+  }
+  if (first === "[") return `[${fields.map(({ value }) => value).join()}]`;
+  // A repeated key keeps its place among its equals.
+  fields.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+  return `{${fields.map(({ key, value }) => `${JSON.stringify(key)}:${value}`).join()}}`;
+}
+
+function canonicalLiteral(literal: string): string {
+  if (!/^[-\d]/.test(literal)) return literal;
+  const significant = literal
+    .replace(/[eE].*$/, "")
+    .replace(/[-.]/g, "")
+    .replace(/^0+/, "");
+  if (significant === "") return "0";
+  const size = Math.abs(Number(literal));
+  return significant.length > EXACT_DIGITS || size < 1e-300 || size > 1e300 ? literal : String(Number(literal));
+}
+
 /** A text within a message's JSON: in a string, and in JSON inside a string. */
 export function formsInJson(text: string): readonly string[] {
   const escaped = (one: string) => JSON.stringify(one).slice(1, -1);

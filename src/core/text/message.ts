@@ -2,7 +2,7 @@
 
 import { keptIn } from "./collections.js";
 import { type Digest, digestOf } from "./ids.js";
-import { parsedJson } from "./json.js";
+import { canonicalJsonText, isObject } from "./json.js";
 
 /** `{ type: "text", text }`, an image, … Parts that are not text pass through unmodified. */
 export interface ContentPart {
@@ -91,36 +91,17 @@ export function instructionsAtHead(messages: readonly ChatMessage[]): number {
 }
 
 function canonicalJson(value: unknown): string {
-  const parts: string[] = [];
-  writeJson(value, parts);
-  return parts.join("");
-}
-
-/** Appends, so that nested values are not copied once per level. */
-function writeJson(value: unknown, parts: string[]): void {
-  if (Array.isArray(value)) {
-    parts.push("[");
-    for (const [at, item] of value.entries()) {
-      if (at > 0) parts.push(",");
-      writeJson(item, parts);
-    }
-    parts.push("]");
-  } else if (typeof value === "object" && value !== null) {
-    const fields = Object.entries(value)
-      .filter(([, field]) => field !== undefined)
-      .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-    parts.push("{");
-    for (const [at, [name, field]] of fields.entries()) {
-      parts.push(at > 0 ? "," : "", JSON.stringify(name), ":");
-      writeJson(field, parts);
-    }
-    parts.push("}");
-  } else parts.push(JSON.stringify(value) ?? "null");
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`;
+  if (!isObject(value)) return JSON.stringify(value) ?? "null";
+  const fields = Object.entries(value)
+    .filter(([, field]) => field !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`).join()}}`;
 }
 
 /* Clients do not send messages back byte for byte. Equal meanings differ only in what such a client adds, drops or formats. */
 
-const CACHE_MARKS = ["cache_control", "prompt_cache_breakpoint"];
+export const CACHE_MARKS = ["cache_control", "prompt_cache_breakpoint"];
 
 /**
  * Fields that clients drop or change when they send an answer back. Clients and chat templates drop reasoning from earlier turns. Sources: OpenAI's
@@ -195,7 +176,7 @@ export function withoutMarks(message: ChatMessage): ChatMessage {
 }
 
 function unmarked<T>(value: T): T {
-  if (!isRecord(value) || !CACHE_MARKS.some((field) => field in value)) return value;
+  if (!isObject(value) || !CACHE_MARKS.some((field) => field in value)) return value;
   return kept(value, (field) => !CACHE_MARKS.includes(field));
 }
 
@@ -207,7 +188,7 @@ function canonicalField(field: string, value: unknown): unknown {
       return canonicalFunction(value);
     case "audio":
       // An answer also has bytes, transcript and expiry; clients send back only the id.
-      return isRecord(value) && typeof value["id"] === "string" ? kept(value, (name) => name === "id") : value;
+      return isObject(value) && typeof value["id"] === "string" ? kept(value, (name) => name === "id") : value;
     default:
       return value;
   }
@@ -238,7 +219,7 @@ function canonicalText(text: string): string {
 }
 
 function canonicalCall(call: unknown): unknown {
-  if (!isRecord(call)) return call;
+  if (!isObject(call)) return call;
   const bare = kept(call, (field, value) => !(NOT_MEANT_IN_CALLS.has(field) || isEmpty(value)));
   const called = canonicalFunction(bare["function"]);
   // Some clients omit the type, which was always "function" before OpenAI added others.
@@ -247,7 +228,7 @@ function canonicalCall(call: unknown): unknown {
 }
 
 function canonicalFunction(called: unknown): unknown {
-  if (!isRecord(called)) return called;
+  if (!isObject(called)) return called;
   const given = called["arguments"];
   const canonical = canonicalArguments(given);
   const bare = kept(called, (field, value) => field === "arguments" || !isEmpty(value));
@@ -273,77 +254,10 @@ function isEmpty(value: unknown): boolean {
   return typeof value === "object" && Object.keys(value).length === 0;
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** More deeply nested arguments are compared as text, because the code is recursive. */
-const MAX_LEVELS = 64;
-/** Decimals with more digits can differ as text and be equal as doubles. */
-const EXACT_DIGITS = 15;
-const NUMBER = /-?\d[\d.eE+-]*/y;
-
-/** A tool call's arguments, fields sorted, characters and numbers spelled one way. Invalid or too deep JSON stays unmodified. */
+/** A tool call's arguments. Some APIs send the value itself instead of its JSON. */
 function canonicalArguments(given: unknown): string {
-  // Some APIs send the value itself instead of its JSON.
   const json = typeof given === "string" ? given : (JSON.stringify(given ?? {}) ?? "{}");
-  if (json.trim() === "") return "{}";
-  const marked = parsedJson(json) !== undefined ? withMarkedValues(json) : null;
-  return marked === null ? json : written(JSON.parse(marked));
-}
-
-/** Marks strings, and turns numbers into marked strings, so that a parser rounds nothing. Null if nested too deep. Expects valid JSON. */
-function withMarkedValues(json: string): string | null {
-  const marked: string[] = [];
-  let copied = 0;
-  let levels = 0;
-  for (let at = 0; at < json.length; ) {
-    const sign = json[at] as string;
-    if (sign === '"') {
-      marked.push(json.slice(copied, at), '"s');
-      copied = at + 1;
-      at = endOfString(json, at);
-    } else if (sign === "-" || (sign >= "0" && sign <= "9")) {
-      NUMBER.lastIndex = at;
-      const [digits = sign] = NUMBER.exec(json) ?? [];
-      marked.push(json.slice(copied, at), `"n${canonicalNumber(digits)}"`);
-      at += digits.length;
-      copied = at;
-    } else {
-      if (sign === "[" || sign === "{") levels++;
-      else if (sign === "]" || sign === "}") levels--;
-      if (levels > MAX_LEVELS) return null;
-      at++;
-    }
-  }
-  marked.push(json.slice(copied));
-  return marked.join("");
-}
-
-function endOfString(json: string, start: number): number {
-  let at = start + 1;
-  while (json[at] !== '"') at += json[at] === "\\" ? 2 : 1;
-  return at + 1;
-}
-
-function written(value: unknown): string {
-  if (typeof value === "string") return value.startsWith("n") ? value.slice(1) : JSON.stringify(value.slice(1));
-  if (Array.isArray(value)) return `[${value.map(written).join(",")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const fields = Object.entries(value)
-    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-    .map(([name, field]) => `${JSON.stringify(name.slice(1))}:${written(field)}`);
-  return `{${fields.join(",")}}`;
-}
-
-function canonicalNumber(digits: string): string {
-  const significant = digits
-    .replace(/[eE].*$/, "")
-    .replace(/[-.]/g, "")
-    .replace(/^0+/, "");
-  if (significant === "") return "0";
-  const size = Math.abs(Number(digits));
-  return significant.length > EXACT_DIGITS || size < 1e-300 || size > 1e300 ? digits : String(Number(digits));
+  return json.trim() === "" ? "{}" : canonicalJsonText(json);
 }
 
 /** Passed in, so that `core` needs no tokenizer. Must be pure. */

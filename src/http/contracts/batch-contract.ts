@@ -21,18 +21,13 @@ import { writerOf } from "./wire-form.js";
 
 const TOO_MANY = `must have at most ${MAX_BATCH} requests`;
 
-const urgency = {
-  priority: field.priority.nullish().describe("Higher priorities first. Default: 0."),
-  deadline: field.deadline.nullish().describe("Within a priority, earliest deadline first; any unit. Absent: last."),
-};
-
 /** Fields of a single request that a batch sets once, or does not use. */
 const OF_ALL = { workers: true, dry_run: true } as const;
 
 /** One request of a batch, for the OpenAPI document. */
-export const batchRequest = composeBody.omit(OF_ALL).extend(urgency).meta({
+export const batchRequest = composeBody.omit(OF_ALL).meta({
   id: "BatchRequest",
-  description: "A `/compose` request with its urgency. Requests of one conversation keep their order.",
+  description: "A `/compose` request. Requests of one conversation keep their order.",
 });
 export const batchBody = z
   .strictObject({
@@ -96,9 +91,7 @@ const ownFields = z.preprocess(withoutAbsentMemories, composeBody.omit(OF_ALL));
 /** Reads one request of a batch. An invalid one becomes an input with its error, so that the others are composed. */
 export function readBatchInput(index: number, given: unknown): BatchInput {
   try {
-    const { priority, deadline, ...body } = readOptions(z.looseObject(urgency), given);
-    const request = readCompose(readOptions(ownFields, body));
-    return { index, request, priority: priority ?? 0, deadline: deadline ?? null };
+    return { index, request: readCompose(readOptions(ownFields, given)) };
   } catch (error) {
     return { index, error };
   }

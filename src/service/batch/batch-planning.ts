@@ -76,10 +76,6 @@ export interface FoundRequest {
   readonly index: number;
   readonly request: ComposeRequest;
   readonly lookup: WaitingLookup;
-  /** Higher first. */
-  readonly priority: number;
-  /** Within one priority, earlier first; null: last. */
-  readonly deadline: number | null;
 }
 
 /** Requests prepared, and requests read in one scope's index, before the event loop is yielded. */
@@ -180,7 +176,7 @@ async function planOnTrees(
   return { requests: plannedOf(plan, requests, blocks), trees };
 }
 
-function plannable({ request, lookup, priority, deadline }: FoundRequest, blocks: BatchBlocks): BatchRequest {
+function plannable({ request, lookup }: FoundRequest, blocks: BatchBlocks): BatchRequest {
   const { conversationId, messages } = request;
   const scope = scopeName(request);
   const memories = "found" in lookup ? lookup.found : [];
@@ -189,8 +185,6 @@ function plannable({ request, lookup, priority, deadline }: FoundRequest, blocks
   return {
     key: `${scope} ${before.map(messageDigest).join(" ")}`,
     blocks: [...wanted.values()],
-    priority,
-    ...(deadline === null ? {} : { deadline }),
     ...(conversationId === null ? {} : { conversation: `${scope} ${JSON.stringify(conversationId)}` }),
   };
 }

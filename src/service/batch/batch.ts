@@ -23,12 +23,7 @@ const READ_AT_ONCE = 32;
 
 /** One request of a batch: valid, or an error. `index` is its position in the batch. */
 export type BatchInput =
-  | {
-      readonly index: number;
-      readonly request: ComposeRequest;
-      readonly priority: number;
-      readonly deadline: number | null;
-    }
+  | { readonly index: number; readonly request: ComposeRequest }
   | { readonly index: number; readonly error: unknown };
 
 export type BatchEvent =

@@ -211,8 +211,6 @@ export const workers = z
   .min(1, "must not be empty")
   .max(MAX_WORKERS, `must have at most ${MAX_WORKERS} workers`)
   .refine((names) => new Set(names).size === names.length, "must name each worker once");
-export const priority = z.int();
-export const deadline = z.number();
 
 export const annotations = z.union([z.boolean(), z.literal("paper")], 'must be true, false or "paper"');
 

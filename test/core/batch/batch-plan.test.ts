@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { BatchRequest, PlannedRequest } from "../../../src/core/batch/batch-plan.js";
+import { type BatchRequest, type PlannedRequest, turnsInOrder } from "../../../src/core/batch/batch-plan.js";
 import { BATCH_PLANNERS, planBatch } from "../../../src/core/compose/policies.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { label } from "../cache/served-sequences.js";
@@ -28,13 +28,17 @@ function batchOf(...sets: readonly (readonly number[])[]): BatchRequest[] {
 }
 
 describe.each(BATCH_PLANNERS)("a batch planned by %s", (planner) => {
-  it("executes every request once, each with exactly its own blocks", () => {
+  it("executes every request once, each with exactly its own blocks, and a conversation's in their order", () => {
     const complete = fc.property(anyBatch, (batch) => {
       const plan = planBatch(batch, planner).requests;
       expect(plan.map(({ rank }) => rank)).toEqual([...batch.keys()]);
       expect(plan.map(({ request }) => request).sort((a, b) => a - b)).toEqual([...batch.keys()]);
       for (const { request, order } of plan) {
         expect(sorted(order)).toEqual(sorted(batch[request]?.blocks.map((block) => block.label) ?? []));
+      }
+      for (const conversation of ["x", "y"]) {
+        const turns = plan.filter(({ request }) => batch[request]?.conversation === conversation);
+        expect(turns).toEqual(turns.toSorted((a, b) => a.request - b.request));
       }
     });
     fc.assert(complete, { numRuns: 300 });
@@ -74,6 +78,11 @@ describe.each(BATCH_PLANNERS)("a batch planned by %s", (planner) => {
   it("refuses a request that lists a block twice", () => {
     expect(() => planBatch(batchOf([1, 1]), planner)).toThrow("twice");
   });
+});
+
+it("a turn that waited for the one before it runs right after that", () => {
+  const requests = [{ conversation: "a" }, {}, { conversation: "a" }, { conversation: "a" }, {}];
+  expect(turnsInOrder([3, 2, 4, 0, 1], requests)).toEqual([4, 0, 2, 3, 1]);
 });
 
 describe("shared prefixes", () => {

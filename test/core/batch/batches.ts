@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type { BatchRequest } from "../../../src/core/batch/batch-plan.js";
 import { label } from "../cache/served-sequences.js";
 
-/** Requests of up to three keys that all use the same labels, some of them turns of conversations, some urgent. */
+/** Requests of up to three keys that all use the same labels, some of them turns of conversations. */
 export const anyBatch: fc.Arbitrary<BatchRequest[]> = fc.array(
   fc.record(
     {
@@ -11,13 +11,11 @@ export const anyBatch: fc.Arbitrary<BatchRequest[]> = fc.array(
         .uniqueArray(fc.integer({ min: 1, max: 12 }), { maxLength: 8 })
         .map((blocks) => blocks.map((block) => ({ label: label(block), tokens: 5 + ((block * 7) % 30) }))),
       conversation: fc.constantFrom("x", "y"),
-      priority: fc.integer({ min: -1, max: 1 }),
-      deadline: fc.integer({ min: 1, max: 3 }),
     },
     { requiredKeys: ["key", "blocks"] },
   ),
   { maxLength: 20, size: "max" },
 );
 
-/** The same without what is urgent or said before. */
+/** The same without conversations. */
 export const anyPlainBatch = anyBatch.map((batch) => batch.map(({ key, blocks }) => ({ key, blocks })));

@@ -42,7 +42,6 @@ export class StoredRows {
     for (const id of workers.removed) this.#workers.delete(id);
     for (const row of recent.upserted) this.#recent.set(row.turn, structuredClone(row));
     for (const turn of recent.removed) this.#recent.delete(turn);
-    if (published === null) return;
     const { clusters, accesses } = published;
     for (const node of clusters.upserted) this.#clusters.set(node.id, structuredClone(node));
     for (const id of clusters.removed) this.#clusters.delete(id);

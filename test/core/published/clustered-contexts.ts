@@ -48,33 +48,21 @@ export class StoredTree {
 
   constructor(
     readonly maxNodes = 10_000,
-    public tree = new ClusterTree([], 1, maxNodes),
+    public tree = new ClusterTree([], maxNodes),
   ) {}
 
-  /** A tree with this life behind it. */
-  static after(events: readonly TreeEvent[]): StoredTree {
-    const stored = new StoredTree();
-    for (const event of events) stored.take(event);
-    return stored;
-  }
-
-  take(event: TreeEvent): unknown {
-    const outcome = this.#apply(event);
+  take(event: TreeEvent): void {
+    if (event.kind === "forget") this.tree.forget(new Set(event.labels));
+    else if (event.kind === "evict") this.tree.evicted(event.path);
+    else this.tree.insert(event.context, ++this.#clock);
     const { upserted, removed } = structuredClone(this.tree.drain());
     for (const node of upserted) this.rows.set(node.id, node);
     for (const id of removed) this.rows.delete(id);
-    return outcome;
   }
 
   reload(order: (a: ClusterNode, b: ClusterNode) => number): void {
     const rows = structuredClone([...this.rows.values()]).sort(order);
-    this.tree = new ClusterTree(rows, this.tree.nextId, this.maxNodes);
-  }
-
-  #apply(event: TreeEvent): unknown {
-    if (event.kind === "forget") return this.tree.forget(new Set(event.labels));
-    if (event.kind === "evict") return this.tree.evicted(event.path);
-    return this.tree.insert(event.context, ++this.#clock);
+    this.tree = new ClusterTree(rows, this.maxNodes);
   }
 }
 
@@ -86,14 +74,14 @@ export function entriesOf(tree: ClusterTree) {
     const searchPath = [...above, row.position];
     const inner = rows.filter(({ parent }) => parent === row.id).flatMap((child) => below(child, searchPath));
     const leaves = inner.filter(({ isLeaf }) => isLeaf);
-    const { id, blocks, distance } = row;
+    const { blocks, distance } = row;
     const lastUsed = Math.max(row.lastUsed, ...leaves.map((leaf) => leaf.lastUsed));
-    return [{ isLeaf: leaves.length === 0, id, searchPath, blocks, distance, lastUsed }, ...inner];
+    return [{ isLeaf: leaves.length === 0, searchPath, blocks, distance, lastUsed }, ...inner];
   };
   return rows.filter(({ parent }) => parent === root?.id && root !== undefined).flatMap((child) => below(child, []));
 }
 
-interface Entry extends Pick<ClusterNode, "id" | "blocks" | "distance" | "lastUsed"> {
+interface Entry extends Pick<ClusterNode, "blocks" | "distance" | "lastUsed"> {
   readonly searchPath: readonly number[];
   readonly isLeaf: boolean;
 }

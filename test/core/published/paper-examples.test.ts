@@ -16,8 +16,7 @@ const [C6, C7, C8] = [labels(2, 1, 4), labels(5, 7, 8), labels(1, 2, 9)];
 
 /** The tree of figure 5, by Alg. 4. */
 function built(): ClusterTree {
-  const { nodes, nextId } = clusterContexts([C1, C2, C3], 1, 0);
-  const tree = new ClusterTree(nodes, nextId, 100);
+  const tree = new ClusterTree(clusterContexts([C1, C2, C3]), 100);
   tree.check();
   return tree;
 }

@@ -93,7 +93,7 @@ describe("POST /compose/batch", () => {
       requests[0],
       { query: "Whose?" },
       { ...requests[1], memories: 7 },
-      { ...requests[2], priority: "high" },
+      { ...requests[2], top_k: "many" },
       [],
       requests[3],
     ]);
@@ -103,7 +103,7 @@ describe("POST /compose/batch", () => {
     expect(problems).toEqual([
       [1, "user_id"],
       [2, "memories"],
-      [3, "priority"],
+      [3, "top_k"],
       [4, "body"],
     ]);
     expect(answersIn(lines)).toHaveLength(2);
@@ -150,8 +150,8 @@ describe("POST /compose/batch", () => {
     expect(problemOf(unknown).errors?.[0]?.field).toBe("planner");
   });
 
-  it("executes higher priorities first, and a conversation's turns in their order", async () => {
-    const turn = (n: number, more: object = {}) => ({
+  it("executes a conversation's turns in their order", async () => {
+    const turn = (n: number) => ({
       ...requests[n],
       conversation_id: "c",
       query: undefined,
@@ -159,11 +159,9 @@ describe("POST /compose/batch", () => {
         role: at % 2 === 0 ? "user" : "assistant",
         content: `Said ${at}`,
       })),
-      ...more,
     });
-    const lines = await sendLines([requests[5], turn(0), turn(1), { ...requests[7], priority: 9 }, turn(2)]);
+    const lines = await sendLines([requests[5], turn(0), turn(1), requests[7], turn(2)]);
     const indexes = answersIn(lines).map(({ index }) => index);
-    expect(indexes[0]).toBe(3);
     expect(indexes.filter((index) => [1, 2, 4].includes(index))).toEqual([1, 2, 4]);
     const last = answersIn(lines).find(({ index }) => index === 4)?.answer;
     expect(last?.plan).toMatchObject({ layout: "conversation", stable_messages: 4 });

@@ -41,8 +41,6 @@ async function answersOf(
   const inputs: BatchInput[] = requests.map((options, index) => ({
     index,
     request: readComposeOptions(options),
-    priority: 0,
-    deadline: null,
   }));
   const answers: ComposeAnswer[] = [];
   for await (const event of composeBatch(composer, inputs, { ...options, signal: new AbortController().signal })) {

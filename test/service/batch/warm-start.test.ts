@@ -28,8 +28,6 @@ async function warm(more: Partial<ComposeOptions> = {}): Promise<{ service: Memp
   const inputs = KNOWN.map((searched, index) => ({
     index,
     request: readComposeOptions({ userId: "cy", requestId: `known-${index}`, query: "?", memories: searched, ...more }),
-    priority: 0,
-    deadline: null,
   }));
   const options = { window: 100, signal: new AbortController().signal };
   for await (const event of composeBatch(service.batches, inputs, options)) {

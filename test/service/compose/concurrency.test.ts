@@ -180,8 +180,6 @@ describe("many requests at once", () => {
             const inputs = action.requests.map(({ user, memories, searches }, index) => ({
               index,
               request: readComposeOptions(optionsFor(user, `b${++requests}`, memories, searches)),
-              priority: 0,
-              deadline: null,
             }));
             const { composer } = service.batches;
             const started: BatchComposer["composer"] = {

@@ -23,7 +23,7 @@ async function workersOfBatch(
 ): Promise<(string | null)[]> {
   const inputs = questions.map((options, index): BatchInput => {
     const request = readComposeOptions({ ...options, workers: null });
-    return { index, request, priority: 0, deadline: null };
+    return { index, request };
   });
   const workers: (string | null)[] = [];
   const options = { window: 100, workers: names, signal: new AbortController().signal };

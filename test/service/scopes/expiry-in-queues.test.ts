@@ -46,7 +46,7 @@ it("expires what a user's index holds in that user's queue alone: chats, warm-up
   const { composed } = await chat.complete(service.chats, request, new AbortController().signal);
   expect(engine.requests).toHaveLength(2);
   await service.feedback(ana, null, composed?.requestId as never, { promptTokens: 400, cachedTokens: 0 });
-  const inputs = [0, 1].map((index) => ({ index, request: compose, priority: 0, deadline: null }));
+  const inputs = [0, 1].map((index) => ({ index, request: compose }));
   for await (const event of composeBatch(service.batches, inputs, { window: 2, signal: new AbortController().signal }))
     expect(event.kind).not.toBe("failure");
   expect(running.length).toBeGreaterThan(5);
