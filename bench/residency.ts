@@ -1,14 +1,14 @@
 /**
  * `npm run bench -- residency`: by how many tokens a plan's expectation misses what a small engine's cache really held, over recorded real
- * Mem0 searches of LoCoMo questions (first 150 of each conversation), simulated as vLLM's. By what memprefix is told: nothing, what the
- * engine cached of each prompt, how many tokens it keeps, or both. Takes `--data FOLDER` (`recorded-data.ts`).
+ * Mem0 searches of LoCoMo questions (first 150 of each conversation), simulated as vLLM's. By what memprefix is told: nothing, or what the
+ * engine cached of each prompt. Takes `--data FOLDER` (`recorded-data.ts`).
  *
  * Floor of the error: an engine caches whole blocks of 16 tokens and a plan counts to the token, so half a block, some 7 tokens, less
  * what the estimate is short of a chat template's own tokens.
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
-import { ORDERING_POLICIES, type PolicyName, residencyModel } from "../src/core/index.js";
+import { ORDERING_POLICIES, type PolicyName } from "../src/core/index.js";
 import { type ReplayedRequest, replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
 import { neededTraces } from "./recorded-data.js";
 import { mean } from "./statistics.js";
@@ -35,7 +35,7 @@ const ARMS: readonly Arm[] = [
   { layout: "conversation", policy: "prefix-exact", k: 20, capacityTokens: 8_000 },
 ];
 
-function requestsOf(arm: Arm, told: Pick<TraceReplay, "reports" | "residency">): ReplayedRequest[] {
+function requestsOf(arm: Arm, reports: boolean): ReplayedRequest[] {
   const { capacityTokens, layout, k } = arm;
   const policy = ORDERING_POLICIES[arm.policy];
   const budgetEach = arm.policy === "carry-over" ? 2 : null;
@@ -49,7 +49,7 @@ function requestsOf(arm: Arm, told: Pick<TraceReplay, "reports" | "residency">):
       budgetEach,
       layout,
       limit: 150,
-      ...told,
+      reports,
     }).requests;
   });
 }
@@ -61,10 +61,14 @@ function cellOf(requests: readonly ReplayedRequest[]): string {
 }
 
 console.log("mean |expected − cached| / mean cached, tokens per request, by what memprefix is told");
-printHead(["prompts", "policy", "k", "cache holds", "nothing", "reports", "capacity", "both"]);
+printHead(["prompts", "policy", "k", "cache holds", "nothing", "reports"]);
 for (const arm of ARMS) {
-  const residency = residencyModel({ kind: "capacity", tokens: arm.capacityTokens });
-  const told = [{}, { reports: true }, { residency }, { reports: true, residency }];
   const { layout, policy, k, capacityTokens } = arm;
-  printRow([layout, policy, k, whole(capacityTokens), ...told.map((of) => cellOf(requestsOf(arm, of)))]);
+  printRow([
+    layout,
+    policy,
+    k,
+    whole(capacityTokens),
+    ...[false, true].map((reports) => cellOf(requestsOf(arm, reports))),
+  ]);
 }

@@ -388,12 +388,6 @@ class BatchResult(TypedDict):
     end: BatchProgress
 
 
-class FeedbackAnswerCorrected(TypedDict):
-    """Tokens that the index no longer expects to be cached, because of this report; estimated."""
-
-    tokens_removed: int
-
-
 class FeedbackAnswer(TypedDict):
     request_id: str
     expected_cached_tokens: int
@@ -402,8 +396,6 @@ class FeedbackAnswer(TypedDict):
     """What the engine reported, without a chat's tools, which come before the prompt; null: unknown."""
     difference: int | None
     """Observed minus expected."""
-    corrected: FeedbackAnswerCorrected
-    """Tokens that the index no longer expects to be cached, because of this report; estimated."""
 
 
 class Memory(TypedDict):

@@ -40,12 +40,6 @@ export interface ReportReading {
   readonly isExact?: boolean;
 }
 
-export interface Correction {
-  readonly tokensRemoved: number;
-}
-
-export const NOTHING_CORRECTED: Correction = { tokensRemoved: 0 };
-
 /** Maximum tokens that a template and a section's opening add after the instructions. */
 const AFTER_HEAD = 16;
 /** Tolerance of an estimate scaled to the engine's own prompt count, as a share. */
@@ -121,14 +115,12 @@ export function takeReport(
   report: CacheReport,
   now: number,
   { again = false, isExact = false }: ReportReading = {},
-): Correction {
+): void {
   const { leaf, turn, at, plan, grounds } = request;
-  const held = index.tokens;
   const reach = reachOf(request, report, isExact);
   if (reach < plan.expectedCachedTokens) {
     const isEmpty = report.cachedTokens === 0 || (again && hadOnlyHead(request, report));
     index.miss(leaf, turn, isEmpty ? 0 : reach, grounds?.settledAt ?? at - IN_FLIGHT_MS);
   }
   index.refresh(leaf, turn, now);
-  return { tokensRemoved: Math.max(0, held - index.tokens) };
 }

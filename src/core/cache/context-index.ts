@@ -34,7 +34,6 @@ export interface ServedNode {
   /** The next less recently used node after the same anchor. */
   readonly staler: ServedNode | null;
   readonly children: ReadonlyMap<Label, ServedNode>;
-  readonly runTokens: number;
   mark: number;
 }
 
@@ -86,13 +85,11 @@ class TreeNode implements ServedNode {
   children = NO_CHILDREN;
   /** Anchors' roots whose prefix is a whole prompt that ended here. */
   continuations = NO_CONTINUATIONS;
-  weight = 0;
   mark = 0;
 
   constructor(
     readonly row: { -readonly [K in keyof IndexNode]: IndexNode[K] },
     public above: TreeNode | null,
-    public runTokens: number,
   ) {}
 
   get parent(): TreeNode | null {
@@ -115,19 +112,11 @@ class TreeNode implements ServedNode {
     return nodes;
   }
 
-  /** Tokens from the start of the prompt to the end of the node's blocks. */
-  get depth(): number {
-    let tokens = 0;
-    for (let node: TreeNode | null = this; node !== null; node = node.parent)
-      tokens += node.row.anchor === null ? node.runTokens : node.row.tokens;
-    return tokens;
-  }
-
-  /** Cached tokens that this node adds to its parent's prefix; the sum over a tree counts every prefix once. */
-  get ownTokens(): number {
-    const { row, above, runTokens, continuations } = this;
-    if (row.anchor === null) return runTokens + (continuations.size === 0 ? row.tokens : 0);
-    return above === null ? row.tokens : Math.max(0, row.tokens - above.depth);
+  /** The blocks from its anchor to itself. */
+  get labels(): readonly Label[] {
+    return this.toRoot()
+      .toReversed()
+      .flatMap(({ row }) => row.run);
   }
 
   link(): void {
@@ -175,7 +164,6 @@ export class ContextIndex {
   readonly #changes = new ChangedRows<NodeId>();
   #nextId: number;
   #labelBound = 0;
-  #tokens = 0;
 
   /** @param blockTokens default: 0 for every block */
   constructor(
@@ -207,16 +195,10 @@ export class ContextIndex {
       this.#nodes.set(node.row.id, node);
       if (node.parent !== null) node.listAfter(node.toRoot().at(-1) as TreeNode);
     }
-    this.#weighAll();
   }
 
   get size(): number {
     return this.#nodes.size;
-  }
-
-  /** Estimated tokens of the whole index, each prefix once. */
-  get tokens(): number {
-    return this.#tokens;
   }
 
   get nextId(): number {
@@ -254,7 +236,7 @@ export class ContextIndex {
   *ends(): Generator<HeldEnd, void, undefined> {
     for (const node of this.#nodes.values()) {
       const { id, anchor, live, lastUsed, tokens } = node.row;
-      if (live > 0) yield { id, live, lastUsed, tokens: node.depth + (anchor === null ? tokens : 0) };
+      if (live > 0) yield { id, live, lastUsed, tokens: this.#depthOf(node) + (anchor === null ? tokens : 0) };
     }
   }
 
@@ -265,8 +247,8 @@ export class ContextIndex {
   /** The anchors of a prompt that ends at a node, each with the blocks after it, last anchor first. */
   *wayTo(id: NodeId): Generator<PassedAnchor, void, undefined> {
     for (let node = this.#nodes.get(id) ?? null; node !== null; ) {
-      const [root, ...after] = node.toRoot().reverse() as [TreeNode, ...TreeNode[]];
-      yield { anchor: root.row.anchor as Digest, labels: after.flatMap(({ row }) => row.run) };
+      const root = node.toRoot().at(-1) as TreeNode;
+      yield { anchor: root.row.anchor as Digest, labels: node.labels };
       node = root.above;
     }
   }
@@ -276,10 +258,7 @@ export class ContextIndex {
     const follows = prompt.follows === null ? undefined : this.#nodes.get(prompt.follows);
     let node = this.#roots.get(anchor) ?? this.#add(follows ?? null, anchor, [], 0, prompt.tokensBefore);
     if (node.row.tokens === 0 && prompt.tokensBefore !== 0) {
-      node.row.tokens = prompt.tokensBefore;
-      this.#changes.written(node.row.id);
-      // Affects the weight of every prompt that extends this one.
-      this.#weighAll();
+      this.#update(node, { tokens: prompt.tokensBefore });
     }
     for (let at = 0; at < sequence.length; ) {
       const child = node.children.get(sequence[at] as Label);
@@ -335,24 +314,6 @@ export class ContextIndex {
     for (const node of this.#nodes.values()) if (node.row.usedAt <= time && node.isLeaf) this.#cut(node);
   }
 
-  /** Evicts least recently used leaves, block by block from their ends, down to `tokens`. */
-  dropToFit(tokens: number): void {
-    for (const node of this.#nodes.values()) {
-      if (this.#tokens <= tokens) return;
-      if (!node.isLeaf) continue;
-      const { run } = node.row;
-      let left = this.#tokens - node.row.tokens;
-      let length = run.length;
-      while (left > tokens && length > 0) left -= this.blockTokens(run[--length] as Label);
-      if (length === 0) {
-        this.#cut(node);
-        continue;
-      }
-      this.#evicted(node, length);
-      this.#update(node, { run: run.slice(0, length), tokens: 0 });
-    }
-  }
-
   /**
    * The request that ended here at logical time `clock` hit only `tokens` tokens. Removes the rest of its path and, by LRU, everything used no
    * later; without any hit, everything used before `clock`. What was used after `settled` (milliseconds) stays: it may not have been written yet.
@@ -363,7 +324,7 @@ export class ContextIndex {
     const parents: TreeNode[] = [];
     let gone = tokens === 0 ? clock - 1 : 0;
     let served: TreeNode | null = null;
-    for (let node: TreeNode | null = end; node !== null && node.depth > tokens; node = node.above) {
+    for (let node: TreeNode | null = end; node !== null && this.#depthOf(node) > tokens; node = node.above) {
       const pending = [...node.extensions()].filter((next) => next !== served);
       for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
         if (next.row.lastUsed >= clock || next.row.usedAt > settled) append(pending, next.extensions());
@@ -398,6 +359,11 @@ export class ContextIndex {
     });
   }
 
+  /** Tokens that a node adds to its parent's prefix: its blocks, or the prompt before an anchor's root. */
+  ownTokens({ anchor, run, tokens }: IndexNode): number {
+    return anchor === null ? run.reduce((sum, label) => sum + this.blockTokens(label), 0) : tokens;
+  }
+
   /** All nodes as stored, by id; later changes do not reach them. */
   stored(): IndexNode[] {
     return Array.from(this.#nodes.values(), ({ row }) => ({ ...row })).sort((a, b) => a.id - b.id);
@@ -421,21 +387,12 @@ export class ContextIndex {
 
   #nodeOf(row: IndexNode, above: TreeNode | null): TreeNode {
     for (const label of row.run) if (label >= this.#labelBound) this.#labelBound = label + 1;
-    return new TreeNode(row, above, this.#tokensOf(row.run));
+    return new TreeNode(row, above);
   }
 
-  #tokensOf(run: readonly Label[]): number {
-    return run.reduce((tokens, label) => tokens + this.blockTokens(label), 0);
-  }
-
-  #weigh(node: TreeNode): void {
-    const { ownTokens } = node;
-    this.#tokens += ownTokens - node.weight;
-    node.weight = ownTokens;
-  }
-
-  #weighAll(): void {
-    for (const node of this.#nodes.values()) this.#weigh(node);
+  /** Tokens from the start of the prompt to the end of the node's blocks. */
+  #depthOf(node: TreeNode): number {
+    return node.toRoot().reduce((tokens, { row }) => tokens + this.ownTokens(row), 0);
   }
 
   /** Anchors' roots that extend no other prompt. */
@@ -443,11 +400,8 @@ export class ContextIndex {
     for (const root of this.#roots.values()) if (root.above === null) yield root;
   }
 
-  /** Changes a node's row. Its descendants' own tokens must not depend on that. */
   #update(node: TreeNode, row: Partial<IndexNode>): void {
     Object.assign(node.row, row);
-    if (row.run !== undefined) node.runTokens = this.#tokensOf(row.run);
-    this.#weigh(node);
     this.#changes.written(node.row.id);
   }
 
@@ -458,8 +412,6 @@ export class ContextIndex {
     this.#nodes.set(id, node);
     if (anchor !== null) this.#roots.set(anchor, node);
     node.link();
-    this.#weigh(node);
-    if (above !== null) this.#weigh(above);
     this.#changes.written(id);
     return node;
   }
@@ -496,14 +448,10 @@ export class ContextIndex {
     }
   }
 
-  /** Records that the engine holds a node's sequence only up to a part of the node's own blocks. */
-  #evicted(node: TreeNode, heldInNode: number): void {
-    if (this.follower === null || node.row.anchor !== null || this.follower.isEmpty) return;
-    const labels = node
-      .toRoot()
-      .reverse()
-      .flatMap(({ row }) => row.run);
-    this.follower.evicted({ labels, held: labels.length - node.row.run.length + heldInNode });
+  #tellFollower({ row, parent }: TreeNode): void {
+    if (this.follower === null || parent === null || this.follower.isEmpty) return;
+    const held = parent.labels;
+    this.follower.evicted({ labels: [...held, ...row.run], held: held.length });
   }
 
   #cut(leaf: TreeNode): void {
@@ -543,21 +491,19 @@ export class ContextIndex {
 
   #remove(node: TreeNode): void {
     const { row, above } = node;
-    this.#evicted(node, 0);
+    this.#tellFollower(node);
     if (row.anchor === null) above?.children.delete(row.run[0] as Label);
     else {
       this.#roots.delete(row.anchor);
       above?.continuations.delete(node);
-      if (above !== null) this.#weigh(above);
     }
     this.#drop(node);
   }
 
   /** Drops a node that nothing extends. Its row carried its parent's last use, so the parent's row is written. */
   #drop(node: TreeNode): void {
-    const { row, above, weight } = node;
+    const { row, above } = node;
     node.unlist();
-    this.#tokens -= weight;
     this.#nodes.delete(row.id);
     this.#changes.removed(row.id);
     if (above !== null) this.#changes.written(above.row.id);
@@ -592,7 +538,6 @@ export class ContextIndex {
     this.#changes.written(first.row.id);
     while (top.above !== null) top = top.above;
     this.#removeBranch(top);
-    this.#weigh(first);
   }
 }
 

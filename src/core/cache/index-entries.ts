@@ -23,8 +23,8 @@ export function indexEntries(index: ContextIndex, limit: number): IndexEntry[] {
   const pending: { node: ServedNode; before?: IndexEntry }[] = [...index.roots()].reverse().map((node) => ({ node }));
   for (let step = pending.pop(); step !== undefined && entries.length < limit; step = pending.pop()) {
     const { node, before } = step;
-    const { id, anchor, run, position, uses, live, lastUsed, usedAt } = node.row;
-    const tokens = anchor === null ? node.runTokens : node.row.tokens;
+    const { id, run, position, uses, live, lastUsed, usedAt } = node.row;
+    const tokens = index.ownTokens(node.row);
     const entry = {
       id,
       searchPath: before === undefined ? [] : [...before.searchPath, position],

@@ -4,7 +4,7 @@ import type { CachedRun } from "./cached-runs.js";
 import type { CachingEngine, CapacityOrigin, EngineRestart, UnderWay } from "./caching-engine.js";
 import { CapacityEvidence } from "./capacity-evidence.js";
 import type { CacheHandle, CacheLookup, CachePrompt, EngineCache } from "./engine-cache.js";
-import { KEEPS_ALL, type ResidencyConfig, type ResidencyModel } from "./residency.js";
+import { KEEPS_ALL, type ResidencyModel } from "./residency.js";
 
 /** Known streams, and prompts whose reports are awaited. */
 const MOST_STREAMS = 16_384;
@@ -107,19 +107,12 @@ export class PredictedCache implements EngineCache {
     private readonly engine: CachingEngine,
     own: ResidencyModel = KEEPS_ALL,
   ) {
-    const capacity = () => this.capacity;
     this.residency = {
+      ttlMs: own.ttlMs,
       expire: (index, now) => {
         own.expire(index, now);
         const since = this.heldSince;
         if (since !== null) index.dropUnusedSince(since - 1);
-      },
-      get limits(): ResidencyConfig {
-        const tokens = capacity();
-        if (tokens === Number.POSITIVE_INFINITY) return own.limits ?? { kind: "all" };
-        return own.limits?.kind === "ttl"
-          ? { kind: "ttl-and-capacity", ttlMs: own.limits.ttlMs, tokens }
-          : { kind: "capacity", tokens };
       },
     };
   }

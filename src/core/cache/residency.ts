@@ -1,14 +1,12 @@
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
 import type { ContextIndex, HeldEnd, PassedAnchor } from "./context-index.js";
 
+/** What an engine keeps besides its capacity, which `PredictedCache` has. */
 export type ResidencyConfig =
   /** Everything until an eviction names it or a report misses it. */
   | { readonly kind: "all" }
   /** Each prefix until `ttlMs` after its last use, as hosted engines do. */
   | { readonly kind: "ttl"; readonly ttlMs: number }
-  /** `tokens` with LRU eviction, as vLLM and SGLang do (RAGBoost's eviction by tokens). */
-  | { readonly kind: "capacity"; readonly tokens: number }
-  | { readonly kind: "ttl-and-capacity"; readonly ttlMs: number; readonly tokens: number }
   /** The last prompt of each slot, as llama.cpp does. */
   | { readonly kind: "slots"; readonly slots: number };
 
@@ -18,7 +16,8 @@ export interface ResidencyModel {
   expire(index: ContextIndex, now: number): void;
   /** For engines with several caches: what a prompt hits in its own, and which prompt it replaces. Absent: everything in the index hits. */
   foresee?(index: ContextIndex, sections: readonly SectionTokens[]): Foreseen;
-  readonly limits?: ResidencyConfig;
+  /** Milliseconds from a prefix's last use to its eviction; null: no limit. */
+  readonly ttlMs: number | null;
 }
 
 export interface SectionTokens extends PassedAnchor {
@@ -93,28 +92,20 @@ export function heldTokens(
   return { cachedTokens, cachedBlocks: 0, replaces: null };
 }
 
-export const KEEPS_ALL: ResidencyModel = { expire: () => {}, limits: { kind: "all" } };
+export const KEEPS_ALL: ResidencyModel = { expire: () => {}, ttlMs: null };
 
 /** Throws a RangeError for a limit that is not above 0. */
 export function residencyModel(config: ResidencyConfig): ResidencyModel {
   if (config.kind === "all") return KEEPS_ALL;
   if (config.kind === "slots") return promptSlots(config.slots);
-  const ttlMs = "ttlMs" in config ? config.ttlMs : null;
-  const tokens = "tokens" in config ? config.tokens : null;
-  for (const [name, limit] of Object.entries({ ttlMs, tokens }))
-    if (limit !== null && !(limit > 0)) throw new RangeError(`${name} is ${limit}, not above 0`);
-  return {
-    limits: config,
-    expire: (index, now) => {
-      if (ttlMs !== null) index.dropUnusedSince(now - ttlMs);
-      if (tokens !== null) index.dropToFit(tokens);
-    },
-  };
+  const { ttlMs } = config;
+  if (!(ttlMs > 0)) throw new RangeError(`ttlMs is ${ttlMs}, not above 0`);
+  return { ttlMs, expire: (index, now) => index.dropUnusedSince(now - ttlMs) };
 }
 
 /** Whether a prefix is within the model's TTL; true without one. Times in milliseconds. */
-export function isWithinTtl({ limits }: ResidencyModel, usedAt: number, now: number): boolean {
-  return limits === undefined || !("ttlMs" in limits) || now - usedAt < limits.ttlMs;
+export function isWithinTtl({ ttlMs }: ResidencyModel, usedAt: number, now: number): boolean {
+  return ttlMs === null || now - usedAt < ttlMs;
 }
 
 /**
@@ -124,7 +115,7 @@ export function isWithinTtl({ limits }: ResidencyModel, usedAt: number, now: num
 export function promptSlots(slots: number): ResidencyModel {
   if (!Number.isInteger(slots) || slots < 1) throw new RangeError(`slots is ${slots}, not a whole number above 0`);
   return {
-    limits: { kind: "slots", slots },
+    ttlMs: null,
     // More prompts exist only if the index was filled under another model.
     expire: (index) => {
       const ends = [...index.ends()];

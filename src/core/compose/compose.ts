@@ -176,7 +176,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     hasOtherHistory: (epoch?.began ?? null) !== null || (before !== null && !isContinued),
     hasOtherMemories: freshStart || isCut || (before !== null && before.retention !== "keep"),
     ageMs,
-    limits: residency.limits ?? { kind: "all" },
+    ttlMs: residency.ttlMs,
   });
   const plan: Plan = {
     layout: conversation === null ? "single" : "conversation",

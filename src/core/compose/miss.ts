@@ -1,5 +1,4 @@
 import { type CacheReport, cachedOf, reachOf } from "../cache/cache-report.js";
-import type { ResidencyConfig } from "../cache/residency.js";
 
 /* A miss: tokens computed beyond the new turn's own text, with one cause. Decided when a prompt is planned; the engine's report may correct it. */
 
@@ -45,7 +44,8 @@ export interface MissFacts {
   readonly hasOtherMemories: boolean;
   /** Milliseconds since the previous prompt; null: unknown. */
   readonly ageMs: number | null;
-  readonly limits: ResidencyConfig;
+  /** See `ResidencyModel.ttlMs`. */
+  readonly ttlMs: number | null;
 }
 
 /** Share of `before` within which a miss is the estimate's own error. */
@@ -76,10 +76,8 @@ function causeOf(facts: MissFacts): MissCause {
 }
 
 /** Why the prefix is no longer cached. */
-function leftBecause({ limits, ageMs }: MissFacts): MissCause {
-  if (!("ttlMs" in limits)) return "evicted";
-  if (ageMs === null) return limits.kind === "ttl" ? "expired" : "unknown";
-  return ageMs >= limits.ttlMs ? "expired" : "evicted";
+function leftBecause({ ttlMs, ageMs }: MissFacts): MissCause {
+  return ttlMs !== null && (ageMs === null || ageMs >= ttlMs) ? "expired" : "evicted";
 }
 
 export interface PlannedTokens {

@@ -19,7 +19,6 @@ import {
   ENGINE_MODELS,
   type EngineModel,
   endlessLookup,
-  type ResidencyModel,
   type RetentionName,
   type ScopePolicy,
   ScopeState,
@@ -124,8 +123,6 @@ export interface ReplayOptions {
   readonly engine?: EngineModel | (() => EngineModel) | undefined;
   /** Assumed answer to each question. Default: the recorded one. */
   readonly answer?: string | undefined;
-  /** What the composer assumes that the cache evicts. Default: nothing. */
-  readonly residency?: ResidencyModel | undefined;
   readonly annotations?: Annotations | undefined;
   /** First questions only. */
   readonly limit?: number | undefined;
@@ -189,7 +186,7 @@ export function* composeTrace(
       memoryBudgetTokens: budgetEach === null ? null : Math.floor(budgetEach * retrievedTokens),
       memoryBudgetRatio: options.budgetRatio,
       annotations: options.annotations ?? true,
-      cache: endlessLookup(options.residency),
+      cache: endlessLookup(),
       now,
       retention: options.retention ?? DEFAULT_RETENTION,
       engine: typeof engine === "function" ? engine() : engine,

@@ -29,8 +29,5 @@ export const feedbackResult = z
       .nullable()
       .describe("What the engine reported, without a chat's tools, which come before the prompt; null: unknown."),
     difference: z.int().nullable().describe("Observed minus expected."),
-    corrected: z
-      .object({ tokens_removed: z.int() })
-      .describe("Tokens that the index no longer expects to be cached, because of this report; estimated."),
   })
   .meta({ id: "FeedbackAnswer" });

@@ -1,7 +1,6 @@
 import type {
   AgentId,
   ChatMessage,
-  Correction,
   IndexEntry,
   MemoryId,
   PlacedMemory,
@@ -48,7 +47,6 @@ export interface Feedback {
   readonly observedCachedTokens: number | null;
   /** Observed minus expected. */
   readonly difference: number | null;
-  readonly corrected: Correction;
 }
 
 export interface IndexDescription {

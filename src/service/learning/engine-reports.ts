@@ -14,7 +14,6 @@ import {
   groupBy,
   hadOnlyHead,
   KEEPS_ALL,
-  NOTHING_CORRECTED,
   type NodeId,
   ownReport,
   type PromptWait,
@@ -66,10 +65,10 @@ async function dropServed(
   { scopeId, state }: WorkingScope,
   store: Store,
   served: readonly { readonly leaf: NodeId; readonly turn: TurnId }[],
-  { limits }: Pick<ResidencyModel, "limits">,
+  { foresee }: Pick<ResidencyModel, "foresee">,
 ): Promise<void> {
   const isOverwritten = async (leaf: NodeId, turn: TurnId) => {
-    if (limits?.kind !== "slots") return false;
+    if (foresee === undefined) return false;
     const held = state.index.heldAt(leaf);
     return held > 0 && (await store.countServedSince(scopeId, leaf, turn, held)) >= held;
   };
@@ -269,14 +268,13 @@ export class EngineReports {
     const { grounds, evicted, observed } = served;
     const { besideTokens = 0 } = grounds;
     const { cachedTokens = null, promptTokens = observed?.promptTokens ?? null } = observation;
-    let corrected = NOTHING_CORRECTED;
     if (cachedTokens !== null && observed?.cachedTokens === undefined && !evicted) {
       // A late report must not restore what has expired since.
       residency.expire(state.index, now);
       const report = { cachedTokens, promptTokens, besideTokens };
-      const isExact = residency.limits?.kind === "slots";
+      const isExact = residency.foresee !== undefined;
       const again = hadOnlyHead(served, report) && (await hadOnlyHeadBefore(store, scopeId, served.turn));
-      corrected = takeReport(state.index, served, report, now, { again, isExact });
+      takeReport(state.index, served, report, now, { again, isExact });
     }
     const report = { ...observed, ...observation };
     const loss = this.losses.reported(scope, id, cacheReport(report, besideTokens));
@@ -290,7 +288,7 @@ export class EngineReports {
     working.requests.ended([id]);
     if (loss.restarted.length > 0) await store.prompts.markRestarted(loss.restarted);
     return {
-      feedback: feedbackOf(id, served, { cachedTokens, promptTokens, besideTokens }, corrected),
+      feedback: feedbackOf(id, served, { cachedTokens, promptTokens, besideTokens }),
       before: served,
       scopeId,
     };
@@ -302,7 +300,6 @@ function feedbackOf(
   requestId: RequestId,
   { plan }: ServedRequest,
   report: { readonly cachedTokens: number | null; readonly promptTokens: number | null; readonly besideTokens: number },
-  corrected: Feedback["corrected"],
 ): Feedback {
   const { cachedTokens, promptTokens, besideTokens } = report;
   const own = ownReport({ cachedTokens: cachedTokens ?? 0, promptTokens, besideTokens }, plan.totalTokens);
@@ -310,7 +307,7 @@ function feedbackOf(
   const expectedCachedTokens = Math.round(plan.expectedCachedTokens * scale);
   const observedCachedTokens = cachedTokens === null ? null : own.cachedTokens;
   const difference = observedCachedTokens === null ? null : observedCachedTokens - expectedCachedTokens;
-  return { requestId, expectedCachedTokens, observedCachedTokens, difference, corrected };
+  return { requestId, expectedCachedTokens, observedCachedTokens, difference };
 }
 
 async function hadOnlyHeadBefore(store: Store, scopeId: number, turn: TurnId): Promise<boolean> {

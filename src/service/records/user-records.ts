@@ -57,8 +57,8 @@ export class UserRecords {
     const texts = await this.#textsInSource(own, memoryId);
     const { newestAt, ...forgotten } = await store.forget(own, memoryId, { texts, isInSource, at: now() });
     this.scopes.dropUser(this.jobs.tenant, userId);
-    const limits = residency?.limits;
-    const cachedUntil = newestAt !== null && limits !== undefined && "ttlMs" in limits ? newestAt + limits.ttlMs : null;
+    const ttlMs = residency?.ttlMs ?? null;
+    const cachedUntil = newestAt !== null && ttlMs !== null ? newestAt + ttlMs : null;
     const deletedFromSource = isInSource ? await source.delete(own, memoryId, this.jobs.closing) : null;
     return {
       memoryId,

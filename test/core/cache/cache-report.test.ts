@@ -45,7 +45,7 @@ describe("a report of a miss in the blocks", () => {
     ask(scope, "a", "e");
     const again = ask(scope, "a", "b", "c");
     expect(again.plan.expectedCachedTokens).toBe(upTo(again, 3));
-    expect(scope.report(again, upTo(again, 1)).tokensRemoved).toBeGreaterThan(0);
+    scope.report(again, upTo(again, 1));
     checkIndex(scope.state.index);
     expect(expected(scope, "a", "b", "c")).toBe(upTo(again, 3));
     // "d" was behind the missed "b"; "e" was behind the hit "a" and used after "d", which was evicted by then.
@@ -62,7 +62,7 @@ describe("a report of a miss at the head", () => {
     chat.ask("One?", bigs("c"));
     chat.answer("1");
     const again = ask(scope, "a");
-    expect(scope.report(again, 0).tokensRemoved).toBeGreaterThan(0);
+    scope.report(again, 0);
     checkIndex(scope.state.index);
     expect(expected(scope, "a", "b")).toBe(upTo(ask(new UserScope(), "a", "b"), 1));
     expect(chat.ask("Two?").plan).toMatchObject({ expectedCachedTokens: 0, stableMessages: 2 });
@@ -77,7 +77,7 @@ describe("a late report", () => {
     scope.now -= MINUTE - 100;
     const second = ask(scope, "a", "b", "c");
     expect(second.plan.expectedCachedTokens).toBe(upTo(second, 2));
-    expect(scope.report(second, upTo(second, 1))).toEqual({ tokensRemoved: 0 });
+    scope.report(second, upTo(second, 1));
     scope.evict(second.leaf);
     expect(expected(scope, "a", "b")).toBe(upTo(first, 2));
   });
@@ -137,7 +137,7 @@ describe("how far a report reaches", () => {
     scope.compose([user("?")], [memory("a"), memory("b")]);
     const again = scope.compose([user("?")], [memory("a"), memory("c")]);
     expect(again.plan.expectedCachedTokens).toBeGreaterThan(0);
-    expect(scope.report(again, 0)).toEqual({ tokensRemoved: 0 });
+    scope.report(again, 0);
     const { plan } = scope.compose([user("?")], [memory("a"), memory("b")]);
     expect(plan.expectedCachedTokens).toBeGreaterThan(again.plan.expectedCachedTokens);
   });

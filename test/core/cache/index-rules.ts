@@ -1,20 +1,17 @@
 import type { ContextIndex, ServedNode } from "../../../src/core/cache/context-index.js";
 import { type IndexEntry, indexEntries } from "../../../src/core/cache/index-entries.js";
-import { groupBy } from "../../../src/core/text/collections.js";
 import type { NodeId } from "../../../src/core/text/ids.js";
 
 /**
- * Throws if an index breaks a rule of its tree, or if its links, its lists by last use or its sum of tokens are not those of its rows: each
+ * Throws if an index breaks a rule of its tree, or if its links, its lists by last use are not those of its rows: each
  * is worked out from the rows again.
  */
 export function checkIndex(index: ContextIndex): void {
   index.check();
   const rows = new Map(index.stored().map((row) => [row.id, row]));
   const entries = new Map(indexEntries(index, Number.POSITIVE_INFINITY).map((entry) => [entry.id, entry]));
-  const after = groupBy(rows.values(), ({ parent }) => parent);
   const entryOf = (id: NodeId | null) => (id === null ? undefined : entries.get(id));
-  let tokens = 0;
-  for (const { id, parent, anchor, run, position, lastUsed, usedAt, tokens: own } of rows.values()) {
+  for (const { id, parent, anchor, run, position, lastUsed, usedAt } of rows.values()) {
     const before = anchor === null ? entryOf(parent) : undefined;
     const entry = entryOf(id);
     const expected = { labels: [...(before?.labels ?? []), ...run], searchPath: pathOf(before, position) };
@@ -25,11 +22,7 @@ export function checkIndex(index: ContextIndex): void {
       throw new Error(`node ${id}: younger than what it needs`);
     const [passed] = index.wayTo(id);
     if (passed?.labels.join() !== entry.labels.join()) throw new Error(`node ${id}: linked wrongly upwards`);
-    const isExtended = (after.get(id) ?? []).some((next) => next.anchor !== null);
-    if (anchor === null) tokens += entry.tokens + (isExtended ? 0 : own);
-    else tokens += Math.max(0, own - (entryOf(parent)?.totalTokens ?? 0));
   }
-  if (tokens !== index.tokens) throw new Error(`${index.tokens} tokens counted, ${tokens} there`);
   if (listedByUse(index) !== rows.size) throw new Error("a list by last use misses a node");
 }
 

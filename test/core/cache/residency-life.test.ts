@@ -11,12 +11,7 @@ import { Chat, countTokens, memory, UserScope } from "../compose/scope-fixture.j
 import { expectPromises, sectionsOf } from "../prompt/prompt-promises.js";
 import { checkIndex } from "./index-rules.js";
 
-const MODELS: readonly ResidencyConfig[] = [
-  { kind: "all" },
-  { kind: "ttl", ttlMs: 15_000 },
-  { kind: "capacity", tokens: 150 },
-  { kind: "ttl-and-capacity", ttlMs: 15_000, tokens: 150 },
-];
+const MODELS: readonly ResidencyConfig[] = [{ kind: "all" }, { kind: "ttl", ttlMs: 15_000 }];
 
 const anyStep = fc.record({
   /** Two conversations, and single prompts. */

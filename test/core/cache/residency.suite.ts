@@ -68,7 +68,6 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
         each.expire();
       }
       expect(indexEntries(again.index, 1_000)).toEqual(indexEntries(prompts.index, 1_000));
-      expect(again.index.tokens).toBe(prompts.index.tokens);
     });
 
     it("goes on after a reload as if there had been none, in whatever order the rows come back", () => {
@@ -81,7 +80,6 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
           reloaded.apply(event);
           checkIndex(reloaded.index);
           expect([...reloaded.rows.values()].sort(byId)).toEqual([...kept.rows.values()].sort(byId));
-          expect(reloaded.index.tokens).toBe(kept.index.tokens);
         }
       });
       fc.assert(life, { numRuns: 300 });

@@ -15,10 +15,9 @@ const CONTINUED: MissFacts = {
   hasOtherHistory: false,
   hasOtherMemories: false,
   ageMs: 60_000,
-  limits: { kind: "all" },
+  ttlMs: null,
 };
 const fresh = { isContinued: false, known: 0, cached: 0 };
-const ttl = { kind: "ttl", ttlMs: 60_000 } as const;
 
 describe("the miss of a planned prompt", () => {
   it.each<[string, Partial<MissFacts>, ReturnType<typeof plannedMiss>]>([
@@ -52,17 +51,13 @@ describe("the miss of a planned prompt", () => {
       { cause: "memories_changed", tokens: 100 },
     ],
     ["is of memories that moved", { isContinued: false, moved: 40 }, { cause: "memories_changed", tokens: 40 }],
-    ["is of what expired", { cached: 0, limits: ttl }, { cause: "expired", tokens: 300 }],
+    ["is of what expired", { cached: 0, ttlMs: 60_000 }, { cause: "expired", tokens: 300 }],
     [
       "is of what was evicted before it could expire",
-      { cached: 100, limits: ttl, ageMs: 1 },
+      { cached: 100, ttlMs: 60_000, ageMs: 1 },
       { cause: "evicted", tokens: 200 },
     ],
-    [
-      "is of what a full cache evicted",
-      { cached: 0, limits: { kind: "capacity", tokens: 9 } },
-      { cause: "evicted", tokens: 300 },
-    ],
+    ["is of what a full cache evicted", { cached: 0 }, { cause: "evicted", tokens: 300 }],
     [
       "is of the larger part where two would do",
       { cached: 0, known: 200, hasOtherMemories: true },

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import { renderMemory } from "../../../src/core/blocks/dated-memory.js";
-import { type CacheReport, type Correction, takeReport } from "../../../src/core/cache/cache-report.js";
+import { type CacheReport, takeReport } from "../../../src/core/cache/cache-report.js";
 import { endlessLookup } from "../../../src/core/cache/engine-cache.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/cache/residency.js";
 import { type Composition, compose } from "../../../src/core/compose/compose.js";
@@ -215,11 +215,10 @@ export class UserScope {
     { leaf, turn, plan }: Composition,
     cachedTokens: number,
     promptTokens: CacheReport["promptTokens"] = null,
-  ): Correction {
+  ): void {
     const request = { leaf, turn: turn.id, at: this.#composedAt.get(turn.id) ?? 0, plan };
-    const correction = takeReport(this.#state.index, request, { cachedTokens, promptTokens }, this.now);
+    takeReport(this.#state.index, request, { cachedTokens, promptTokens }, this.now);
     this.store();
-    return correction;
   }
 
   /** Drops the working state and loads it from what was stored, as after a crash. */

@@ -13,8 +13,6 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 const fact = (name: string) => ({ [name]: `${name} ${"x".repeat(1_000)}` });
 const facts = (...names: readonly string[]) => memories(Object.assign({}, ...names.map(fact)));
 
-const FACT_TOKENS = expect.toSatisfy((tokens: number) => tokens > 250 && tokens < 270);
-
 const ask = (service: Memprefix, requestId: string, ...names: readonly string[]) =>
   composeWith(service, { userId: "ana", requestId, query: "?", memories: facts(...names) });
 /** A service to which requests come a minute apart. */
@@ -32,9 +30,8 @@ describe("feedback", () => {
     for (const service of [steady, reopened]) {
       await ask(service, "r1", "a", "b");
       await ask(service, "r2", "a", "c");
-      const { difference, corrected } = await report(service, "r2", 0);
+      const { difference } = await report(service, "r2", 0);
       expect(difference).toBeLessThan(-200);
-      expect(corrected).toEqual({ tokensRemoved: FACT_TOKENS });
     }
     await reopened.close();
     const again = openSlowly({ directory: own });
@@ -50,13 +47,12 @@ describe("feedback", () => {
   it("waits its turn: what was asked for before it is composed before it", async () => {
     const service = openSlowly();
     await ask(service, "r1", "a", "b");
-    const [second, correction, third] = await Promise.all([
+    const [second, , third] = await Promise.all([
       ask(service, "r2", "a", "c"),
       report(service, "r2", 0),
       ask(service, "r3", "a", "b"),
     ]);
     expect(second.plan.expectedCachedTokens).toBeGreaterThan(0);
-    expect(correction.corrected).toEqual({ tokensRemoved: FACT_TOKENS });
     expect(third.blocks.map(({ placement }) => placement)).toEqual(["cached_prefix", "new"]);
     await service.close();
   });
