@@ -10,7 +10,7 @@
  * Floor of what is computed: the prompt with the first 5. Ceiling: the prompts of all tries, of which each begins with the one before.
  */
 import { z } from "zod";
-import { entropyBounds } from "../src/core/compose/depth.js";
+import { mostEntropy } from "../src/core/compose/depth.js";
 import { SECTION_CLOSING, SECTION_OPENING } from "../src/core/prompt/section.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
@@ -79,7 +79,7 @@ async function measure(
   const tries: Measured["tries"] = [];
   for (const depth of DEPTHS) {
     const { promptTokens: tokens, likelihood, first } = await said(depth);
-    const entropy = entropyBounds(first.slice(0, 20))?.most ?? Number.NaN;
+    const entropy = mostEntropy(first.slice(0, 20)) ?? Number.NaN;
     tries.push({ tokens, entropy, nats: likelihood.nats });
   }
   const { promptTokens: bareTokens, likelihood } = await said(0);

@@ -1,11 +1,6 @@
 /** `memprefix/core`: composes prompts without I/O. Clock, ids and the token counter come from the caller; state is plain rows. */
 
-export {
-  type BatchRequest,
-  type KeyKnowledge,
-  type PlannedRequest,
-  underUrgency,
-} from "./batch/batch-plan.js";
+export type { BatchRequest, KeyKnowledge, PlannedRequest } from "./batch/batch-plan.js";
 export { BlockRegister } from "./blocks/block-register.js";
 export * from "./blocks/context-block.js";
 export * from "./blocks/dated-memory.js";

@@ -2,9 +2,9 @@ import {
   changesFromJson,
   changesToJson,
   EMPTY_SCOPE,
+  foldScope,
   type MemoryId,
   type Scope,
-  ScopeFolding,
   type StoredScope,
   scopeFromJson,
   scopeToJson,
@@ -81,9 +81,8 @@ export async function readScope(read: ReadRows, scope: Scope, known: KnownScope 
   if (later.length !== version - (isWhole ? snapshotVersion : known.version.version))
     throw new StoreUnavailableError("damaged", { cause: new Error("changes of a scope are missing") });
   const whole = snapshot === null ? EMPTY_SCOPE : decoded("a scope's snapshot", snapshot, scopeFromJson);
-  const folding = new ScopeFolding(isWhole ? whole : known.stored());
-  for (const changes of later) folding.take(decoded("a scope's changes", changes, changesFromJson));
-  return { ...stored, newer: withForgotten(folding.stored(), forgotten) };
+  const changes = later.map((each) => decoded("a scope's changes", each, changesFromJson));
+  return { ...stored, newer: withForgotten(foldScope(isWhole ? whole : known.stored(), changes), forgotten) };
 }
 
 /** The forgotten memories of a user's row. */

@@ -14,87 +14,90 @@ export interface UsedTokens {
   readonly tips: number;
 }
 
+/** What was last used since the period before. */
+interface Period {
+  /** Its end, in milliseconds since the epoch. */
+  readonly at: number;
+  tokens: number;
+  tips: number;
+}
+
 /** Tokens of all users by their last use. Constant work and memory per use. */
 class TokensByUse {
-  #at: number[] = [];
-  #tokens: number[] = [];
-  #tips: number[] = [];
+  /** Oldest first. */
+  #periods: Period[] = [];
   #clearedAt = NEVER;
 
   /** What was used after a time (milliseconds since the epoch); infinite if the cache was cleared since. */
   above(at: number): UsedTokens {
-    let [tokens, tips] = [at <= this.#clearedAt ? Number.POSITIVE_INFINITY : 0, 0];
-    for (let period = this.#at.length - 1; period >= 0 && (this.#at[period] as number) > at; period--) {
-      tokens += this.#tokens[period] as number;
-      tips += this.#tips[period] as number;
+    const sum = { tokens: at <= this.#clearedAt ? Number.POSITIVE_INFINITY : 0, tips: 0 };
+    for (const period of this.#newestFirst()) {
+      if (period.at <= at) break;
+      sum.tokens += period.tokens;
+      sum.tips += period.tips;
     }
-    return { tokens, tips };
+    return sum;
   }
 
   /** The newest time before which everything is evicted from this capacity, and the streams after it. */
   within(capacity: number): { readonly since: number | null; readonly tips: number } {
-    let [tokens, tips] = [0, 0];
-    for (let period = this.#at.length - 1; period >= 0; period--) {
-      tokens += this.#tokens[period] as number;
-      tips += this.#tips[period] as number;
-      if (tokens > capacity) return { since: this.#at[period] as number, tips };
+    const sum = { tokens: 0, tips: 0 };
+    for (const { at, tokens, tips } of this.#newestFirst()) {
+      sum.tokens += tokens;
+      sum.tips += tips;
+      if (sum.tokens > capacity) return { since: at, tips: sum.tips };
     }
-    return { since: this.#clearedAt === NEVER ? null : this.#clearedAt + 1, tips };
+    return { since: this.#clearedAt === NEVER ? null : this.#clearedAt + 1, tips: sum.tips };
   }
 
   /** Everything last used by then is gone. */
   clear(at: number): void {
-    const left = this.#at.findIndex((period) => period > at);
-    const from = left < 0 ? this.#at.length : left;
-    for (const sums of [this.#at, this.#tokens, this.#tips]) sums.splice(0, from);
+    this.#periods = this.#periods.filter((period) => period.at > at);
     this.#clearedAt = at;
-  }
-
-  protected add(at: number, tokens: number, tips: number): void {
-    if (at <= this.#clearedAt) return;
-    const last = this.#at.at(-1) ?? NEVER;
-    if (at > last) {
-      if (tokens < 0 || tips < 0) return;
-      this.#at.push(at);
-      this.#tokens.push(tokens);
-      this.#tips.push(tips);
-      if (this.#at.length > MOST_PERIODS) this.#merge();
-      return;
-    }
-    const period = this.#periodOf(at);
-    this.#tokens[period] = Math.max(0, (this.#tokens[period] as number) + tokens);
-    this.#tips[period] = Math.max(0, (this.#tips[period] as number) + tips);
   }
 
   /** A time of use later than all before, so that equal times and a clock that was set back do not change the order. */
   timeOf(at: number): number {
-    const last = Math.max(this.#at.at(-1) ?? NEVER, this.#clearedAt);
+    const last = Math.max(this.#periods.at(-1)?.at ?? NEVER, this.#clearedAt);
     return at > last ? at : last + LATER_MS;
   }
 
-  #periodOf(at: number): number {
-    let low = 0;
-    let high = this.#at.length - 1;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#at[middle] as number) < at) low = middle + 1;
-      else high = middle;
+  protected add(at: number, tokens: number, tips: number): void {
+    if (at <= this.#clearedAt) return;
+    const period = this.#periodOf(at);
+    if (period !== undefined) {
+      period.tokens = Math.max(0, period.tokens + tokens);
+      period.tips = Math.max(0, period.tips + tips);
+    } else if (tokens >= 0 && tips >= 0) {
+      this.#periods.push({ at, tokens, tips });
+      if (this.#periods.length > MOST_PERIODS) this.#merge();
     }
-    return low;
+  }
+
+  /** Undefined: it is later than all. */
+  #periodOf(at: number): Period | undefined {
+    let found: Period | undefined;
+    for (const period of this.#newestFirst()) {
+      if (period.at < at) break;
+      found = period;
+    }
+    return found;
+  }
+
+  *#newestFirst(): Generator<Period, void, undefined> {
+    for (let at = this.#periods.length - 1; at >= 0; at--) yield this.#periods[at] as Period;
   }
 
   /** Merges the older half in pairs; each keeps the newer time. */
   #merge(): void {
-    const half = MOST_PERIODS / 2;
-    const [at, tokens, tips]: [number[], number[], number[]] = [[], [], []];
-    for (let period = 0; period < half; period += 2) {
-      at.push(this.#at[period + 1] as number);
-      tokens.push((this.#tokens[period] as number) + (this.#tokens[period + 1] as number));
-      tips.push((this.#tips[period] as number) + (this.#tips[period + 1] as number));
-    }
-    this.#at = [...at, ...this.#at.slice(half)];
-    this.#tokens = [...tokens, ...this.#tokens.slice(half)];
-    this.#tips = [...tips, ...this.#tips.slice(half)];
+    const older = this.#periods.slice(0, MOST_PERIODS / 2);
+    const merged = older.flatMap(({ at, tokens, tips }, n): Period[] => {
+      const before = older[n - 1];
+      return n % 2 === 0 || before === undefined
+        ? []
+        : [{ at, tokens: tokens + before.tokens, tips: tips + before.tips }];
+    });
+    this.#periods = [...merged, ...this.#periods.slice(older.length)];
   }
 }
 

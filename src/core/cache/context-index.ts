@@ -517,25 +517,17 @@ export class ContextIndex {
       if (this.size <= target) return;
       if (node.isLeaf && node !== spared) this.#cut(node);
     }
-    if (this.size > target) this.#dropOldestTurns(spared, target);
+    if (this.size > target) this.#dropEarlierTurns(spared.toRoot().at(-1) as TreeNode);
   }
 
-  /** Drops the oldest turns of a prompt that alone takes more than `most` nodes. */
-  #dropOldestTurns(end: TreeNode, most: number): void {
-    let kept = 0;
-    let first = end;
-    for (let node: TreeNode | null = end; node !== null; node = first.above) {
-      const path = node.toRoot();
-      if (kept > 0 && kept + path.length > most) break;
-      kept += path.length;
-      first = path.at(-1) as TreeNode;
-    }
-    let top = first.above;
+  /** Drops all turns before this one, of a prompt that alone exceeds the bound. Its next prompt is found by the newest turn. */
+  #dropEarlierTurns(newest: TreeNode): void {
+    let top = newest.above;
     if (top === null) return;
-    top.continuations.delete(first);
-    first.above = null;
-    first.row.parent = null;
-    this.#changes.written(first.row.id);
+    top.continuations.delete(newest);
+    newest.above = null;
+    newest.row.parent = null;
+    this.#changes.written(newest.row.id);
     while (top.above !== null) top = top.above;
     this.#removeBranch(top);
   }

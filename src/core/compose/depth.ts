@@ -1,5 +1,4 @@
 import type { Ordering } from "../ordering/ordering.js";
-import { smallest } from "../text/collections.js";
 
 /** Settings of adaptive depth: probes measure how sure the engine is of its first token (docs/internals/algorithms.md). */
 export interface DepthSettings {
@@ -79,45 +78,30 @@ export interface PlanDepth extends DepthChoice {
 }
 
 /** Upper bound of real vocabularies, over which unlisted probability is spread. */
-export const VOCABULARY_TOKENS = 262_144;
+const VOCABULARY_TOKENS = 262_144;
 
 const ROUNDING = 0.01;
 
-export interface EntropyBounds {
-  readonly least: number;
-  readonly most: number;
-}
-
 /**
- * Least and most entropy of a token, in nats, where only its likeliest candidates are listed. The rest adds least if each is as likely as the last
- * listed one, and most if it is spread evenly over the vocabulary. Null for impossible probabilities.
+ * Most entropy of a token, in nats, where only its likeliest candidates are listed: as if the rest were spread evenly over the vocabulary. Null for
+ * impossible probabilities.
  *
  * @param logProbabilities natural logarithms, in any order; −9999 and the like count as probability 0
  */
-export function entropyBounds(
-  logProbabilities: readonly number[],
-  vocabularyTokens = VOCABULARY_TOKENS,
-): EntropyBounds | null {
+export function mostEntropy(logProbabilities: readonly number[], vocabularyTokens = VOCABULARY_TOKENS): number | null {
   const listed = logProbabilities.map(Math.exp);
   const sum = listed.reduce((all, p) => all + p, 0);
   // Negated, so that NaN is rejected.
   if (listed.length === 0 || !(sum > 0 && sum <= 1 + ROUNDING)) return null;
   const scale = Math.max(1, sum);
   const rest = Math.max(0, 1 - sum);
-  const last = smallest(listed);
   const known = listed.reduce((nats, p) => nats + nat(p / scale), 0);
+  // The mass of the rest, spread evenly over the other tokens.
   const others = Math.max(1, vocabularyTokens - listed.length);
-  // No unlisted token is likelier than the last listed one, so at least this many share the rest.
-  const least = last > 0 ? Math.min(others, Math.max(1, rest / last)) : others;
-  return { least: Math.max(0, known + spread(rest, least)), most: Math.max(0, known + spread(rest, others)) };
+  return Math.max(0, known + others * nat(rest / others));
 }
 
 /** Contribution of an outcome to the entropy. */
 function nat(probability: number): number {
   return probability === 0 ? 0 : -probability * Math.log(probability);
-}
-
-/** Contribution of mass spread evenly over so many outcomes. */
-function spread(mass: number, outcomes: number): number {
-  return mass === 0 ? 0 : -mass * Math.log(mass / outcomes);
 }

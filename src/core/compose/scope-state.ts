@@ -1,12 +1,9 @@
 import { BlockRegister } from "../blocks/block-register.js";
-import type { MemoryVersion, RegisterChanges, StoredBlock, StoredRegister } from "../blocks/context-block.js";
+import type { MemoryVersion, RegisterChanges, StoredRegister } from "../blocks/context-block.js";
 import { hasNoText } from "../blocks/memory-versions.js";
 import { ContextIndex, type IndexNode } from "../cache/context-index.js";
 import type { Conversation } from "../conversation/conversation.js";
-import { CountedHeads } from "../conversation/replay.js";
 import { type RecentRetrieval, RecentRetrievals } from "../ordering/ordering.js";
-import type { Access } from "../published/access-frequency.js";
-import type { ClusterNode } from "../published/cluster-tree.js";
 import {
   NO_PUBLISHED_ROWS,
   type PublishedChanges,
@@ -72,6 +69,9 @@ export interface ScopeBounds {
 
 export const DEFAULT_SCOPE_BOUNDS: ScopeBounds = { maxIndexNodes: 20_000, maxLoadedConversations: 32 };
 
+/** Distinct instructions whose token counts are kept. */
+const MOST_HEADS = 4;
+
 /** The working state of one scope. After a change, store what {@link drain} returns, or discard the state. */
 export class ScopeState implements WithPublished {
   readonly register: BlockRegister;
@@ -79,8 +79,8 @@ export class ScopeState implements WithPublished {
   readonly recent: RecentRetrievals;
   readonly published: PublishedKnowledge;
   readonly workers: WorkerBlocks;
-  /** Not stored. */
-  readonly heads = new CountedHeads();
+  /** Token counts of recent instructions, which are long and repeat. Not stored. */
+  readonly headTokens = new LruMap<Digest, number>(MOST_HEADS);
   /** Tokens that prompts with a memory budget ratio left unused. */
   bankedTokens: number;
   readonly #conversations: LruMap<ConversationId, Conversation>;
@@ -194,110 +194,92 @@ export class ScopeState implements WithPublished {
   }
 }
 
-class FoldedRows<Key extends number, Row> {
-  readonly #rows = new Map<Key, Row>();
-
-  constructor(
-    rows: readonly Row[],
-    private readonly keyOf: (row: Row) => Key,
-  ) {
-    for (const row of rows) this.#rows.set(keyOf(row), row);
-  }
-
-  take({ upserted, removed }: RowChanges<Key, Row>): void {
-    for (const key of removed) this.#rows.delete(key);
-    for (const row of upserted) this.#rows.set(this.keyOf(row), row);
-  }
-
-  /** Sorted by key, as the parts of a scope's state expect. */
-  rows(): Row[] {
-    return [...this.#rows.values()].sort((a, b) => this.keyOf(a) - this.keyOf(b));
-  }
-}
-
-class FoldedRegister {
-  readonly #blocks: FoldedRows<Label, StoredBlock>;
-  readonly #versions = new Map<MemoryId, Map<Label, MemoryVersion>>();
-  /** Memories that have or had each block's text, or more. */
-  readonly #holders = new Map<Label, Set<MemoryId>>();
-  readonly #forgotten: Set<MemoryId>;
-
-  constructor({ blocks, versions, forgotten }: StoredRegister) {
-    this.#blocks = new FoldedRows(blocks, ({ label }) => label);
-    this.#forgotten = new Set(forgotten);
-    for (const version of versions) this.#hold(version);
-  }
-
-  take({ blocks, versions, removedBlocks, forgotten }: RegisterChanges): void {
-    this.#blocks.take({ upserted: blocks, removed: removedBlocks });
-    for (const label of removedBlocks) this.#drop(label);
-    for (const id of forgotten) {
-      this.#versions.delete(id);
-      this.#forgotten.add(id);
-    }
-    for (const version of versions) this.#hold(version);
-  }
-
-  stored(): StoredRegister {
-    const versions = [...this.#versions.values()].flatMap((all) => [...all.values()]);
-    return { blocks: this.#blocks.rows(), versions, forgotten: [...this.#forgotten] };
-  }
-
-  #hold(version: MemoryVersion): void {
-    const { memoryId, label } = version;
-    keptIn(this.#versions, memoryId, () => new Map()).set(label, version);
-    keptIn(this.#holders, label, () => new Set()).add(memoryId);
-  }
-
-  #drop(label: Label): void {
-    for (const id of this.#holders.get(label) ?? []) {
-      const versions = this.#versions.get(id);
-      versions?.delete(label);
-      if (versions !== undefined && hasNoText(versions)) this.#versions.delete(id);
-    }
-    this.#holders.delete(label);
-  }
-}
-
 /** Applies changes to a stored state, as a store does for the next load. O(state + all changes); shares rows with its input. */
-export class ScopeFolding {
-  readonly #register: FoldedRegister;
-  readonly #nodes: FoldedRows<number, StoredScope["nodes"][number]>;
-  readonly #recent: FoldedRows<number, StoredScope["recent"][number]>;
-  readonly #workers: FoldedRows<number, StoredScope["workers"][number]>;
-  readonly #clusters: FoldedRows<NodeId, ClusterNode>;
-  readonly #accesses: FoldedRows<TurnId, Access>;
-  #counts: Pick<StoredScope, "counters" | "bankedTokens">;
+export function foldScope(before: StoredScope, all: readonly ScopeChanges[]): StoredScope {
+  const { counters, bankedTokens } = all.at(-1) ?? before;
+  const { clusters, accesses } = before.published;
+  const published = all.map((changes) => changes.published);
+  return {
+    counters,
+    bankedTokens,
+    register: foldRegister(
+      before.register,
+      all.map(({ register }) => register),
+    ),
+    nodes: foldRows(
+      before.nodes,
+      all,
+      ({ index }) => index,
+      ({ id }) => id,
+    ),
+    recent: foldRows(
+      before.recent,
+      all,
+      ({ recent }) => recent,
+      ({ turn }) => turn,
+    ),
+    workers: foldRows(
+      before.workers,
+      all,
+      ({ workers }) => workers,
+      ({ id }) => id,
+    ),
+    published: {
+      clusters: foldRows(
+        clusters,
+        published,
+        (changes) => changes.clusters,
+        ({ id }) => id,
+      ),
+      accesses: foldRows(
+        accesses,
+        published,
+        (changes) => changes.accesses,
+        ({ turn }) => turn,
+      ),
+    },
+  };
+}
 
-  constructor(before: StoredScope) {
-    const { counters, bankedTokens, register, nodes, recent, workers, published } = before;
-    this.#counts = { counters, bankedTokens };
-    this.#register = new FoldedRegister(register);
-    this.#nodes = new FoldedRows(nodes, ({ id }) => id);
-    this.#recent = new FoldedRows(recent, ({ turn }) => turn);
-    this.#workers = new FoldedRows(workers, ({ id }) => id);
-    this.#clusters = new FoldedRows(published.clusters, ({ id }) => id);
-    this.#accesses = new FoldedRows(published.accesses, ({ turn }) => turn);
+/** Sorted by key, as the parts of a scope's state expect. */
+function foldRows<Changes, Key extends number, Row>(
+  before: readonly Row[],
+  all: readonly Changes[],
+  changesIn: (changes: Changes) => RowChanges<Key, Row>,
+  keyOf: (row: Row) => Key,
+): Row[] {
+  const rows = new Map(before.map((row) => [keyOf(row), row]));
+  for (const changes of all) {
+    const { upserted, removed } = changesIn(changes);
+    for (const key of removed) rows.delete(key);
+    for (const row of upserted) rows.set(keyOf(row), row);
   }
+  return [...rows.values()].sort((a, b) => keyOf(a) - keyOf(b));
+}
 
-  take({ counters, bankedTokens, register, index, recent, workers, published }: ScopeChanges): void {
-    this.#counts = { counters, bankedTokens };
-    this.#register.take(register);
-    this.#nodes.take(index);
-    this.#recent.take(recent);
-    this.#workers.take(workers);
-    this.#clusters.take(published.clusters);
-    this.#accesses.take(published.accesses);
+function foldRegister(before: StoredRegister, all: readonly RegisterChanges[]): StoredRegister {
+  const forgotten = new Set(before.forgotten);
+  const memories = new Map<MemoryId, Map<Label, MemoryVersion>>();
+  const hold = (version: MemoryVersion) =>
+    keptIn(memories, version.memoryId, () => new Map<Label, MemoryVersion>()).set(version.label, version);
+  for (const version of before.versions) hold(version);
+  for (const changes of all) {
+    if (changes.removedBlocks.length > 0) {
+      for (const [id, versions] of memories) {
+        for (const label of changes.removedBlocks) versions.delete(label);
+        if (hasNoText(versions)) memories.delete(id);
+      }
+    }
+    for (const id of changes.forgotten) {
+      memories.delete(id);
+      forgotten.add(id);
+    }
+    for (const version of changes.versions) hold(version);
   }
-
-  stored(): StoredScope {
-    return {
-      ...this.#counts,
-      register: this.#register.stored(),
-      nodes: this.#nodes.rows(),
-      recent: this.#recent.rows(),
-      workers: this.#workers.rows(),
-      published: { clusters: this.#clusters.rows(), accesses: this.#accesses.rows() },
-    };
-  }
+  const blocksIn = ({ blocks: upserted, removedBlocks: removed }: RegisterChanges) => ({ upserted, removed });
+  return {
+    blocks: foldRows(before.blocks, all, blocksIn, ({ label }) => label),
+    versions: [...memories.values()].flatMap((versions) => [...versions.values()]),
+    forgotten: [...forgotten],
+  };
 }

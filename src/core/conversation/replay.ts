@@ -12,7 +12,7 @@ import {
   SECTION_OPENING,
   type SectionPlacement,
 } from "../prompt/section.js";
-import { keptIn, LruMap } from "../text/collections.js";
+import { keptIn, type LruMap } from "../text/collections.js";
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
 import { fixedTokens, type TokenCounter } from "../text/message.js";
 import {
@@ -47,6 +47,13 @@ export interface Replay {
   readonly cachedSections: number;
 }
 
+/** The parts of a scope's state that a replay reads. */
+interface ReplayScope {
+  readonly index: ContextIndex;
+  readonly register: BlockRegister;
+  readonly headTokens: LruMap<Digest, number>;
+}
+
 export interface ReplayInput {
   readonly countTokens: TokenCounter;
   readonly cache: Pick<CacheLookup, "heldHead">;
@@ -58,16 +65,15 @@ export interface ReplayInput {
  * rolling digest, which reveals changed tools and instructions, forgotten memories and dropped annotations.
  */
 export function replayTurns(
-  scope: { readonly index: ContextIndex; readonly register: BlockRegister; readonly heads: CountedHeads },
+  { index, register, headTokens: counted }: ReplayScope,
   { head, conversation, turns: recalledTurns }: RecalledHistory,
   own: Dropping,
   { countTokens, cache, root }: ReplayInput,
 ): Replay {
-  const { index, register, heads } = scope;
   const prompt = new Prompt(root);
   prompt.push(head);
   const headDigest = prompt.digest;
-  const headTokens = heads.tokensOf(headDigest, () => messagesTokens(head.messages, countTokens));
+  const headTokens = keptIn(counted, headDigest, () => messagesTokens(head.messages, countTokens));
   const standing = standingInjections(
     recalledTurns.map(({ turn }) => turn),
     own,
@@ -221,19 +227,6 @@ function messagesAfterAnchor(placement: SectionPlacement, section: string): numb
 /** Injections never change, so the number of kept parts decides. */
 function isSame(a: Injection, b: Injection): boolean {
   return a.blocks.length === b.blocks.length && a.annotations.length === b.annotations.length;
-}
-
-/** Distinct instructions whose token counts are cached. */
-const MAX_HEADS = 4;
-
-/** Token counts of recent instructions, which are long and repeat. */
-export class CountedHeads {
-  readonly #tokens = new LruMap<Digest, number>(MAX_HEADS);
-
-  /** @param count called if the count is not cached */
-  tokensOf(head: Digest, count: () => number): number {
-    return keptIn(this.#tokens, head, count);
-  }
 }
 
 /**

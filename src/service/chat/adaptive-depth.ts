@@ -4,8 +4,8 @@ import {
   type DepthOutcome,
   type DepthProbe,
   type DepthSettings,
-  entropyBounds,
   LruMap,
+  mostEntropy,
   probeDepths,
   type Warning,
 } from "../../core/index.js";
@@ -215,9 +215,9 @@ export class AdaptiveDepth {
       return { kind: "unavailable", why: "the engine's answers have no log probabilities" };
     }
     const { promptTokens, cachedTokens } = this.parts.readUsage(answer);
-    const bounds = first === "none" || isMark(first.likeliest) ? null : entropyBounds(first.logProbabilities);
-    const probe = { blocks, entropy: bounds?.most ?? null, promptTokens, cachedTokens };
-    if (bounds === null) {
+    const entropy = first === "none" || isMark(first.likeliest) ? null : mostEntropy(first.logProbabilities);
+    const probe = { blocks, entropy, promptTokens, cachedTokens };
+    if (entropy === null) {
       const isLast = support.strike(model);
       return {
         kind: "unclear",
@@ -226,7 +226,7 @@ export class AdaptiveDepth {
       };
     }
     support.gave(model);
-    return { kind: "entropy", probe, nats: bounds.most };
+    return { kind: "entropy", probe, nats: entropy };
   }
 
   #send(

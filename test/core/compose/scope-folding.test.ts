@@ -4,8 +4,8 @@ import { KEEPS_ALL } from "../../../src/core/cache/residency.js";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../../../src/core/compose/policies.js";
 import {
   EMPTY_SCOPE,
+  foldScope,
   type ScopeChanges,
-  ScopeFolding,
   ScopeState,
   type StoredScope,
 } from "../../../src/core/compose/scope-state.js";
@@ -97,14 +97,8 @@ class Life {
   }
 }
 
-function folded(changes: readonly ScopeChanges[], before: StoredScope = EMPTY_SCOPE): StoredScope {
-  const folding = new ScopeFolding(before);
-  for (const change of changes) folding.take(change);
-  return folding.stored();
-}
-
 function foldedInTwo(changes: readonly ScopeChanges[], split: number): StoredScope {
-  return folded(changes.slice(split), plain(folded(changes.slice(0, split))));
+  return foldScope(plain(foldScope(EMPTY_SCOPE, changes.slice(0, split))), changes.slice(split));
 }
 
 function plain(scope: StoredScope): StoredScope {
@@ -137,9 +131,9 @@ describe("a scope's changes, folded", () => {
         life.live(step);
         const { stored, state } = life.scope;
         const now = rowsOf(state.stored());
-        expect(rowsOf(folded(stored))).toEqual(now);
+        expect(rowsOf(foldScope(EMPTY_SCOPE, stored))).toEqual(now);
         expect(rowsOf(foldedInTwo(stored, step.split))).toEqual(now);
-        expect(rowsOf(stored.reduce((state, changes) => folded([changes], state), EMPTY_SCOPE))).toEqual(now);
+        expect(rowsOf(stored.reduce((state, changes) => foldScope(state, [changes]), EMPTY_SCOPE))).toEqual(now);
       }
     });
     fc.assert(property, { numRuns: 150 });
