@@ -1,15 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { CachingEngine } from "../../../src/core/cache/caching-engine.js";
-import type { CacheHandle } from "../../../src/core/cache/engine-cache.js";
 import { ObservedCache } from "../../../src/core/cache/observed-cache.js";
 import { PredictedCache } from "../../../src/core/cache/predicted-cache.js";
 import { ResidentBlocks } from "../../../src/core/cache/resident-blocks.js";
-import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
-import { seeded } from "../../../src/eval/measures/bootstrap.js";
-import { describeEngineCache } from "./engine-cache.suite.js";
+import { describeEngineCache, handle, NO_HEAD } from "./engine-cache.suite.js";
 
-const handle = (name: string | number) => String(name) as CacheHandle;
-const NO_HEAD = { digest: "", tokens: 0 };
 const own = { stream: "a", user: "a", head: NO_HEAD };
 const reading = (computedTokens: number | null, capacityTokens: number | null = 10_000) => ({
   capacityTokens,
@@ -96,50 +91,5 @@ describe("what an engine says of its cache", () => {
     // Its next prompt is not known block by block yet.
     cache.admit({ ...own, handle: handle(2), at: 2, total: 1_200, cached: 399, known: 1_000 });
     expect(cache.lookup("a").residentTokens).toBe(10_000);
-  });
-
-  it("makes what is expected right to the block, though other clients come and go and the engine starts again", () => {
-    const draw = seeded(11);
-    const capacityTokens = 24_000;
-    const block = 128;
-    const make = () => new SimulatedCache("blocks", { capacityTokens }, block);
-    let served = make();
-    const engine = new CachingEngine();
-    const cache = new PredictedCache(engine);
-    const prompts = Array.from({ length: 6 }, () => [] as number[]);
-    let [token, computed] = [0, 0];
-    const fresh = (count: number) => Array.from({ length: count }, () => token++);
-    const wrong: number[] = [];
-    for (let n = 0; n < 600; n++) {
-      if (n === 300) [served, computed] = [make(), 0];
-      engine.read({ capacityTokens, blockTokens: block, computedTokens: computed }, 10 * n);
-      const stream = Math.floor(draw() * prompts.length);
-      const before = prompts[stream] as number[];
-      const kept = before.length > 3_000 ? [] : before;
-      const tokens = [...kept, ...fresh(100 + Math.floor(300 * draw()))];
-      const cached = cache.lookup("").wholeBlocks(Math.min(kept.length, cache.lookup(`${stream}`).residentTokens));
-      const [request, total] = [handle(n), tokens.length];
-      cache.admit({
-        ...own,
-        stream: `${stream}`,
-        handle: request,
-        at: 10 * n + 1,
-        total,
-        cached,
-        known: kept.length,
-      });
-      const cachedTokens = served.serve(tokens);
-      cache.report(request, { cachedTokens, promptTokens: total }, 10 * n + 2);
-      computed += total - cachedTokens;
-      if (n % 3 === 0) {
-        const foreign = fresh(Math.floor(4_000 * draw()));
-        served.serve(foreign);
-        computed += foreign.length;
-      }
-      if (Math.abs(cached - cachedTokens) > block) wrong.push(n);
-      prompts[stream] = tokens;
-    }
-    // A prompt that lies at the edge of what is held may be further off.
-    expect(wrong.length).toBeLessThan(0.05 * 600);
   });
 });

@@ -42,14 +42,6 @@ describe("context index, bounds", () => {
     expect(wanted.looks).toBeLessThanOrEqual(21 + 2 * 20);
   });
 
-  it("visits only branches of wanted blocks in a wide and deep tree", () => {
-    const served = new ServedSequences();
-    for (let n = 0; n < 40; n++) for (let m = 0; m < 40; m++) served.serve(HERE, labels(100 + n, 200 + m, 300 + m));
-    const wanted = new CountedWants(labels(100, 101, 200, 201).map((n) => [n, 1]));
-    expect(searchPrefix(served.index.root(HERE), wanted).labels).toHaveLength(2);
-    expect(wanted.looks).toBeLessThan(50);
-  });
-
   it('"the same request 300 times adds one leaf, not 300"', () => {
     const served = new ServedSequences();
     const nodes = new Set(Array.from({ length: 300 }, () => served.serve(HERE, labels(3, 1, 2))));

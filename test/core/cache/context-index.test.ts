@@ -47,31 +47,6 @@ describe("context index", () => {
     expect(searchPrefix(served.index.root(ELSEWHERE), wanting(1, 2)).labels).toEqual([2, 1]);
   });
 
-  it("takes a sequence that is the intersection of others, and removes it again", () => {
-    const served = new ServedSequences();
-    served.serve(HERE, labels(1, 2, 3));
-    served.serve(HERE, labels(1, 2, 4));
-    const intersection = served.serve(HERE, labels(1, 2));
-    checkIndex(served.index);
-    expect(served.index.size).toBe(4);
-    const node = indexEntries(served.index, 10).find(({ labels: held }) => held.length === 2);
-    expect(node?.live).toBe(1);
-    expect(served.index.evict(intersection)).toBe(true);
-    checkIndex(served.index);
-    expect(searchPrefix(served.index.root(HERE), wanting(1, 2, 4)).labels).toEqual([1, 2, 4]);
-  });
-});
-
-describe("context index, eviction", () => {
-  it("takes a request's own blocks and keeps what others share", () => {
-    const served = new ServedSequences();
-    served.serve(HERE, labels(1, 2, 3));
-    served.serve(HERE, labels(1, 2, 4));
-    served.evict(0);
-    expect(searchPrefix(served.index.root(HERE), wanting(1, 2, 4)).labels).toEqual([1, 2]);
-    expect(searchPrefix(served.index.root(HERE), wanting(1, 2, 3)).labels).toEqual([1, 2, 3]);
-  });
-
   it("prunes unary chains: a node that has become a mere step is joined with its only child", () => {
     const served = new ServedSequences();
     served.serve(HERE, labels(1, 2, 3));

@@ -18,15 +18,6 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
     for (const event of events) prompts.apply(event);
     return prompts;
   };
-  const behaves = (
-    title: string,
-    holds: (prompts: ServedPrompts, later: number, events: readonly PromptEvent[]) => void,
-  ) =>
-    it(title, () => {
-      const later = fc.integer({ min: 0, max: 20_000 });
-      const life = fc.property(anyPromptEvents, later, (events, ms) => holds(lived(events), ms, events));
-      fc.assert(life, { numRuns: 300 });
-    });
 
   describe(`residency: ${name}`, () => {
     it("keeps the tree's rules, its bound and its rows whatever is served, evicted, reported and forgotten", () => {
@@ -41,33 +32,25 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
       fc.assert(life, { numRuns: 500 });
     });
 
-    behaves("only removes, and never what a remaining prefix extends", (prompts, later) => {
-      const before = indexEntries(prompts.index, 1_000).map((entry) => entry.labels);
-      const held = prompts.served.filter((prompt) => prompts.holds(prompt));
-      prompts.now += later;
-      prompts.expire();
-      checkIndex(prompts.index);
-      const beginsOne = (left: readonly Label[]) => before.some((one) => left.every((block, at) => one[at] === block));
-      for (const { labels: left } of indexEntries(prompts.index, 1_000)) expect(beginsOne(left)).toBe(true);
-      for (const prompt of prompts.served) if (prompts.holds(prompt)) expect(held).toContain(prompt);
-      for (const { parent } of prompts.rows.values()) if (parent !== null) expect(prompts.rows.has(parent)).toBe(true);
-    });
-
-    behaves("takes nothing more when asked again at once", (prompts, later) => {
-      prompts.now += later;
-      prompts.expire();
-      const left = indexEntries(prompts.index, 1_000);
-      prompts.expire();
-      expect(indexEntries(prompts.index, 1_000)).toEqual(left);
-    });
-
-    behaves("says the same of the same life", (prompts, later, events) => {
-      const again = lived(events);
-      for (const each of [prompts, again]) {
-        each.now += later;
-        each.expire();
-      }
-      expect(indexEntries(again.index, 1_000)).toEqual(indexEntries(prompts.index, 1_000));
+    it("only removes, never what a remaining prefix extends, and nothing more when asked again at once", () => {
+      const life = fc.property(anyPromptEvents, fc.integer({ min: 0, max: 20_000 }), (events, later) => {
+        const prompts = lived(events);
+        const before = indexEntries(prompts.index, 1_000).map((entry) => entry.labels);
+        const held = prompts.served.filter((prompt) => prompts.holds(prompt));
+        prompts.now += later;
+        prompts.expire();
+        checkIndex(prompts.index);
+        const beginsOne = (left: readonly Label[]) =>
+          before.some((one) => left.every((block, at) => one[at] === block));
+        for (const { labels: left } of indexEntries(prompts.index, 1_000)) expect(beginsOne(left)).toBe(true);
+        for (const prompt of prompts.served) if (prompts.holds(prompt)) expect(held).toContain(prompt);
+        const left = indexEntries(prompts.index, 1_000);
+        prompts.expire();
+        expect(indexEntries(prompts.index, 1_000)).toEqual(left);
+        for (const { parent } of prompts.rows.values())
+          if (parent !== null) expect(prompts.rows.has(parent)).toBe(true);
+      });
+      fc.assert(life, { numRuns: 300 });
     });
 
     it("goes on after a reload as if there had been none, in whatever order the rows come back", () => {
@@ -85,16 +68,6 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
       fc.assert(life, { numRuns: 300 });
     });
 
-    it("lets what was served last be found by the next request", () => {
-      const prompts = new ServedPrompts(model);
-      const first = prompts.serve(labels(1));
-      prompts.expire();
-      expect(prompts.holds(first)).toBe(true);
-      const second = prompts.serve(labels(2), first);
-      prompts.expire();
-      expect([first, second].map((prompt) => prompts.holds(prompt))).toEqual([true, true]);
-    });
-
     it("does not bring back what an eviction named or a report showed to be gone", () => {
       const prompts = new ServedPrompts(model);
       const [one, two] = [prompts.serve(labels(1, 2)), prompts.serve(labels(3))];
@@ -105,12 +78,6 @@ export function describeResidencyModel(name: string, model: ResidencyModel): voi
       prompts.expire();
       expect(prompts.holds(two)).toBe(false);
       checkIndex(prompts.index);
-    });
-
-    it("takes nothing from an index that is empty", () => {
-      const prompts = new ServedPrompts(model);
-      prompts.expire();
-      expect(prompts.index.size).toBe(0);
     });
   });
 }

@@ -1,6 +1,12 @@
 import type { PrefixCache } from "../../../src/core/cache/simulated-cache.js";
 import { chooseSlot } from "../../../src/core/index.js";
-import { sharedTokens } from "./simulated-prompts.js";
+
+/** How many tokens two prompts share from the beginning. */
+export function sharedTokens(a: readonly number[], b: readonly number[]): number {
+  let shared = 0;
+  while (shared < a.length && shared < b.length && a[shared] === b[shared]) shared++;
+  return shared;
+}
 
 interface Slot {
   tokens: readonly number[];
@@ -16,9 +22,7 @@ export class SlotCache implements PrefixCache {
   readonly #slots: readonly Slot[];
   #uses = 0;
 
-  /** Throws a RangeError for a number of slots that is no whole number above 0. */
   constructor(slots: number) {
-    if (!Number.isInteger(slots) || slots < 1) throw new RangeError(`slots is ${slots}, not a whole number above 0`);
     this.#slots = Array.from({ length: slots }, () => ({ tokens: [], lastUsed: 0 }));
   }
 

@@ -11,6 +11,7 @@ import { draftPrompt, type PromptDraft } from "../../../src/core/compose/draft.j
 import {
   DEFAULT_SCOPE_BOUNDS,
   EMPTY_SCOPE,
+  foldScope,
   type ScopeBounds,
   type ScopeChanges,
   ScopeState,
@@ -32,7 +33,6 @@ import { labelsIn } from "../../../src/core/prompt/section.js";
 import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";
 import type { ChatMessage, TokenCounter } from "../../../src/core/text/message.js";
-import { StoredRows } from "./stored-rows.js";
 
 /** A tokenizer simple enough to follow by hand. */
 export const countTokens: TokenCounter = (text) => Math.ceil(text.length / 4);
@@ -102,7 +102,6 @@ export class UserScope {
   #state: ScopeState;
   readonly #turns = new Map<ConversationId, Turn[]>();
   readonly #sections = new Set<Digest>();
-  readonly #rows = new StoredRows();
   readonly #composedAt = new Map<TurnId, number>();
   /** Everything that was stored so far, change by change. */
   readonly stored: ScopeChanges[] = [];
@@ -222,14 +221,12 @@ export class UserScope {
   }
 
   /** Drops the working state and loads it from what was stored, as after a crash. */
-  restart(from: StoredScope = this.#rows.load()): void {
+  restart(from: StoredScope = foldScope(EMPTY_SCOPE, structuredClone(this.stored))): void {
     this.#state = new ScopeState(from, countTokens, this.bounds, this.untrustedOrigins);
   }
 
   store(): void {
-    const changes = this.#state.drain();
-    this.stored.push(changes);
-    this.#rows.apply(changes);
+    this.stored.push(this.#state.drain());
   }
 
   /** Removes a conversation, with the blocks that no other one names. */

@@ -2,107 +2,62 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
-import {
-  anyForm,
-  assistant,
-  Chat,
-  FORMS,
-  LABELLED,
-  memories,
-  memory,
-  toolExchange,
-  UserScope,
-  user,
-} from "../compose/scope-fixture.js";
-import { hostileText } from "../escaping/hostile-text.js";
+import { Chat, FORMS, LABELLED, memories, memory, toolExchange, UserScope, user } from "../compose/scope-fixture.js";
 import { expectPromises } from "../prompt/prompt-promises.js";
+import { added, anyConversation, anyEngine, optionsOf, sharedMessages } from "./any-conversation.js";
 
-/** Few memories with few texts, so that they come back, change, share a text and conflict. */
-const anyMemories = fc.array(
-  fc
-    .tuple(
-      fc.integer({ min: 0, max: 7 }),
-      fc.oneof(
-        fc.integer({ min: 0, max: 9 }).map((n) => `Fact ${n}.`),
-        hostileText,
-      ),
-    )
-    .map(([id, text]) => memory(`m${id}`, text)),
-  { maxLength: 7 },
-);
-
-const anyTurn = fc.record({
-  memories: anyMemories,
-  // Never a section of the client's own making: what a user writes is the user's, and only ever looks like one.
-  text: fc.oneof(fc.string(), hostileText).map((text) => `Q: ${text}`),
-  kind: fc.constantFrom("question", "question", "parts", "tool"),
-  // The first turn with memories decides.
-  form: anyForm,
-});
-
-type AnyTurn = typeof anyTurn extends fc.Arbitrary<infer T> ? T : never;
-
-/** The messages that a client adds for a turn: what was answered to the one before, then the new question or tool result. */
-function added({ kind, text }: AnyTurn, isFirst: boolean): ChatMessage[] {
-  const question: ChatMessage = kind === "parts" ? { role: "user", content: [{ type: "text", text }] } : user(text);
-  if (kind === "tool") return [...(isFirst ? [user("Look.")] : []), ...toolExchange(text)];
-  return isFirst ? [question] : [assistant(`Answer to ${text}`), question];
+/** Promises that need the prompts before: what is stable and cached is, and a kept prompt is only appended to. */
+function expectContinued(next: Composition, earlier: readonly Composition[], more: readonly ChatMessage[]): void {
+  const { messages, plan } = next;
+  const shared = Math.max(0, ...earlier.map((other) => sharedMessages(other.messages, messages)));
+  expect(plan.stableMessages).toBeLessThanOrEqual(shared);
+  const text = textOf(next);
+  const characters = Math.max(0, ...earlier.map((other) => sharedCharacters(textOf(other), text)));
+  // Four characters are a token here, lines are rounded up one by one, and a message adds four.
+  const slack = text.split("\\n").length + 5 * messages.length + 2;
+  expect(plan.expectedCachedTokens).toBeLessThanOrEqual(characters / 4 + slack);
+  const last = earlier.at(-1);
+  if (last === undefined || last.plan.retention !== "keep" || plan.freshStart) return;
+  expect(plan.stableMessages).toBe(last.messages.length);
+  expect(plan.expectedCachedTokens).toBeGreaterThanOrEqual(last.plan.totalTokens);
+  expect(messages.slice(last.messages.length).slice(0, more.length - 1)).toEqual(more.slice(0, -1));
 }
 
-/** Plays a conversation through; hands over each turn's composition with what it was asked for and what the client added. */
-function play(turns: readonly AnyTurn[], see: (at: Composition, turn: AnyTurn, added: ChatMessage[]) => void): void {
-  const chat = new Chat(new UserScope());
-  for (const [n, turn] of turns.entries()) {
-    const messages = added(turn, n === 0);
-    see(chat.send(messages, turn.memories, turn.form), turn, messages);
-  }
-}
+const textOf = ({ messages }: Composition) => messages.map((message) => JSON.stringify(message)).join("\n");
 
-const anyConversation = fc.array(anyTurn, { minLength: 1, maxLength: 10 });
+function sharedCharacters(a: string, b: string): number {
+  let at = 0;
+  while (at < a.length && at < b.length && a[at] === b[at]) at++;
+  return at;
+}
 
 describe("a conversation", () => {
-  it("is append-only: each prompt begins with the one before, byte for byte, and what the client added follows", () => {
-    const conversation = fc.property(anyConversation, (turns) => {
-      let before: readonly ChatMessage[] = [];
-      play(turns, ({ messages, plan }, _turn, messagesAdded) => {
-        expect(JSON.stringify(messages.slice(0, before.length))).toBe(JSON.stringify(before));
-        expect(plan.stableMessages).toBe(before.length);
-        if (before.length > 0) {
-          expect(messages.slice(before.length).slice(0, messagesAdded.length - 1)).toEqual(messagesAdded.slice(0, -1));
-        }
-        before = messages;
-      });
+  it("keeps every promise, whatever each turn chooses; the same after a restart, and where its prompts come back", () => {
+    const property = fc.property(anyConversation, anyEngine, (turns, engine) => {
+      const [steady, restarted, echoing] = [new UserScope(), new UserScope(), new UserScope()];
+      const history: ChatMessage[] = [];
+      const earlier: Composition[] = [];
+      for (const [n, turn] of turns.entries()) {
+        const more = added(turn, n);
+        history.push(...more);
+        const options = { ...optionsOf(turn), engine };
+        const next = steady.compose(history, turn.found, options);
+        expectPromises(next, turn.found);
+        expect(next.warnings.map(({ code }) => code)).not.toContain("history_diverged");
+        // Where the place of memories changes, they are written in another message.
+        if (turns.every(({ inResult }) => inResult === turn.inResult)) expectContinued(next, earlier, more);
+        const { messages, plan } = next;
+        const behindResults = messages.filter(({ role }, at) => role === "user" && messages[at - 1]?.role === "tool");
+        if (turn.inResult) expect(behindResults).toEqual([]);
+        restarted.restart();
+        const again = restarted.compose(history, turn.found, options);
+        expect([again.messages, again.plan]).toEqual([messages, plan]);
+        const echoed = echoing.compose([...(earlier.at(-1)?.messages ?? []), ...more], turn.found, options);
+        expect(echoed.messages).toEqual(messages);
+        earlier.push(next);
+      }
     });
-    fc.assert(conversation, { numRuns: 300 });
-  });
-
-  it("has every text asked for in the prompt once, every reference resolved, and every memory accounted for", () => {
-    const conversation = fc.property(anyConversation, (turns) => {
-      play(turns, (composition, turn) => expectPromises(composition, turn.memories));
-    });
-    fc.assert(conversation, { numRuns: 250 });
-  });
-
-  it("should find each prompt but its new end in the cache", () => {
-    const conversation = fc.property(anyConversation, (turns) => {
-      let before = 0;
-      play(turns, ({ plan }) => {
-        expect(plan.expectedCachedTokens).toBeGreaterThanOrEqual(before);
-        before = plan.totalTokens;
-      });
-    });
-    fc.assert(conversation);
-  });
-
-  it("never takes a history that simply goes on for an edited one", () => {
-    const conversation = fc.property(anyConversation, (turns) => {
-      play(turns, ({ warnings }) => {
-        expect(warnings.filter(({ code }) => code === "history_diverged" || code === "injected_text_removed")).toEqual(
-          [],
-        );
-      });
-    });
-    fc.assert(conversation);
+    fc.assert(property, { numRuns: 300 });
   });
 
   it("gives only what is new, and the best again, which stands earlier, on one line", () => {

@@ -52,21 +52,4 @@ describe("the messages of a prompt", () => {
     });
     fc.assert(property, { numRuns: 250 });
   });
-
-  it("go on byte for byte as they were sent, each message that was added in the form that it had", () => {
-    const property = fc.property(anyConversation, fc.constantFrom<Form>("text", "parts"), (turns, form) => {
-      const scope = new UserScope();
-      const history: ChatMessage[] = [];
-      let before: readonly ChatMessage[] = [];
-      for (const [n, { found, hasTool }] of turns.entries()) {
-        history.push(...added(n, hasTool).map((message) => written(message, form)));
-        scope.restart();
-        const retrieved = found.map((id) => memory(`m${id}`));
-        const { messages } = scope.compose(history, retrieved, { conversation: "c" });
-        expect(messages.slice(0, before.length)).toEqual(before);
-        before = messages;
-      }
-    });
-    fc.assert(property, { numRuns: 150 });
-  });
 });

@@ -1,144 +1,12 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
-import { RETENTION_NAMES, type RetentionName } from "../../../src/core/conversation/conversation.js";
+import type { RetentionName } from "../../../src/core/conversation/conversation.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
-import type { ChatMessage } from "../../../src/core/text/message.js";
-import {
-  anyForm,
-  assistant,
-  Chat,
-  type ComposeOptions,
-  FORMS,
-  LABELLED,
-  memories,
-  memory,
-  toolExchange,
-  UserScope,
-  user,
-} from "../compose/scope-fixture.js";
+import { Chat, type ComposeOptions, FORMS, LABELLED, memories, memory, UserScope } from "../compose/scope-fixture.js";
 import { expectPromises, sectionsOf, textsIn } from "../prompt/prompt-promises.js";
-
-const anyRetention = fc.constantFrom(...RETENTION_NAMES);
-/** Laws under which the same conversation is best kept, and best started afresh every few turns. */
-const anyEngine = fc.constantFrom<EngineModel>(
-  ENGINE_MODELS.gpu,
-  ENGINE_MODELS.cpu,
-  { cost: { kind: "money", uncached: 1, written: 1, cached: 0.3 }, blockTokens: 1, minimumPrefixTokens: 0 },
-  { cost: { kind: "money", uncached: 1, written: 1, cached: 0.9 }, blockTokens: 1, minimumPrefixTokens: 0 },
-);
-const anyTurn = fc.record({
-  memories: fc.array(
-    fc
-      .tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 2 }))
-      .map(([id, version]) => memory(`m${id}`, `Fact ${id} in version ${version}.`)),
-    { maxLength: 8 },
-  ),
-  retention: anyRetention,
-  isTool: fc.boolean(),
-  form: anyForm,
-  shareTokens: fc.option(fc.integer({ min: 60, max: 400 }), { nil: undefined }),
-});
-type AnyTurn = typeof anyTurn extends fc.Arbitrary<infer T> ? T : never;
-
-function added({ isTool }: AnyTurn, n: number): ChatMessage[] {
-  if (isTool) return [...(n === 0 ? [user("Look.")] : []), ...toolExchange(`Result ${n}`)];
-  return n === 0 ? [user("Q0")] : [assistant(`A${n - 1}`), user(`Q${n}`)];
-}
-
-/** Messages that two prompts have in common from the front. */
-function sharedMessages(a: readonly ChatMessage[], b: readonly ChatMessage[]): number {
-  const differs = a.findIndex((message, at) => JSON.stringify(message) !== JSON.stringify(b[at]));
-  return differs < 0 ? Math.min(a.length, b.length) : differs;
-}
+import { DEAR_CACHE, sharedMessages } from "./any-conversation.js";
 
 describe("retention", () => {
-  it("keeps every promise of a prompt, whatever each turn of a conversation chooses", () => {
-    const conversation = fc.property(fc.array(anyTurn, { minLength: 1, maxLength: 12 }), anyEngine, (turns, engine) => {
-      const chat = new Chat(new UserScope());
-      const earlier: Composition[] = [];
-      for (const [n, turn] of turns.entries()) {
-        const next = chat.send(added(turn, n), turn.memories, {
-          ...turn.form,
-          retention: turn.retention,
-          shareTokens: turn.shareTokens,
-          engine,
-        });
-        expectPromises(next, turn.memories);
-        const shared = Math.max(0, ...earlier.map(({ messages }) => sharedMessages(messages, next.messages)));
-        expect(next.plan.stableMessages).toBeLessThanOrEqual(shared);
-        const last = earlier.at(-1);
-        if (last !== undefined && last.plan.retention === "keep" && !next.plan.freshStart) {
-          expect(next.plan.stableMessages).toBe(last.messages.length);
-          expect(next.plan.expectedCachedTokens).toBeGreaterThanOrEqual(last.plan.totalTokens);
-        }
-        earlier.push(next);
-      }
-    });
-    fc.assert(conversation, { numRuns: 150 });
-  });
-
-  it("never expects more of the cache than earlier prompts have in common with this one", () => {
-    const conversation = fc.property(fc.array(anyTurn, { minLength: 2, maxLength: 10 }), anyEngine, (turns, engine) => {
-      const chat = new Chat(new UserScope());
-      const earlier: string[] = [];
-      for (const [n, turn] of turns.entries()) {
-        const { messages, plan } = chat.send(added(turn, n), turn.memories, {
-          ...turn.form,
-          retention: turn.retention,
-          shareTokens: turn.shareTokens,
-          engine,
-        });
-        const text = messages.map((message) => `${JSON.stringify(message)}`).join("\n");
-        const shared = Math.max(0, ...earlier.map((other) => sharedCharacters(other, text)));
-        // Four characters are a token here, lines are rounded up one by one, and a message adds four.
-        const slack = text.split("\\n").length + 5 * messages.length + 2;
-        expect(plan.expectedCachedTokens).toBeLessThanOrEqual(shared / 4 + slack);
-        earlier.push(text);
-      }
-    });
-    fc.assert(conversation, { numRuns: 150 });
-  });
-
-  it("is the same after a restart at any turn", () => {
-    const conversation = fc.property(fc.array(anyTurn, { minLength: 2, maxLength: 10 }), anyEngine, (turns, engine) => {
-      const [steady, restarted] = [new Chat(new UserScope()), new Chat(new UserScope())];
-      for (const [n, turn] of turns.entries()) {
-        restarted.scope.restart();
-        const [a, b] = [steady, restarted].map((chat) =>
-          chat.send(added(turn, n), turn.memories, {
-            ...turn.form,
-            retention: turn.retention,
-            shareTokens: turn.shareTokens,
-            engine,
-          }),
-        );
-        expect(b?.messages).toEqual(a?.messages);
-        expect(b?.plan).toEqual(a?.plan);
-      }
-    });
-    fc.assert(conversation, { numRuns: 60 });
-  });
-
-  it("knows its own text when a client sends composed prompts back, whatever was kept of it", () => {
-    const conversation = fc.property(fc.array(anyTurn, { minLength: 2, maxLength: 8 }), anyEngine, (turns, engine) => {
-      const [plain, echoing] = [new Chat(new UserScope()), new Chat(new UserScope())];
-      let sent: readonly ChatMessage[] = [];
-      for (const [n, turn] of turns.entries()) {
-        const options = { ...turn.form, retention: turn.retention, shareTokens: turn.shareTokens, engine };
-        const messages = added(turn, n);
-        const expected = plain.send(messages, turn.memories, options);
-        const echoed = echoing.scope.compose(n === 0 ? plain.history : [...sent, ...messages], turn.memories, {
-          conversation: "echo",
-          ...options,
-        });
-        expect(echoed.messages).toEqual(expected.messages);
-        sent = echoed.messages;
-      }
-    });
-    fc.assert(conversation, { numRuns: 100 });
-  });
-
   describe("of one turn", () => {
     function askedAfter(retention: RetentionName, options: ComposeOptions = {}, wanted = "c") {
       const chat = new Chat(new UserScope(), "chat", undefined, options);
@@ -226,12 +94,7 @@ describe("retention", () => {
   });
 
   it.each(FORMS)("a fresh start leaves no line of the turns before it, %s", (_form, options) => {
-    const dear = {
-      cost: { kind: "money", uncached: 1, written: 1, cached: 0.9 },
-      blockTokens: 1,
-      minimumPrefixTokens: 0,
-    } as const;
-    const chat = new Chat(new UserScope(), "chat", undefined, { ...options, retention: "auto", engine: dear });
+    const chat = new Chat(new UserScope(), "chat", undefined, { ...options, retention: "auto", engine: DEAR_CACHE });
     let started = 0;
     for (let n = 0; n < 12; n++) {
       const home = memory("home", `Lives in ${["Oslo", "Rome"][n % 2]}.`);
@@ -249,12 +112,6 @@ describe("retention", () => {
 });
 
 describe("auto retention", () => {
-  const DEAR_CACHE: EngineModel = {
-    cost: { kind: "money", uncached: 1, written: 1, cached: 0.9 },
-    blockTokens: 1,
-    minimumPrefixTokens: 0,
-  };
-
   function play(engine: EngineModel, turns: number): Composition[] {
     const chat = new Chat(new UserScope());
     return Array.from({ length: turns }, (_, n) => {
@@ -311,9 +168,3 @@ describe("auto retention", () => {
     expect(kept).toBeGreaterThan(1);
   });
 });
-
-function sharedCharacters(a: string, b: string): number {
-  let at = 0;
-  while (at < a.length && at < b.length && a[at] === b[at]) at++;
-  return at;
-}
