@@ -37,7 +37,6 @@ export interface CacheLookup {
   wholeBlocks(tokens: number): number;
 }
 
-/** Both forms pass `test/core/cache/engine-cache.suite.ts`. */
 export interface EngineCache {
   readonly residency: ResidencyModel;
   lookup(stream: string): CacheLookup;

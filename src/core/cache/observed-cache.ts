@@ -1,9 +1,6 @@
 import { LruMap } from "../text/collections.js";
-import type { CacheReport } from "./cache-report.js";
-import type { CachingEngine } from "./caching-engine.js";
-import type { CacheHandle, CacheLookup, CachePrompt, EngineCache } from "./engine-cache.js";
-import type { PredictedCache } from "./predicted-cache.js";
-import type { ResidencyModel } from "./residency.js";
+import type { CacheHandle, CacheLookup } from "./engine-cache.js";
+import { PredictedCache } from "./predicted-cache.js";
 import type { BlockChain } from "./resident-blocks.js";
 
 /** Each has some hundred blocks. */
@@ -15,26 +12,17 @@ export interface TokenizedPrompt {
 }
 
 /** An engine's cache as its KV events show it, exact to the block for tokenized prompts. Without events it is predicted. */
-export class ObservedCache implements EngineCache {
+export class ObservedCache extends PredictedCache {
   readonly #tokenized = new LruMap<CacheHandle, TokenizedPrompt>(MOST_TOKENIZED);
-
-  constructor(
-    private readonly engine: CachingEngine,
-    readonly predicted: PredictedCache,
-  ) {}
 
   /** Records a prompt as its engine sees it, before or after it is admitted. */
   tokenized(handle: CacheHandle, prompt: TokenizedPrompt): void {
     this.#tokenized.set(handle, prompt);
   }
 
-  get residency(): ResidencyModel {
-    return this.predicted.residency;
-  }
-
-  lookup(stream: string): CacheLookup {
-    const predicted = this.predicted.lookup(stream);
-    const newest = this.predicted.newestOf(stream);
+  override lookup(stream: string): CacheLookup {
+    const predicted = super.lookup(stream);
+    const newest = this.newestOf(stream);
     const tokenized = newest === null ? undefined : this.#tokenized.get(newest.handle);
     if (newest === null || tokenized === undefined || tokenized.tokens === 0) return predicted;
     const exact = this.engine.residentTokens(tokenized.chains);
@@ -42,16 +30,8 @@ export class ObservedCache implements EngineCache {
     return { ...predicted, residentTokens: Math.floor((exact * newest.total) / tokenized.tokens) };
   }
 
-  admit(prompt: CachePrompt): void {
-    this.predicted.admit(prompt);
-  }
-
-  release(handle: CacheHandle): void {
+  override release(handle: CacheHandle): void {
     this.#tokenized.delete(handle);
-    this.predicted.release(handle);
-  }
-
-  report(handle: CacheHandle, report: CacheReport | null, at: number): void {
-    this.predicted.report(handle, report, at);
+    super.release(handle);
   }
 }

@@ -104,7 +104,7 @@ export class PredictedCache implements EngineCache {
 
   /** @param own what else evicts from the cache */
   constructor(
-    private readonly engine: CachingEngine,
+    protected readonly engine: CachingEngine,
     own: ResidencyModel = KEEPS_ALL,
   ) {
     this.residency = {

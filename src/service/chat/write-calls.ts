@@ -90,7 +90,7 @@ export class WriteCalls {
     const { cache } = this.parts;
     if (cache === undefined) return 0;
     const stream = `writes ${this.tenant.name} ${head.digest}`;
-    const isKnown = cache.predicted.newestOf(stream) !== null;
+    const isKnown = cache.newestOf(stream) !== null;
     const cached = isKnown ? Math.min(head.tokens, cache.lookup(stream).residentTokens) : 0;
     const known = isKnown ? head.tokens : 0;
     cache.admit({ handle, stream, user: stream, at, total, cached, known, head });

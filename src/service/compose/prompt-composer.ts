@@ -197,7 +197,7 @@ export class PromptComposer {
   /** Converts memprefix's tokens to the engine's: an estimate for this user and model. */
   engineTokens(tokens: number, of: RatioKey): number {
     const { parts, ratios } = this.#on;
-    return parts.cache?.predicted.engineTokens(tokens) ?? Math.round(tokens * ratios.meanOf(of));
+    return parts.cache?.engineTokens(tokens) ?? Math.round(tokens * ratios.meanOf(of));
   }
 
   /** Records the engine's tokens of a prompt that was sent. */

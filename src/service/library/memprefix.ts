@@ -13,7 +13,6 @@ import {
   type EngineReport,
   EngineWork,
   ObservedCache,
-  PredictedCache,
   planBatch,
   type RequestId,
   type RetrievedMemory,
@@ -184,7 +183,7 @@ export class Memprefix {
 
   /** The engine's cache as this tenant's prompts find it; null: planned for as unbounded. */
   get cacheState(): CacheState | null {
-    return this.parts.cache?.predicted.state ?? null;
+    return this.parts.cache?.state ?? null;
   }
 
   /** Observes all tenants' events. @returns removes the observer */
@@ -317,6 +316,6 @@ const planHere: PlanBatch = async (...batch) => planBatch(...batch);
 /** The engine's cache as one tenant's prompts find it, and what it leaves of a user's. */
 function ofTenant({ cachingEngine, residency }: MemprefixParts): Pick<TenantParts, "cache" | "residency"> {
   if (cachingEngine === undefined) return residency === undefined ? {} : { residency };
-  const cache = new ObservedCache(cachingEngine, new PredictedCache(cachingEngine, residency));
+  const cache = new ObservedCache(cachingEngine, residency);
   return { cache, residency: cache.residency };
 }

@@ -3,7 +3,7 @@ import { CachingEngine } from "../../../src/core/cache/caching-engine.js";
 import { ObservedCache } from "../../../src/core/cache/observed-cache.js";
 import { PredictedCache } from "../../../src/core/cache/predicted-cache.js";
 import { ResidentBlocks } from "../../../src/core/cache/resident-blocks.js";
-import { describeEngineCache, handle, NO_HEAD } from "./engine-cache.suite.js";
+import { handle, NO_HEAD } from "./asking.js";
 
 const own = { stream: "a", user: "a", head: NO_HEAD };
 const reading = (computedTokens: number | null, capacityTokens: number | null = 10_000) => ({
@@ -15,13 +15,11 @@ const reading = (computedTokens: number | null, capacityTokens: number | null = 
 /** One prompt of 1,000 tokens, all computed, at an engine that has been read before. */
 function withPrompt(counted = 0) {
   const engine = new CachingEngine();
-  const cache = new PredictedCache(engine);
+  const cache = new ObservedCache(engine);
   engine.read(reading(counted), 0);
   cache.admit({ ...own, handle: handle(1), at: 1, total: 1_000, cached: 0, known: 0 });
   return { engine, cache };
 }
-
-describeEngineCache("observed, without events", (engine) => new ObservedCache(engine, new PredictedCache(engine)));
 
 describe("what an engine says of its cache", () => {
   it("is the capacity until it is configured, or reports contradict it", () => {
@@ -73,8 +71,7 @@ describe("what an engine says of its cache", () => {
   });
 
   it("goes by events where there are any: of a stream's newest prompt, in memprefix's tokens", () => {
-    const { engine, cache: predicted } = withPrompt();
-    const cache = new ObservedCache(engine, predicted);
+    const { engine, cache } = withPrompt();
     const blocks = new ResidentBlocks();
     engine.residents.push(blocks);
     blocks.forget(true);

@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CachingEngine } from "../../../src/core/cache/caching-engine.js";
 import { PredictedCache } from "../../../src/core/cache/predicted-cache.js";
-import { Asking, describeEngineCache, ENDLESS, handle, NO_HEAD } from "./engine-cache.suite.js";
-
-describeEngineCache("predicted", (engine) => new PredictedCache(engine));
+import { Asking, ENDLESS, handle, NO_HEAD } from "./asking.js";
 
 describe("a predicted cache", () => {
   it("has no end until something was missed, and then about what was held", () => {

@@ -138,7 +138,7 @@ function wordsOf(said: string): string {
 describe("whatever two texts say", () => {
   const PAIRS = 100;
 
-  it("no word of either is lost, over 50,000 pairs in a long run", () => {
+  it("no word of either is lost, over 10,000 pairs in a long run", () => {
     let [leftOut, tried] = [0, 0];
     const pair = fc.tuple(fc.oneof(fc.tuple(text, text), related), fc.boolean());
     fc.assert(
@@ -162,7 +162,7 @@ describe("whatever two texts say", () => {
           if (kept !== resolution) leftOut++;
         }
       }),
-      { numRuns: 50_000 / PAIRS },
+      { numRuns: 10_000 / PAIRS },
     );
     expect(leftOut).toBeGreaterThan(tried / 20);
   }, 300_000);
