@@ -40,12 +40,14 @@ export interface Foreseen {
   readonly replaces: NodeId | null;
 }
 
+/** What the index holds of the turns before. */
 export interface KnownTurns {
-  /** How many sections belong to a prompt that is held whole. */
-  readonly sections: number;
-  /** Where its blocks end. */
-  readonly end: NodeId | null;
-  readonly tokens: number;
+  /** Tokens of the prefix that earlier prompts share. */
+  readonly cachedTokens: number;
+  /** Node of the index where the blocks of that prefix end. */
+  readonly cachedEnd: NodeId | null;
+  /** How many sections that prefix contains. */
+  readonly cachedSections: number;
 }
 
 export interface Served extends Foreseen {
@@ -66,8 +68,9 @@ export function serve(
     index.insert(anchor, labels, clock, { at, follows, tokensBefore: before, tokensBehind: behind });
   // A slot model compares whole prompts, so earlier turns must be in the index too.
   const passed: NodeId[] = [];
-  for (const section of sections.slice(known.sections, -1)) passed.push(insert(section, passed.at(-1) ?? known.end));
-  const leaf = insert(sections.at(-1) as SectionTokens, passed.at(-1) ?? known.end);
+  for (const section of sections.slice(known.cachedSections, -1))
+    passed.push(insert(section, passed.at(-1) ?? known.cachedEnd));
+  const leaf = insert(sections.at(-1) as SectionTokens, passed.at(-1) ?? known.cachedEnd);
   for (const turn of passed) index.evict(turn);
   // Last, so that the prefix that both share keeps its nodes.
   if (foreseen.replaces !== null) index.evict(foreseen.replaces);
@@ -88,7 +91,7 @@ export function heldTokens(
   }
   const before = sections.at(-2);
   const isShared = before !== undefined && before.labels.length === 0 && index.hasAnchor(before.anchor);
-  const cachedTokens = Math.max(known.tokens, isShared ? before.upTo(0, false) : 0);
+  const cachedTokens = Math.max(known.cachedTokens, isShared ? before.upTo(0, false) : 0);
   return { cachedTokens, cachedBlocks: 0, replaces: null };
 }
 

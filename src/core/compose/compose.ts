@@ -95,7 +95,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { retention, freshStart, keptTurns } = choice;
   const isCut = input.isCut === true || history.endsEarly === true;
   const freshStartReason = isCut ? "memory_forgotten" : choice.freshStartReason;
-  const { sections, known } = promptSections(
+  const sections = promptSections(
     replay,
     section,
     input.cache.residency,
@@ -111,7 +111,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { parent, restated } = exactPath(history, replay, newTurnId);
   for (const { turn: again } of restated) turns.add(again);
   const clock = state.tick();
-  const served = serve(index, input.cache.residency, sections, known, clock, input.now);
+  const served = serve(index, input.cache.residency, sections, replay, clock, input.now);
   const { leaf } = served;
   const cachedBlocks = draft.head?.cachedBlocks ?? served.cachedBlocks;
   const resident = Math.max(

@@ -412,7 +412,7 @@ function afreshWithin(chosen: ChosenRetention, { turns }: RecalledHistory): Chos
 /** The retention of a turn. The head of a new epoch is no fresh start. */
 function chosenRetention(
   { state, input }: DraftRequest,
-  { conversation, turns, rest, placement, changes }: RecalledHistory,
+  history: RecalledHistory,
   replay: Replay,
   resolution: Resolution,
   hasHead: boolean,
@@ -420,23 +420,5 @@ function chosenRetention(
   const { retention } = input;
   if (retention !== "auto") return { retention, ...DROPS_NOTHING };
   if (hasHead) return { retention: "keep", ...DROPS_NOTHING };
-  // Copying the whole input took a fiftieth of a compose.
-  const { annotations, engine, countTokens } = input;
-  const { shareTokens, residentTokens } = input.cache;
-  const turn = {
-    replay,
-    seen: conversation.seenOn(turns.map((recalled) => recalled.turn)),
-    isRestated: turns.some(({ isRestated }) => isRestated),
-    hasOtherInstructions: changes !== null,
-    requested: resolution.blocks,
-    best: memoryToRepeat(state.register, resolution),
-    ...splitAtAnchor(rest, placement),
-    placement,
-    annotations,
-    engine,
-    shareTokens,
-    residentTokens,
-    countTokens,
-  };
-  return chooseRetention(turn, state.register);
+  return chooseRetention(state.register, input, history, replay, resolution);
 }

@@ -34,8 +34,8 @@ export function promptHead(state: ScopeState, input: ComposeInput): PromptHead |
   const tokens = replay.tokens + messagesTokens(answer.messages, countTokens);
   const anchor = prompt.anchorFor("in-question");
   const own = { anchor, blocks: [], before: tokens, end: tokens, sentBy: null };
-  const { sections, known } = promptSections(replay, own, residency, register, countTokens);
-  const { cachedTokens } = heldTokens(index, residency, sections, known);
+  const sections = promptSections(replay, own, residency, register, countTokens);
+  const { cachedTokens } = heldTokens(index, residency, sections, replay);
   return {
     messages: prompt.messages,
     instructions: history.head.messages.length,

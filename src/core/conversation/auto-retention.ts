@@ -1,12 +1,13 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import type { StoredBlock } from "../blocks/context-block.js";
+import type { Resolution } from "../blocks/context-block.js";
+import type { CacheLookup } from "../cache/engine-cache.js";
 import { type EngineModel, promptCost, smooth } from "../cost/engine-model.js";
 import type { RetrievedBlock } from "../ordering/ordering.js";
-import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
+import { messagesTokens } from "../prompt/prompt.js";
 import { type Injection, isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } from "../prompt/section.js";
-import type { Label } from "../text/ids.js";
 import { fixedTokens, type TokenCounter } from "../text/message.js";
-import { type ChosenRetention, DROPS_NOTHING, type SeenRetrievals, standingOf, type Turn } from "./conversation.js";
+import { type ChosenRetention, DROPS_NOTHING, type SeenRetrievals, standingOf } from "./conversation.js";
+import { type RecalledHistory, splitAtAnchor } from "./history.js";
 import {
   type Annotations,
   injectionTokens,
@@ -15,6 +16,7 @@ import {
   sectionsHaveLabels,
   supersededIn,
 } from "./injecting.js";
+import { memoryToRepeat } from "./repeated-memory.js";
 import type { Replay } from "./replay.js";
 
 /**
@@ -34,26 +36,10 @@ const POOL = 150;
  */
 const RATES_SHAPE = 3;
 
-export interface RetainableTurn {
-  /** The replay of earlier turns without a fresh start. */
-  readonly replay: Replay;
-  readonly seen: SeenRetrievals;
-  /** Whether the client wrote earlier turns otherwise than before, with the same meaning. */
-  readonly isRestated: boolean;
-  /** Whether a fresh start would begin with other instructions. Default: no. */
-  readonly hasOtherInstructions?: boolean | undefined;
-  /** Distinct retrieved blocks, in relevance order. */
-  readonly requested: readonly StoredBlock[];
-  readonly best: Label | null;
-  readonly answer: DigestedMessages;
-  readonly question: DigestedMessages;
-  readonly placement: Turn["placement"];
+interface RetentionInput {
   readonly annotations: Annotations;
   readonly engine: EngineModel;
-  /** Tokens of a prompt that the engine keeps until the next turn. Default: any. */
-  readonly shareTokens?: number | undefined;
-  /** Leading tokens of the newest prompt that it still holds, at most. Default: all. */
-  readonly residentTokens?: number | undefined;
+  readonly cache: Pick<CacheLookup, "shareTokens" | "residentTokens">;
   readonly countTokens: TokenCounter;
 }
 
@@ -68,21 +54,59 @@ export interface RetainableTurn {
  *   then in a rhythm of their own: with one at every turn, memories are in the newest message only.
  * The turns ahead end where the prompt would outgrow its share of the engine's cache: from there on it would be computed whole, so before that
  * it starts afresh. Comparison with the fixed retentions: `docs/retention.md`.
+ *
+ * @param replay of the earlier turns without a fresh start
+ * @param resolution the request's memories
  */
-export function chooseRetention(turn: RetainableTurn, register: BlockRegister): ChosenRetention {
-  const { replay, seen, requested, engine, countTokens } = turn;
+export function chooseRetention(
+  register: BlockRegister,
+  { annotations, engine, cache, countTokens }: RetentionInput,
+  history: RecalledHistory,
+  replay: Replay,
+  resolution: Resolution,
+): ChosenRetention {
+  const { conversation, turns: recalled, placement, changes } = history;
+  const requested = resolution.blocks;
+  const seen = conversation.seenOn(recalled.map(({ turn }) => turn));
   if (seen.turns === 0 || requested.length === 0) return { retention: "keep", ...DROPS_NOTHING };
-  const given = replay.turns.map(({ injection }) => injection);
-  const [going, afresh] = [sectionOf(turn, given, register), sectionOf(turn, [], register)];
-  const question = messagesTokens(turn.question.messages, countTokens);
-  const answered = messagesTokens(turn.answer.messages, countTokens);
+  const { shareTokens } = cache;
+  const best = memoryToRepeat(register, resolution);
+  const split = splitAtAnchor(history.rest, placement);
+  /** This turn's section in a prompt in which earlier turns injected these. */
+  const sectionAfter = (given: readonly Injection[]): SectionSize => {
+    const standing = standingOf(given);
+    const superseded = supersededIn(register, standing);
+    const injection = planInjection(
+      {
+        superseded,
+        requested,
+        best,
+        standing,
+        // In relevance order: a possible order annotation is not counted.
+        placed: listed(requested, standing, superseded).map(({ label }) => label),
+        carried: new Set(),
+        placement,
+        wanted: annotations,
+        hasLabels: sectionsHaveLabels(given, annotations),
+      },
+      register,
+    );
+    const total = injectionTokens(injection, placement, register, countTokens);
+    const bare = { blocks: injection.blocks, annotations: [] };
+    const annotationTokens = total - injectionTokens(bare, placement, register, countTokens);
+    return { blocks: injection.blocks.length, total, annotations: annotationTokens };
+  };
+  const going = sectionAfter(replay.turns.map(({ injection }) => injection));
+  const afresh = sectionAfter([]);
+  const question = messagesTokens(split.question.messages, countTokens);
+  const answered = messagesTokens(split.answer.messages, countTokens);
   const answers = [...replay.turns.slice(1).map(({ tokens }) => tokens.answer), answered];
   const answer = answers.reduce((sum, tokens) => sum + tokens, 0) / answers.length;
   // The engine computed the answer itself, so a prompt cached up to the end of its last turn has the answer cached too. What a client writes
   // otherwise than before may reach the engine as it did before, so nothing is dropped because of it.
-  const isWhole = replay.cachedTokens === replay.tokens || turn.isRestated;
+  const isWhole = replay.cachedTokens === replay.tokens || recalled.some(({ isRestated }) => isRestated);
   const total = replay.tokens + answered;
-  const held = Math.min(isWhole ? total : replay.cachedTokens, turn.residentTokens ?? Number.POSITIVE_INFINITY);
+  const held = Math.min(isWhole ? total : replay.cachedTokens, cache.residentTokens);
   const standing = standingText(replay, answered);
   const plain = standing.inFront + standing.after;
   const law = smooth(engine);
@@ -95,16 +119,27 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   const turns = seen.turns + 1;
   const chance = chanceOf(seen, requested);
   const tags = fixedTokens(SECTION_OPENING, countTokens) + fixedTokens(SECTION_CLOSING, countTokens);
-  const front = turn.hasOtherInstructions === true ? 0 : Math.min(standing.inFront, held);
+  // A fresh start would begin with other instructions.
+  const front = changes !== null ? 0 : Math.min(standing.inFront, held);
 
   // A prompt that is longer than its share is computed whole at the next turn, so the turns ahead end there.
   const longer = question + answer + going.total;
-  const room = (turn.shareTokens ?? Number.POSITIVE_INFINITY) - (total + going.total + question);
+  const room = shareTokens - (total + going.total + question);
   const isOutgrown = room < longer && afresh.total < total - plain + going.total;
   if (isOutgrown && standing.turns > 0) {
     // What every prompt costs says nothing of how long they are.
     const own = (uncached: number, cached: number) => cost(uncached, cached) - cost(0, 0);
-    const keptTurns = turnsToKeep({ turn, register, question, answered, answer, chance, held, cost: own });
+    const keptTurns = turnsToKeep({
+      replay,
+      sectionAfter,
+      shareTokens,
+      question,
+      answered,
+      answer,
+      chance,
+      held,
+      cost: own,
+    });
     return { retention: "keep", freshStart: true, keptTurns, freshStartReason: "share" };
   }
   const ahead = Math.max(1, Math.floor(Math.min(OUTLOOK * turns, FARTHEST, room / longer)));
@@ -174,8 +209,9 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
 }
 
 interface OutgrownPrompt {
-  readonly turn: RetainableTurn;
-  readonly register: BlockRegister;
+  readonly replay: Replay;
+  readonly sectionAfter: (given: readonly Injection[]) => SectionSize;
+  readonly shareTokens: number;
   /** Tokens of this turn's question, of the answer before it, and of a usual one. */
   readonly question: number;
   readonly answered: number;
@@ -191,8 +227,8 @@ interface OutgrownPrompt {
  * again, but the next fresh start comes sooner. The least mean cost of a turn until then.
  */
 function turnsToKeep(outgrown: OutgrownPrompt): number {
-  const { turn, register, question, answered, held, cost } = outgrown;
-  const { headTokens, turns } = turn.replay;
+  const { sectionAfter, question, answered, held, cost } = outgrown;
+  const { headTokens, turns } = outgrown.replay;
   const plain = turns.reduce((sum, { tokens }) => sum + tokens.answer + tokens.question, answered + question);
   const kept: Injection[] = [];
   const best = { turns: 0, mean: Number.POSITIVE_INFINITY };
@@ -202,7 +238,7 @@ function turnsToKeep(outgrown: OutgrownPrompt): number {
     if (!isEmptyInjection(injection)) {
       // So many stay, and from here on the prompt is another.
       if (isPowerOfTwo(kept.length)) {
-        const { total } = sectionOf(turn, kept, register);
+        const { total } = sectionAfter(kept);
         const length = headTokens + plain + keptTokens + total;
         const cached = Math.min(before, held);
         const mean = meanUntilOutgrown(outgrown, cost(length - cached, cached), length, total);
@@ -218,12 +254,11 @@ function turnsToKeep(outgrown: OutgrownPrompt): number {
 
 /** Mean cost of a turn, of a fresh start and those after it, until the prompt outgrows its share again; infinite where it has at once. */
 function meanUntilOutgrown(
-  { turn, question, answer, chance, cost }: OutgrownPrompt,
+  { shareTokens, question, answer, chance, cost }: OutgrownPrompt,
   starting: number,
   length: number,
   sectionTokens: number,
 ): number {
-  const { shareTokens = Number.POSITIVE_INFINITY } = turn;
   let [sum, count, stands] = [starting, 1, length + answer];
   if (stands > shareTokens) return Number.POSITIVE_INFINITY;
   for (; count < FARTHEST; count++) {
@@ -261,32 +296,6 @@ interface SectionSize {
   readonly total: number;
   /** Part of the total. */
   readonly annotations: number;
-}
-
-/** Tokens of the turn's section in a prompt in which earlier turns injected these. */
-function sectionOf(turn: RetainableTurn, given: readonly Injection[], register: BlockRegister): SectionSize {
-  const { requested, best, placement, countTokens } = turn;
-  const standing = standingOf(given);
-  const superseded = supersededIn(register, standing);
-  const injection = planInjection(
-    {
-      superseded,
-      requested,
-      best,
-      standing,
-      // In relevance order: a possible order annotation is not counted.
-      placed: listed(requested, standing, superseded).map(({ label }) => label),
-      carried: new Set(),
-      placement,
-      wanted: turn.annotations,
-      hasLabels: sectionsHaveLabels(given, turn.annotations),
-    },
-    register,
-  );
-  const total = injectionTokens(injection, placement, register, countTokens);
-  const bare = { blocks: injection.blocks, annotations: [] };
-  const { length } = injection.blocks;
-  return { blocks: length, total, annotations: total - injectionTokens(bare, placement, register, countTokens) };
 }
 
 /**

@@ -27,7 +27,7 @@ import {
 import { type RecalledHistory, type RecalledTurn, splitAtAnchor } from "./history.js";
 import { injectionTokens } from "./injecting.js";
 
-export interface Replay {
+export interface Replay extends KnownTurns {
   readonly prompt: Prompt;
   readonly head: Digest;
   readonly headTokens: number;
@@ -39,12 +39,6 @@ export interface Replay {
   readonly knownTokens: number;
   /** Leading messages that equal those of an earlier prompt byte for byte. */
   readonly stableMessages: number;
-  /** Like `knownTokens`, without evicted ones. */
-  readonly cachedTokens: number;
-  /** Node of the index where the blocks of that prefix end. */
-  readonly cachedEnd: NodeId | null;
-  /** How many sections that prefix contains. */
-  readonly cachedSections: number;
 }
 
 /** The parts of a scope's state that a replay reads. */
@@ -140,7 +134,7 @@ function sectionPrefixTokens(
 }
 
 /**
- * A prompt's sections for residency models, its own last, and how much the index holds. Counts earlier sections only for a model with {@link
+ * A prompt's sections for residency models, its own last. Counts earlier sections only for a model with {@link
  * ResidencyModel.foresee} and with restated turns, because conversations can be long.
  */
 export function promptSections(
@@ -150,14 +144,11 @@ export function promptSections(
   register: BlockRegister,
   countTokens: TokenCounter,
   hasRestated = false,
-): { readonly sections: readonly SectionTokens[]; readonly known: KnownTurns } {
+): readonly SectionTokens[] {
   const isAllKnown = foresee === undefined && !hasRestated;
   const shared = own.sharedAnchor == null ? [] : [{ ...own, anchor: own.sharedAnchor, blocks: [], end: own.before }];
   const read = [...(isAllKnown ? [] : replay.turns), ...shared, own];
-  return {
-    sections: read.map((section) => sectionTokens(section, register, countTokens)),
-    known: { sections: replay.cachedSections, end: replay.cachedEnd, tokens: replay.cachedTokens },
-  };
+  return read.map((section) => sectionTokens(section, register, countTokens));
 }
 
 function sectionTokens(

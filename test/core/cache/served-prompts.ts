@@ -134,7 +134,7 @@ export class ServedPrompts {
     const follows = before === null ? null : this.index.endOf(before.anchor, before.labels);
     const clock = this.served.length + 1;
     const sections = this.sectionsOf(anchor, labels, before);
-    const known = { sections: follows === null ? 0 : sections.length - 1, end: follows, tokens: 0 };
+    const known = { cachedSections: follows === null ? 0 : sections.length - 1, cachedEnd: follows, cachedTokens: 0 };
     const { leaf: node, cachedTokens } = serve(this.index, this.residency, sections, known, clock, this.now);
     const tokens = tokensBefore + labels.reduce((sum, block) => sum + blockTokens(block), 0) + BEHIND_TOKENS;
     const prompted = {
