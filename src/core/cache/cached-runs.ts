@@ -31,7 +31,8 @@ class TokensByUse {
   /** What was used after a time (milliseconds since the epoch); infinite if the cache was cleared since. */
   above(at: number): UsedTokens {
     const sum = { tokens: at <= this.#clearedAt ? Number.POSITIVE_INFINITY : 0, tips: 0 };
-    for (const period of this.#newestFirst()) {
+    for (let n = this.#periods.length - 1; n >= 0; n--) {
+      const period = this.#periods[n] as Period;
       if (period.at <= at) break;
       sum.tokens += period.tokens;
       sum.tips += period.tips;
@@ -42,7 +43,8 @@ class TokensByUse {
   /** The newest time before which everything is evicted from this capacity, and the streams after it. */
   within(capacity: number): { readonly since: number | null; readonly tips: number } {
     const sum = { tokens: 0, tips: 0 };
-    for (const { at, tokens, tips } of this.#newestFirst()) {
+    for (let n = this.#periods.length - 1; n >= 0; n--) {
+      const { at, tokens, tips } = this.#periods[n] as Period;
       sum.tokens += tokens;
       sum.tips += tips;
       if (sum.tokens > capacity) return { since: at, tips: sum.tips };
@@ -64,7 +66,7 @@ class TokensByUse {
 
   protected add(at: number, tokens: number, tips: number): void {
     if (at <= this.#clearedAt) return;
-    const period = this.#periodOf(at);
+    const period = this.#periods[this.#firstFrom(at)];
     if (period !== undefined) {
       period.tokens = Math.max(0, period.tokens + tokens);
       period.tips = Math.max(0, period.tips + tips);
@@ -74,18 +76,15 @@ class TokensByUse {
     }
   }
 
-  /** Undefined: it is later than all. */
-  #periodOf(at: number): Period | undefined {
-    let found: Period | undefined;
-    for (const period of this.#newestFirst()) {
-      if (period.at < at) break;
-      found = period;
+  /** The place of the first period that ends then or later. */
+  #firstFrom(at: number): number {
+    let [low, high] = [0, this.#periods.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#periods[middle] as Period).at < at) low = middle + 1;
+      else high = middle;
     }
-    return found;
-  }
-
-  *#newestFirst(): Generator<Period, void, undefined> {
-    for (let at = this.#periods.length - 1; at >= 0; at--) yield this.#periods[at] as Period;
+    return low;
   }
 
   /** Merges the older half in pairs; each keeps the newer time. */

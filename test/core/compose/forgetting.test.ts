@@ -47,26 +47,6 @@ describe("a memory that was forgotten", () => {
     }
   });
 
-  it("is not sent when it is asked for, and the request says so", () => {
-    const scope = new UserScope();
-    scope.forget("a");
-    const { messages, memories: placed, warnings } = new Chat(scope).ask("?", memories("a", "b"));
-    expect(JSON.stringify(messages)).not.toContain("user's a");
-    expect(placed.map(({ memoryId }) => memoryId)).toEqual(["b"]);
-    expect(warnings).toMatchObject([{ code: "memory_forgotten", memoryIds: ["a"] }]);
-  });
-
-  it("leaves nothing to order by, and its label is not reused", () => {
-    const scope = new UserScope();
-    new Chat(scope, "one").ask("?", memories("a", "b"));
-    scope.forget("a");
-    const { memories: placed } = new Chat(scope, "two").ask("?", memories("c", "b"));
-    expect(placed.map(({ memoryId, label, placement }) => [memoryId, label, placement])).toEqual([
-      ["c", 3, "new"],
-      ["b", 2, "new"],
-    ]);
-  });
-
   it("breaks no promise of any conversation, whatever is forgotten when", () => {
     const anyStep = fc.record({
       chat: fc.nat(1),

@@ -27,12 +27,4 @@ describe("a scope's state", () => {
     open("two");
     expect(loaded).toEqual(["one", "two", "three", "two"]);
   });
-
-  it("loads conversations again once they were unloaded", () => {
-    const { scope, loaded, open } = smallScope();
-    open("one");
-    scope.unloadConversations();
-    open("one");
-    expect(loaded).toEqual(["one", "one"]);
-  });
 });

@@ -1,7 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { retained, standingOf } from "../../../src/core/conversation/conversation.js";
 import { bestAgain, paperAnnotations, sectionsHaveLabels } from "../../../src/core/conversation/injecting.js";
-import { type Injection, labelsIn } from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { label, labels } from "../cache/served-sequences.js";
 
@@ -37,36 +35,5 @@ describe("the best of blocks without labels", () => {
     expect(best(1, labels(1, 2))).toEqual([]);
     expect(best(1, [], labels(3, 1))).toEqual([]);
     expect(best(null, labels(2))).toEqual([]);
-  });
-});
-
-describe("updates", () => {
-  const updating: Injection = {
-    blocks: [{ label: label(5) }],
-    annotations: [
-      { kind: "update", label: label(3), replaces: labels(1, 2) },
-      { kind: "update", label: label(4), replaces: [], isAgain: true },
-      { kind: "best", labels: labels(5) },
-    ],
-  };
-
-  it("are named by their own labels, not by those that they supersede", () => {
-    expect(labelsIn(updating)).toEqual(new Set([3, 4, 5]));
-  });
-
-  it("stay under every retention, and stand as given", () => {
-    const { blocks, annotations } = updating;
-    expect(retained(updating, "keep")).toEqual(updating);
-    const updates = annotations.slice(0, -1);
-    expect(retained(updating, "volatile")).toEqual({ blocks, annotations: updates });
-    expect(retained(updating, "ephemeral")).toEqual({ blocks: [], annotations: updates });
-    const { given, replaced } = standingOf([retained(updating, "ephemeral")]);
-    expect(given).toEqual(new Set([3, 4]));
-    expect(replaced).toEqual(
-      new Map([
-        [1, 3],
-        [2, 3],
-      ]),
-    );
   });
 });

@@ -34,18 +34,19 @@ describe("the messages of a prompt", () => {
   it("all have the form in which the client writes its own, also once it writes its history in the other", () => {
     const forms = fc.array(fc.constantFrom<Form>("text", "parts"), { minLength: 8, maxLength: 8 });
     const property = fc.property(anyConversation, forms, fc.boolean(), (turns, forms, keepsForm) => {
-      const scope = new UserScope();
+      const [scope, restarted] = [new UserScope(), new UserScope()];
       const history: ChatMessage[] = [];
       for (const [n, { found, hasTool, inResult, retention }] of turns.entries()) {
         history.push(...added(n, hasTool));
         const form = forms[keepsForm ? 0 : n] as Form;
         const retrieved = found.map((id) => memory(`m${id}`));
-        const composition = scope.compose(
-          history.map((message) => written(message, form)),
-          retrieved,
-          { conversation: "c", retention, inResult },
-        );
+        const messages = history.map((message) => written(message, form));
+        const options = { conversation: "c", retention, inResult };
+        const composition = scope.compose(messages, retrieved, options);
         expectPromises(composition, retrieved);
+        restarted.restart();
+        const again = restarted.compose(messages, retrieved, options);
+        expect([again.messages, again.plan]).toEqual([composition.messages, composition.plan]);
         const others = composition.messages.filter((message) => ![form, null].includes(formOf(message)));
         expect(others).toEqual([]);
       }

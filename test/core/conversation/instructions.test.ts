@@ -103,16 +103,4 @@ describe("a conversation that keeps its instructions", () => {
     expect(sentBack.messages).toEqual(plain.messages);
     expect(sentBack.warnings.map(({ code }) => code)).toEqual(["injected_text_removed"]);
   });
-
-  it("takes each text as it comes without the setting", () => {
-    const scope = new UserScope();
-    const chat = new Chat(scope, "chat", rules("It is 10:00."));
-    chat.ask("One?", memories("tea"));
-    chat.answer("Yes.");
-    chat.history[0] = system(rules("It is 10:01."));
-    const { messages, plan } = chat.ask("Two?", memories("tea"));
-    expect(messageText(messages[0] ?? system(""))).toBe(rules("It is 10:01."));
-    expect(plan.miss?.cause).toBe("instructions_changed");
-    expect(plan.instructionChange).toEqual({ line: 2, text: "It is 10:01." });
-  });
 });

@@ -51,24 +51,6 @@ describe("a history without a name", () => {
     expect(commonWith(conversation, ...messages)).toBe(common);
   });
 
-  const message = fc.record({
-    role: fc.constantFrom("user", "assistant", "tool"),
-    text: fc.constantFrom("a", "b", "c"),
-  });
-  const history = fc.array(message, { maxLength: 8 }).map((all) => all.map(({ role, text }) => says(role, text)));
-
-  it("never has more messages than there are, nor any without an answer", () => {
-    const turns = fc.array(fc.tuple(fc.nat(), history), { minLength: 1, maxLength: 6 });
-    fc.assert(
-      fc.property(turns, history, (given, messages) => {
-        const made = given.map(([parent, added], at) => [at === 0 ? null : (parent % at) + 1, ...added] as const);
-        const common = commonWith(conversationOf(...made), ...messages) ?? 0;
-        expect(common).toBeLessThanOrEqual(messages.length);
-        if (common > 0) expect(messages.slice(0, common + 1).map(({ role }) => role)).toContain("assistant");
-      }),
-    );
-  });
-
   it("always finds a conversation that it continues", () => {
     const exchange = fc.tuple(fc.constantFrom("a", "b"), fc.constantFrom("c", "d"));
     fc.assert(
