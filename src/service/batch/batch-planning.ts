@@ -17,9 +17,9 @@ import {
 } from "../../core/index.js";
 import { keptIn } from "../../core/text/collections.js";
 import type { PlanBatch } from "../base/memprefix-parts.js";
+import type { ClusteredTexts, KnownSequence, KnownTexts } from "../compose/batch-knowledge.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { BatchScope, PromptComposer } from "../compose/prompt-composer.js";
-import type { ClusteredTexts, KnownSequence, KnownTexts } from "../compose/prompt-planner.js";
 import type { PromptRouting } from "../compose/prompt-routing.js";
 import type { WaitingLookup } from "../compose/retrieval.js";
 

@@ -32,16 +32,15 @@ import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measur
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { isServed, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLosses } from "../usage/losses.js";
+import { type ClusteredTexts, clustersOf, type KnownTexts, replaceClusters } from "./batch-knowledge.js";
 import { plainPrompt, saltOf, sessionKeyOf, tenantKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
 import { PromptLimits } from "./prompt-limits.js";
 import {
   type ChosenDepth,
-  type ClusteredTexts,
   type ColdHead,
   type DraftAt,
   type DraftedPrompt,
-  type KnownTexts,
   type PlannedCommit,
   PromptPlanner,
 } from "./prompt-planner.js";
@@ -171,15 +170,15 @@ export class PromptComposer {
 
   /** The scope's cluster tree; null if the store does not answer. */
   clusters(scope: BatchScope): Promise<readonly ClusteredTexts[] | null> {
-    return this.#read(scope, async (working) => this.#on.planner.clusters(working));
+    return this.#read(scope, clustersOf);
   }
 
   /** Stores the cluster tree that a batch's planner made; the scope keeps its own if the store does not answer. */
   async replaceClusters(scope: BatchScope, nodes: readonly ClusteredTexts[]): Promise<void> {
-    await this.#read(scope, (working) => this.#on.planner.replaceClusters(working, nodes));
+    await this.#read(scope, (working) => replaceClusters(working, nodes));
   }
 
-  async #read<T>(scope: BatchScope, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
+  async #read<T>(scope: BatchScope, read: (working: WorkingScope) => T | Promise<T>): Promise<T | null> {
     try {
       return await this.#on.jobs.inScope(scope, read);
     } catch (error) {
