@@ -14,7 +14,7 @@ import { type Cuts, cut, goneTurns, isLeft, type LoadedState, loadScopes, remove
 import { type Database, type ReadRows, type Statement, sql } from "./database.js";
 import { encodeTurn } from "./rows.js";
 import { begin, snapshotStatements, userRow } from "./scopes.js";
-import type { ForgottenMemory, Store, User } from "./store.js";
+import type { ForgottenMemory, PendingSourceDeletions, Store, User } from "./store.js";
 import { HEAD } from "./turns.js";
 
 /** See `Store.forget`. */
@@ -33,9 +33,15 @@ export async function forget(
     const words = [...new Set(all)].filter((text) => text !== "");
     const found: ForgottenInScope[] = [];
     for (const one of gone) found.push(await cutsIn(read, one, words, at));
-    const receipt = await receiptOf(read, found);
+    const removed = await receiptOf(read, found);
+    const known = await userRow(read, user);
+    // Prompts that an earlier call removed, also with another memory, may still be in an engine.
+    const removedBefore = removed.labels.length > 0 ? at : (known?.forgotten.get(memoryId) ?? null);
+    const receipt = { ...removed, newestAt: removed.newestAt ?? removedBefore };
+    const forgotten = new Map(known?.forgotten).set(memoryId, receipt.newestAt);
+    const pending = isInSource ? pendingWith(known?.pending ?? null, memoryId) : (known?.pending ?? null);
     const statements = found.flatMap((one) => one.statements);
-    await transaction.commit([...statements, await userStatement(read, user, memoryId, isInSource)]);
+    await transaction.commit([...statements, userStatement(user, forgotten, pending)]);
     return { receipt, words };
   });
   return { ...receipt, files: await database.erase(words) };
@@ -181,12 +187,17 @@ async function receiptOf(read: ReadRows, found: readonly ForgottenInScope[]): Pr
   };
 }
 
-/** Records in the user's row that a memory is never sent again, and whether its source must delete it. */
-async function userStatement(read: ReadRows, user: User, memoryId: MemoryId, isInSource: boolean): Promise<Statement> {
-  const { forgotten = [], pending = null } = (await userRow(read, user)) ?? {};
-  const { everything = false, memoryIds = [] } = pending ?? {};
-  const owed = isInSource ? { everything, memoryIds: [...new Set([...memoryIds, memoryId])] } : pending;
+function pendingWith(before: PendingSourceDeletions | null, memoryId: MemoryId): PendingSourceDeletions {
+  const { everything = false, memoryIds = [] } = before ?? {};
+  return { everything, memoryIds: [...new Set([...memoryIds, memoryId])] };
+}
+
+/** Records in the user's row which memories are never sent again, and what their source must delete. */
+function userStatement(
+  { tenant, userId }: User,
+  forgotten: ReadonlyMap<MemoryId, number | null>,
+  pending: PendingSourceDeletions | null,
+): Statement {
   const text = "update scopes set forgotten = $3, pending = $4 where tenant = $1 and user_id = $2 and agent_id = ''";
-  const never = JSON.stringify([...new Set([...forgotten, memoryId])]);
-  return sql(text, user.tenant, user.userId, never, owed && JSON.stringify(owed));
+  return sql(text, tenant, userId, JSON.stringify([...forgotten]), pending && JSON.stringify(pending));
 }

@@ -65,7 +65,7 @@ export async function readScope(read: ReadRows, scope: Scope, known: KnownScope 
   const rows = await read<StateRow>(STATE, [...scopeName(scope), known?.version.version ?? -1]);
   const [first] = rows;
   const userNumber = first?.userNumber ?? 0;
-  const forgotten = forgottenIn(first?.forgotten ?? null);
+  const forgotten = [...forgottenIn(first?.forgotten ?? null).keys()];
   if (first === undefined || first.scopeId === null)
     return { version: null, userNumber, newer: withForgotten(EMPTY_SCOPE, forgotten) };
   const { scopeId, version, snapshotVersion, snapshot } = first;
@@ -85,14 +85,16 @@ export async function readScope(read: ReadRows, scope: Scope, known: KnownScope 
   return { ...stored, newer: withForgotten(foldScope(isWhole ? whole : known.stored(), changes), forgotten) };
 }
 
-/** The forgotten memories of a user's row. */
-function forgottenIn(forgotten: string | null): readonly MemoryId[] {
-  return forgotten === null ? [] : decodedJson<readonly MemoryId[]>("forgotten memories", forgotten);
+/** The memories that a user forgot, each with the time of the newest prompt that had it; null: none had. */
+type ForgottenMemories = ReadonlyMap<MemoryId, number | null>;
+
+function forgottenIn(forgotten: string | null): ForgottenMemories {
+  return new Map(forgotten === null ? [] : decodedJson<[MemoryId, number | null][]>("forgotten memories", forgotten));
 }
 
 interface UserRow {
   readonly id: number;
-  readonly forgotten: readonly MemoryId[];
+  readonly forgotten: ForgottenMemories;
   /** What the memory source must still delete; null: nothing. */
   readonly pending: PendingSourceDeletions | null;
 }

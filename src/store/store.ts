@@ -186,7 +186,7 @@ export interface ForgottenMemory {
   /** Conversations whose stored history ends before the first turn that had the memory or quotes it. */
   readonly conversations: readonly { readonly agentId: Scope["agentId"]; readonly conversationId: ConversationId }[];
   readonly prompts: number;
-  /** When the newest of them was composed, in milliseconds since the epoch; null: none was. */
+  /** No prompt with the memory was composed after it, in milliseconds since the epoch; null: none was. */
   readonly newestAt: number | null;
   /** Ids of the engine's responses to prompts with the memory: the engine still has them. */
   readonly responses: readonly string[];

@@ -89,8 +89,8 @@ async function exportUser(read: ReadRows, user: User): Promise<ExportedUser> {
     }
     scopes.push({ agentId: scope.agentId, tables });
   }
-  const { forgotten = [] } = (await userRow(read, user)) ?? {};
-  return { scopes, forgottenMemories: [...forgotten].sort() };
+  const { forgotten = new Map<MemoryId, unknown>() } = (await userRow(read, user)) ?? {};
+  return { scopes, forgottenMemories: [...forgotten.keys()].sort() };
 }
 
 const EXPORTED = {

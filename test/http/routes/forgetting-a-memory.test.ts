@@ -44,6 +44,15 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     expect(leftIn()).toEqual([]);
   });
 
+  it("says that an engine may hold it where its prompts are gone already", async () => {
+    await app.compose(first);
+    const engine_cache = { may_hold: true, until: null };
+    expect(await forget()).toMatchObject({ prompts: 1, engine_cache });
+    expect(await forget()).toMatchObject({ prompts: 0, engine_cache });
+    expect(await forget("/users/ada/memories/m-tea")).toMatchObject({ prompts: 0, engine_cache });
+    expect(await forget("/users/ada/memories/m-new")).toMatchObject({ engine_cache: { may_hold: false } });
+  });
+
   it("composes anew under an id whose answer held it, and leaves a sound database", async () => {
     const asking = { ...ada, request_id: "r", query: `Is it true? ${SECRET}`, memories: [tea, secret] };
     await app.compose(asking);
