@@ -41,13 +41,8 @@ export class PromptInputs {
     private readonly limits: PromptLimits,
   ) {}
 
-  /** Reads the request's past. A conversation that was read stays in memory. */
-  async prepare(
-    working: WorkingScope,
-    terms: RequestTerms,
-    retrieved: PromptMemories,
-    now: number,
-  ): Promise<PreparedInput> {
+  /** Reads all that {@link of} needs of the store. A conversation that was read stays in memory. */
+  async read(working: WorkingScope, terms: RequestTerms): Promise<StoredPast> {
     const { conversationId, messages } = terms.request;
     const { history, isInResult: inResult, keepsInstructions } = terms;
     const asked = { conversationId, messages, history, inResult, keepsInstructions };
@@ -55,6 +50,18 @@ export class PromptInputs {
     const { conversation } = past;
     if (conversation?.isRead === true) working.keep(conversation.id, conversation);
     await this.law.refresh();
+    return past;
+  }
+
+  /** Synchronous: a prompt that is planned meanwhile changes what the engine's cache has room for. */
+  of(
+    working: WorkingScope,
+    terms: RequestTerms,
+    past: StoredPast,
+    retrieved: PromptMemories,
+    now: number,
+  ): PreparedInput {
+    const { conversation } = past;
     const tools = terms.toolsAfter(conversation);
     const { historyTerms, warnings, ...said } = saidIn(terms, past);
     const input: ComposeInput = {

@@ -39,11 +39,12 @@ import {
   type ReusePlan,
 } from "./compose-answer.js";
 import { type ComposeRequest, isTry, requestDigest, topKOf } from "./compose-request.js";
-import { NO_MEMORIES, PromptInputs } from "./prompt-input.js";
+import { NO_MEMORIES, type PreparedInput, PromptInputs } from "./prompt-input.js";
 import type { PromptLimits } from "./prompt-limits.js";
 import type { PromptRouting, RoutablePrompt } from "./prompt-routing.js";
 import { RequestTerms, sentAfterNow } from "./request-terms.js";
 import { type Retrieved, settleLookup, unusableWarnings } from "./retrieval.js";
+import type { StoredPast } from "./stored-history.js";
 
 export interface Planned {
   readonly answer: PlannedAnswer;
@@ -138,8 +139,13 @@ export class PromptPlanner {
     const repeated = await this.repeat(working, request);
     if (repeated !== null) return { answer: repeated, commit: null };
     const terms = new RequestTerms(request, this.parts);
-    const composed = await this.#compose(working, terms, retrieved, depth);
-    // Before anything is awaited: prompts planned meanwhile must leave room for it.
+    const at = this.parts.now();
+    // Prompts of concurrent requests may not be cached yet when the engine gets this one.
+    const underWay = await working.requests.since(at - IN_FLIGHT_MS);
+    const settledAt = underWay === null ? at : underWay - 1;
+    const past = await this.#inputs.read(working, terms);
+    // Nothing is awaited in between: prompts planned meanwhile must leave room for it.
+    const composed = this.#compose(working, terms, past, retrieved, { at, settledAt, depth });
     const drop = this.#admit(working, terms, composed);
     try {
       return await this.#toStore(working, terms, composed, drop);
@@ -149,21 +155,19 @@ export class PromptPlanner {
     }
   }
 
-  async #compose(
+  #compose(
     working: WorkingScope,
     terms: RequestTerms,
+    past: StoredPast,
     retrieved: Retrieved,
-    depth: ChosenDepth | null,
-  ): Promise<ComposedPrompt> {
+    of: Pick<ComposedPrompt, "at" | "settledAt"> & { readonly depth: ChosenDepth | null },
+  ): ComposedPrompt {
     const { request } = terms;
-    const { now, newRequestId } = this.parts;
-    const at = now();
-    // Prompts of concurrent requests may not be cached yet when the engine gets this one.
-    const underWay = await working.requests.since(at - IN_FLIGHT_MS);
-    const { warnings: ofLookup, ...prepared } = await this.#prepare(working, terms, retrieved, depth, at);
+    const { at, settledAt, depth } = of;
+    const { warnings: ofLookup, ...prepared } = this.#inputOf(working, terms, past, retrieved, depth, at);
     const { input, conversation, tools } = prepared;
     const newest = conversation?.turns.newest?.id ?? null;
-    const requestId = request.requestId ?? newRequestId();
+    const requestId = request.requestId ?? this.parts.newRequestId();
     const composition = continuable(
       this.limits.within(request, () => compose(working.state, input)),
       request,
@@ -178,7 +182,7 @@ export class PromptPlanner {
       tools,
       requestId,
       at,
-      settledAt: underWay === null ? at : underWay - 1,
+      settledAt,
       marks: chooseMarks(working, terms, composition, { at, wereDrafted: depth !== null }),
       warnings: [
         ...movedWarnings(request),
@@ -192,16 +196,17 @@ export class PromptPlanner {
     };
   }
 
-  async #prepare(
+  #inputOf(
     working: WorkingScope,
     terms: RequestTerms,
+    past: StoredPast,
     { lookup, front }: Retrieved,
     depth: Depth | null,
     now: number,
   ) {
     const topK = topKOf(terms.request, this.parts.defaults);
     const settled = settleLookup(lookup, working.state.register, topK, now);
-    const prepared = await this.#inputs.prepare(working, terms, { ...settled, front, depth }, now);
+    const prepared = this.#inputs.of(working, terms, past, { ...settled, front, depth }, now);
     return { ...prepared, warnings: [...settled.warnings, ...prepared.warnings] };
   }
 
@@ -316,7 +321,8 @@ export class PromptPlanner {
     depth: Depth | null,
   ): Promise<DraftedPrompt> {
     const terms = new RequestTerms(request, this.parts);
-    const { input, tools } = await this.#prepare(working, terms, retrieved, depth, this.parts.now());
+    const past = await this.#inputs.read(working, terms);
+    const { input, tools } = this.#inputOf(working, terms, past, retrieved, depth, this.parts.now());
     const drafted = this.limits.within(request, () => draftPrompt(working.state, input));
     const { prompt, history, choice, replay, selection, section } = drafted;
     const composed = { messages: prompt.messages, head: history.head.messages.length, injection: section.injection };
@@ -332,7 +338,7 @@ export class PromptPlanner {
     const terms = new RequestTerms(request, this.parts);
     // The worker is chosen by the memories.
     if (terms.workers.length > 0) return null;
-    const { input, tools } = await this.#inputs.prepare(working, terms, NO_MEMORIES, this.parts.now());
+    const { input, tools } = await this.#inputAhead(working, terms);
     // The beginning of a window's prompt depends on its memories.
     if (input.historyTerms?.window != null) return null;
     const head = promptHead(working.state, input);
@@ -346,7 +352,7 @@ export class PromptPlanner {
   /** The source's memories in earlier turns of the conversation, as far as they are current. */
   async standing(working: WorkingScope, request: ComposeRequest): Promise<readonly MemoryId[]> {
     const terms = new RequestTerms(request, this.parts);
-    const { input } = await this.#inputs.prepare(working, terms, NO_MEMORIES, this.parts.now());
+    const { input } = await this.#inputAhead(working, terms);
     return standingMemories(working.state, input);
   }
 
@@ -357,8 +363,14 @@ export class PromptPlanner {
     texts: readonly (readonly Digest[])[],
   ): Promise<KnownTexts> {
     const terms = new RequestTerms(request, this.parts);
-    const { input } = await this.#inputs.prepare(working, terms, NO_MEMORIES, this.parts.now());
+    const { input } = await this.#inputAhead(working, terms);
     return knownTexts(working.state, input, texts);
+  }
+
+  /** The input of a request whose memories are not known yet. */
+  async #inputAhead(working: WorkingScope, terms: RequestTerms): Promise<PreparedInput> {
+    const past = await this.#inputs.read(working, terms);
+    return this.#inputs.of(working, terms, past, NO_MEMORIES, this.parts.now());
   }
 
   #emitAhead(
