@@ -74,7 +74,6 @@ export const CAUSES: Readonly<Record<MissCauseName, string>> = {
   memories_changed: "memories changed",
   expired: "expired",
   evicted: "evicted",
-  restarted: "restarted",
   unknown: "unknown",
 };
 

@@ -60,8 +60,6 @@ export interface PromptTable {
   page(filter: PromptFilter, before: number | null, limit: number): Promise<PromptPage>;
   /** Null: not stored, or no longer. */
   prompt(key: PromptKey): Promise<StoredFigures | null>;
-  /** Records the engine's restart as the cause of these prompts' misses. */
-  markRestarted(keys: readonly PromptKey[]): Promise<void>;
   /** Stores a call that Mem0 made of its own model, for no user. @param number unique among the calls */
   keepWrite(tenant: string, number: number, at: number, figures: NewPrompt): Promise<void>;
   /** Removes rows from before a time, and the oldest past `most`. */

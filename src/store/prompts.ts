@@ -197,12 +197,6 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
       return row === undefined ? null : storedFigures(row);
     },
 
-    async markRestarted(keys) {
-      const text = `update prompts set miss_cause = 'restarted' where ${IS_KEYED} and miss_cause = 'unknown'`;
-      // One at a time: a transaction with several users' rows could deadlock with another one.
-      for (const key of keys) await database.write([{ text, values: valuesOf(key) }]);
-    },
-
     keepWrite(tenant, number, at, figures) {
       const turn = { id: number as TurnId, conversationId: null };
       const place = { composition: { turn }, request: { id: "" as RequestId }, at };

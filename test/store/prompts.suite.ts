@@ -125,20 +125,6 @@ export function describePrompts(name: string, open: () => Promise<TriedDatabase>
           expect(paged, JSON.stringify(filter)).toEqual(await ids(filter));
         }
       });
-
-      it("are marked as lost by a restart where the reason was unknown", async () => {
-        const lost = { missed: 1_000, cached: 0, at: NOW };
-        await store(
-          { ...lost, request: "r1", cause: "unknown" },
-          { ...lost, request: "r1", cause: "unknown", user: "ben" },
-          { ...lost, request: "r2", cause: "history_changed" },
-          { request: "r3", at: NOW },
-          { ...lost, request: "r4", cause: "unknown" },
-        );
-        await prompts.markRestarted(["r1", "r2", "r3", "r9"].map((request) => keyOf({ request })));
-        expect(await ids({ cause: "restarted" })).toEqual(["r1"]);
-        expect(await ids({ cause: "unknown" })).toEqual(["r4", "r1"]);
-      });
     });
 
     describe("sums", () => {
@@ -186,13 +172,13 @@ export function describePrompts(name: string, open: () => Promise<TriedDatabase>
         await store(
           { request: "r1", at: NOW, missed: 1_000, cause: "history_changed" },
           { request: "r2", at: NOW, missed: 500, cause: "history_changed" },
-          { request: "r3", at: NOW, missed: 700, cause: "restarted" },
+          { request: "r3", at: NOW, missed: 700, cause: "evicted" },
           { request: "r4", at: NOW },
         );
         const { causes } = await prompts.misses({ tenant: "default", window: "hour", now: NOW });
         expect(causes.toSorted((a, b) => b.tokens - a.tokens)).toEqual([
           { cause: "history_changed", prompts: 2, tokens: 1_500, money: expect.closeTo(1_350) },
-          { cause: "restarted", prompts: 1, tokens: 700, money: expect.closeTo(630) },
+          { cause: "evicted", prompts: 1, tokens: 700, money: expect.closeTo(630) },
         ]);
         expect((await prompts.misses({ tenant: "acme", window: "month", now: NOW })).causes).toEqual([]);
       });

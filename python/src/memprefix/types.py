@@ -219,7 +219,7 @@ class Block(TypedDict):
 class Miss(TypedDict):
     """Tokens that the engine computes beyond the new turn's own text, and why. Null: none. Decided when the prompt is planned; the engine's report may correct it."""
 
-    cause: Literal["first_prompt", "new_text", "instructions_changed", "tools_changed", "model_changed", "history_changed", "memories_changed", "expired", "evicted", "restarted", "unknown"]
+    cause: Literal["first_prompt", "new_text", "instructions_changed", "tools_changed", "model_changed", "history_changed", "memories_changed", "expired", "evicted", "unknown"]
     tokens: int
 
 

@@ -13,7 +13,7 @@ export interface ByHand {
 /** Causes for which the engine would have nothing of the conversation's prompt before, however it was built. */
 const LOST: ReadonlySet<MissCause> = new Set([
   ...(["first_prompt", "instructions_changed", "tools_changed", "model_changed", "history_changed"] as const),
-  ...(["expired", "evicted", "restarted"] as const),
+  ...(["expired", "evicted"] as const),
 ]);
 
 /**

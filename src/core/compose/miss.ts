@@ -12,7 +12,6 @@ export const MISS_CAUSES = [
   "memories_changed",
   "expired",
   "evicted",
-  "restarted",
   "unknown",
 ] as const;
 export type MissCause = (typeof MISS_CAUSES)[number];
@@ -86,14 +85,13 @@ export interface PlannedTokens {
   readonly miss: Miss | null;
 }
 
-/** @param because why the engine had less than planned, if known */
-export function reportedMiss(plan: PlannedTokens, report: CacheReport, because: MissCause = "unknown"): Miss | null {
+export function reportedMiss(plan: PlannedTokens, report: CacheReport): Miss | null {
   const { totalTokens, expectedCachedTokens: expected, miss } = plan;
   const cached = cachedOf(report, totalTokens);
   const planned = miss?.tokens ?? 0;
   if (reachOf({ plan }, report) < expected) {
     const tokens = planned + Math.max(0, expected - cached);
-    return { cause: miss !== null && planned > expected - cached ? miss.cause : because, tokens };
+    return { cause: miss !== null && planned > expected - cached ? miss.cause : "unknown", tokens };
   }
   if (miss === null || cached <= expected) return miss;
   // The engine had a part of what counted as missed.

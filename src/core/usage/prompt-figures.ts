@@ -1,6 +1,5 @@
 import type { CacheReport } from "../cache/cache-report.js";
 import type { ByHand } from "../compose/by-hand.js";
-import type { MissCause } from "../compose/miss.js";
 import type { Plan } from "../compose/plan.js";
 import type { FixedRetention } from "../conversation/conversation.js";
 import type { EpochReason } from "../conversation/epoch.js";
@@ -102,14 +101,12 @@ export interface CountedReport {
   readonly report: EngineReport;
   readonly besideTokens: number;
   readonly model: string | null;
-  /** Why the engine had less than planned, if known: `EngineLosses.reported`. */
-  readonly because: MissCause | null;
 }
 
 /** A repeated report changes nothing. @param costs of the configured engine */
 export function reportedFigures(before: PromptFigures, reported: CountedReport, costs: EngineModel): PromptFigures {
-  const { report, besideTokens, model, because } = reported;
-  const facts = { report: cacheReport(report, besideTokens), firstTokenMs: report.ttftMs ?? null, because };
+  const { report, besideTokens, model } = reported;
+  const facts = { report: cacheReport(report, besideTokens), firstTokenMs: report.ttftMs ?? null };
   const usage = reportedUsage(before.usage, facts);
   return { model: model ?? before.model, ...valued(usage, modelAfter(costs, besideTokens)) };
 }

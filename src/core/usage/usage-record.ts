@@ -1,7 +1,7 @@
 /* usage: what answered prompts cost and why they missed. Enters: a plan, the engine's report. Leaves: one record without text. */
 
 import { type CacheReport, cachedOf, ownReport } from "../cache/cache-report.js";
-import { type Miss, type MissCause, reportedMiss } from "../compose/miss.js";
+import { type Miss, reportedMiss } from "../compose/miss.js";
 import { cacheable, type EngineModel } from "../cost/engine-model.js";
 
 /** 60 minutes, 24 hours or 31 days. */
@@ -24,19 +24,16 @@ export interface PromptUsage {
 export interface ReportFacts {
   readonly report: CacheReport | null;
   readonly firstTokenMs: number | null;
-  /** Why the engine had less than expected, if known. */
-  readonly because: MissCause | null;
 }
 
 /** A report with other numbers replaces an earlier one; a repeated one changes no tokens. */
-export function reportedUsage(usage: PromptUsage, { report, because, ...facts }: ReportFacts): PromptUsage {
+export function reportedUsage(usage: PromptUsage, { report, ...facts }: ReportFacts): PromptUsage {
   const firstTokenMs = facts.firstTokenMs ?? usage.firstTokenMs;
   if (report === null) return { ...usage, firstTokenMs };
   const own = ownReport(report, usage.promptTokens);
-  // The reason may be known later: a restart shows in other prompts' reports.
-  if (isSameReport(own, usage.report) && because === null) return { ...usage, firstTokenMs };
+  if (isSameReport(own, usage.report)) return { ...usage, firstTokenMs };
   const { promptTokens: totalTokens, expectedTokens: expectedCachedTokens, planned } = usage;
-  const miss = reportedMiss({ totalTokens, expectedCachedTokens, miss: planned }, report, because ?? "unknown");
+  const miss = reportedMiss({ totalTokens, expectedCachedTokens, miss: planned }, report);
   return { ...usage, miss, report: own, firstTokenMs };
 }
 

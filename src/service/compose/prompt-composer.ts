@@ -31,7 +31,6 @@ import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measures.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { isServed, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
-import type { EngineLosses } from "../usage/losses.js";
 import { type ClusteredTexts, clustersOf, type KnownTexts, replaceClusters } from "./batch-knowledge.js";
 import { plainPrompt, saltOf, sessionKeyOf, tenantKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
@@ -98,7 +97,6 @@ export interface ComposerParts {
   readonly ratios: TokenRatios;
   readonly routing: PromptRouting;
   readonly observer: Required<MemprefixObserver>;
-  readonly losses: EngineLosses;
   /** For memories that their source no longer has. Call it from the user's queue. */
   readonly forgetGone: (userId: UserId, memoryIds: readonly MemoryId[]) => Promise<void>;
   /** Called with a conversation's messages, as its client has them. */
@@ -342,7 +340,6 @@ export class ComposingRequest {
   #stored({ observed }: PlannedCommit): void {
     this.#isAhead = false;
     if (isTry(this.call.request)) return;
-    this.on.losses.composed(observed);
     this.on.observer.composed(observed);
   }
 

@@ -8,7 +8,6 @@ import { billedBy } from "../../core/cost/expected-reads.js";
 import {
   type AgentId,
   type CacheHandle,
-  cacheReport,
   type EngineReport,
   type EngineWork,
   groupBy,
@@ -33,7 +32,6 @@ import type { MemprefixObserver } from "../base/memprefix-observer.js";
 import { engineModelFor, type TenantParts } from "../base/memprefix-parts.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
-import type { EngineLosses } from "../usage/losses.js";
 import type { EngineLaw, TokenRatios } from "./engine-measures.js";
 
 /** Evicts requests from a scope's context index: what only they had is not expected to hit. Gives those that were live. */
@@ -119,7 +117,6 @@ export class EngineReports {
     private readonly ratios: TokenRatios,
     private readonly work: EngineWork,
     private readonly observer: Required<MemprefixObserver>,
-    private readonly losses: EngineLosses,
   ) {}
 
   /** The first token of an answer came. Times are by the caller's clock, the same for all prompts. */
@@ -172,10 +169,7 @@ export class EngineReports {
       const scope = this.jobs.scopeOf(userId, agentId);
       const gone = await this.scopes.use(scope, (working) => evictIn(working, store, names, residency));
       for (const name of gone) evicted.add(name);
-      if (gone.length > 0) {
-        this.losses.evicted(scope, gone);
-        this.observer.evicted(scope, gone);
-      }
+      if (gone.length > 0) this.observer.evicted(scope, gone);
     }
   }
 
@@ -277,16 +271,13 @@ export class EngineReports {
       takeReport(state.index, served, report, now, { again, isExact });
     }
     const report = { ...observed, ...observation };
-    const loss = this.losses.reported(scope, id, cacheReport(report, besideTokens));
     const figures = await store.prompts.prompt({ ...scope, requestId: id });
-    const { because } = loss;
-    const counted = { report, besideTokens, model, because };
+    const counted = { report, besideTokens, model };
     const costs = engineModelFor(defaults, model ?? figures?.model ?? null);
     const prompt = figures && reportedFigures(figures, counted, billedBy(costs, grounds.unread));
     const record = { id, turn: served.turn, observed: report, prompt };
     await working.commit((held) => held.commitReport(deltaOf(state), record));
     working.requests.ended([id]);
-    if (loss.restarted.length > 0) await store.prompts.markRestarted(loss.restarted);
     return {
       feedback: feedbackOf(id, served, { cachedTokens, promptTokens, besideTokens }),
       before: served,

@@ -48,7 +48,6 @@ import { UserRecords } from "../records/user-records.js";
 import { finishingDeletions, watchedSource } from "../records/wrapped-sources.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import { isServed, type WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
-import { EngineLosses } from "../usage/losses.js";
 import { TenantUsage } from "../usage/tenant-usage.js";
 
 const MAX_WAITING_PER_USER = 64;
@@ -67,7 +66,6 @@ class SharedWork {
   /** Bounded, because only the operator creates tenants. */
   readonly tenants = new Map<string, Memprefix>();
   readonly work = new EngineWork();
-  readonly losses = new EngineLosses();
   readonly degraded: DegradedParts;
   readonly scopes: WorkingScopes;
   readonly source: MemorySource | null;
@@ -139,7 +137,7 @@ export class Memprefix {
   ) {
     this.#shared = shared;
     shared.tenants.set(tenant.name, this);
-    const { source, writer, scopes, queues, closing, observers: observer, work, losses } = shared;
+    const { source, writer, scopes, queues, closing, observers: observer, work } = shared;
     const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
     const { store, countTokens, now, maxWaitingPerUser = MAX_WAITING_PER_USER, planning = planHere } = parts;
@@ -153,11 +151,11 @@ export class Memprefix {
     const additions = new MemoryAdditions(source, writer, store, jobs, now);
     const ratios = new TokenRatios(now);
     const writes = new WriteCalls(parts, tenant, observer);
-    const reports = new EngineReports(parts, jobs, scopes, law, ratios, work, observer, losses);
+    const reports = new EngineReports(parts, jobs, scopes, law, ratios, work, observer);
     const routing = new PromptRouting(parts, jobs);
     const forgetGone: UserRecords["forgetGone"] = (...of) => records.forgetGone(...of);
     const onHistory: ComposerParts["onHistory"] = (...of) => writer?.seen(...of);
-    const on = { parts, tenant, scopes, jobs, law, ratios, routing, observer, losses, forgetGone, onHistory };
+    const on = { parts, tenant, scopes, jobs, law, ratios, routing, observer, forgetGone, onHistory };
     const composer = new PromptComposer(on);
     this.batches = { composer, reports, routing, workers, countTokens, planning };
     this.chats = { countTokens, composer, reports, additions, responses: new StoredResponses(store, jobs), writes };

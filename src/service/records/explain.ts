@@ -120,8 +120,7 @@ function explanationOf(
 ): Explanation {
   const { plan, evicted } = prompt;
   const report = reportOf(prompt);
-  const because = continued?.evicted === true ? "evicted" : "unknown";
-  const miss = report === null ? plan.miss : reportedMiss(plan, report, because);
+  const miss = report === null ? plan.miss : reportedMiss(plan, report);
   const own = { ...figuresOf(prompt), isEvicted: evicted };
   const { toolChanges, instructionChange } = plan;
   const changes = [
