@@ -19,7 +19,7 @@ type LiveRow = Omit<LiveRequest, "scope"> & { readonly userId: UserId; readonly 
 
 const COLUMNS = `r.id, r.turn_id as "turnId", r.at, r.digest, r.leaf, r.answer, r.report, r.evicted`;
 
-/** Last requests of a scope that are searched for reports and open requests. */
+/** Last requests of a scope that are searched for reports. */
 const LOOKED_AT = 32;
 /** Most prompts that are searched for the one before. */
 const MOST_LOOKED_AT = 200;
@@ -45,7 +45,7 @@ export function requestsIn(
 ): Pick<
   Store,
   | ("findRequest" | "findServed" | "findReportedBefore" | "findWorker" | "findContinued" | "findLiveRequests")
-  | ("underWaySince" | "countServedSince" | "liveRequests" | "findResponse" | "keepResponse")
+  | ("countServedSince" | "liveRequests" | "findResponse" | "keepResponse")
 > {
   const { read, isAmong } = database;
 
@@ -113,14 +113,6 @@ export function requestsIn(
         ...live,
         scope: { tenant, userId, agentId: agentIn(agentId) },
       }));
-    },
-
-    async underWaySince(scopeId, since) {
-      const text = `select r.at, r.evicted, r.report from requests r where r.scope_id = $1 order by r.turn_id desc limit ${LOOKED_AT}`;
-      const rows = await read<Pick<RequestRow, "at" | "evicted" | "report">>(text, [scopeId]);
-      const later = rows.filter(({ at }) => at > since);
-      if (later.length === LOOKED_AT) return since;
-      return later.findLast(({ report, evicted }) => report === null && evicted === 0)?.at ?? null;
     },
 
     async countServedSince(scopeId, leaf, turn, most) {

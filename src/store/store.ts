@@ -313,11 +313,6 @@ export interface Store {
   findWorker(scopeId: number, turn: TurnId): Promise<string | null>;
   /** The newest of the 32 requests before a turn whose engine reported cached tokens. */
   findReportedBefore(scopeId: number, turn: TurnId): Promise<ServedRequest | null>;
-  /**
-   * When the oldest open request (neither reported nor evicted) after `since` was composed, in milliseconds since the epoch. With more than 32
-   * requests since then it may be `since`.
-   */
-  underWaySince(scopeId: number, since: number): Promise<number | null>;
   /** A request's prompt and the one that it continued. */
   findContinued(scopeId: number, id: RequestId): Promise<ContinuedPrompt | null>;
   /** Those of the digests whose sections were sent in this scope, and are still stored. */

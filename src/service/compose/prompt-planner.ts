@@ -141,7 +141,7 @@ export class PromptPlanner {
     const terms = new RequestTerms(request, this.parts);
     const at = this.parts.now();
     // Prompts of concurrent requests may not be cached yet when the engine gets this one.
-    const underWay = await working.requests.since(at - IN_FLIGHT_MS);
+    const underWay = working.requests.since(at - IN_FLIGHT_MS);
     const settledAt = underWay === null ? at : underWay - 1;
     const past = await this.#inputs.read(working, terms);
     // Nothing is awaited in between: prompts planned meanwhile must leave room for it.

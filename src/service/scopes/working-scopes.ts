@@ -20,6 +20,7 @@ import {
   type TokenCounter,
   type UserId,
 } from "../../core/index.js";
+import { keptIn } from "../../core/text/collections.js";
 import type { HeldScope, ScopeDelta, ScopeVersion, Store } from "../../store/store.js";
 import { inSpan } from "../base/spans.js";
 
@@ -44,7 +45,6 @@ export interface WorkingConversation {
 
 /** A scope in memory, as it is stored. One job of its user may change it and commit once; changes without a commit are dropped. */
 export class WorkingScope {
-  readonly requests: OpenRequests;
   /** The newest prompt of each conversation; null: of single prompts. */
   readonly earlier = new LruMap<ConversationId | null, EarlierPrompt>(MOST_EARLIER);
   /** The newest prompt of all, by this process. */
@@ -60,10 +60,10 @@ export class WorkingScope {
     readonly state: ScopeState,
     version: ScopeVersion | null,
     readonly userNumber: number,
+    readonly requests: OpenRequests,
     private readonly store: Store,
   ) {
     this.#version = version;
-    this.requests = new OpenRequests(store, () => this.scopeId);
   }
 
   get version(): ScopeVersion | null {
@@ -137,52 +137,26 @@ export function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };
 }
 
-/** How many of a scope's last requests count; the same as in a store. */
-const MOST_REQUESTS = 32;
+/** Most open requests of a scope that are remembered, the newest; and most scopes. */
+const MOST_OPEN = 100;
+const MOST_OPEN_SCOPES = 10_000;
 
-interface ComposedRequest {
-  readonly id: RequestId;
-  readonly at: number;
-  isOpen: boolean;
-}
-
-/** Open requests of a scope in memory, like `Store.underWaySince`, which is read only for requests from before the scope was loaded. */
+/** A scope's requests whose prompts the engine may still be computing: those of this process without a report. */
 class OpenRequests {
-  /** Oldest first. */
-  #composed: ComposedRequest[] = [];
-  /** When the oldest open request before all of those was composed; null: none; undefined: not read. */
-  #before: number | null | undefined;
-
-  constructor(
-    private readonly store: Pick<Store, "underWaySince">,
-    private readonly scopeId: () => number,
-  ) {}
+  readonly #composedAt = new LruMap<RequestId, number>(MOST_OPEN);
 
   composed(id: RequestId, at: number): void {
-    this.#composed.push({ id, at, isOpen: true });
-    if (this.#composed.length > MOST_REQUESTS) this.#composed.shift();
+    this.#composedAt.set(id, at);
   }
 
   ended(ids: readonly RequestId[]): void {
-    for (const id of ids) {
-      const known = this.#composed.find((request) => request.id === id);
-      if (known !== undefined) known.isOpen = false;
-      // Another one may be the oldest now.
-      else this.#before = undefined;
-    }
+    for (const id of ids) this.#composedAt.delete(id);
   }
 
-  async since(since: number): Promise<number | null> {
-    const later = this.#composed.filter(({ at }) => at > since);
-    if (later.length >= MOST_REQUESTS) return since;
-    const own = later.find(({ isOpen }) => isOpen)?.at ?? null;
-    // Requests before the first of them are before `since` too.
-    if (later.length < this.#composed.length) return own;
-    if (this.#before === undefined || (this.#before !== null && this.#before <= since)) {
-      const oldest = await this.store.underWaySince(this.scopeId(), since);
-      this.#before = oldest === own ? null : oldest;
-    }
-    return this.#before ?? own;
+  /** When the oldest one since a time was composed; null: none. */
+  since(since: number): number | null {
+    for (const at of this.#composedAt.values()) if (at > since) return at;
+    return null;
   }
 }
 
@@ -194,6 +168,8 @@ interface Entry {
 /** The scopes in memory: loaded on first use, and dropped in LRU order while their total exceeds `maxBytes`. A single scope may exceed it. */
 export class WorkingScopes {
   readonly #entries = new LruMap<string, Entry>();
+  /** Kept beside the scopes, so that answers do not depend on which are in memory. */
+  readonly #open = new LruMap<string, OpenRequests>(MOST_OPEN_SCOPES);
   #weight = 0;
 
   constructor(
@@ -257,7 +233,8 @@ export class WorkingScopes {
 
   #place(scope: Scope, key: string, { newer, version, userNumber }: HeldScope): WorkingScope {
     const state = new ScopeState(newer as StoredScope, this.countTokens, this.scopeBounds, this.untrustedOrigins);
-    const working = new WorkingScope(scope, state, version, userNumber, this.store);
+    const requests = keptIn(this.#open, key, () => new OpenRequests());
+    const working = new WorkingScope(scope, state, version, userNumber, requests, this.store);
     this.#remove(key);
     this.#entries.set(key, { working, weight: 0 });
     return working;

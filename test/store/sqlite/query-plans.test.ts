@@ -81,7 +81,6 @@ beforeAll(async () => {
     live: () => store.findLiveRequests("default", [requestId("r1")]),
     served: () => store.countServedSince(scopeId, 1 as NodeId, 0 as TurnId, 9),
     reported: () => store.findReportedBefore(scopeId, 2 as TurnId),
-    "under way": () => store.underWaySince(scopeId, 0),
     worker: () => store.findWorker(scopeId, 1 as TurnId),
     counts: () => store.counts(scopeId),
     samples: () => store.prompts.firstTokenTimes("vllm", 10, 10),
