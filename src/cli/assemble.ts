@@ -198,7 +198,7 @@ export function openChatEngine(
 ): ChatEngine | null {
   const upstream = openConfiguredUpstream(settings, waits);
   if (upstream === null) return null;
-  const { writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
+  const { writeBack, warmUp, adaptiveDepth } = settings;
   const family = () => engineFamilyFor(engineOf(settings, recognised), null);
   return {
     upstream,
@@ -208,8 +208,6 @@ export function openChatEngine(
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",
     adaptiveDepth,
-    // A configured limit replaces the engine's own.
-    readsLimit: maxPromptTokens === undefined,
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
     defaultUser: settings.defaultUser,

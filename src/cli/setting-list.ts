@@ -280,9 +280,7 @@ export const SETTINGS = {
     ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()
-    .describe(
-      "most tokens of a prompt, without the answer's; default: what the engine behind /v1 says that it takes, if it does",
-    ),
+    .describe("most tokens of a prompt, without the answer's; default: unlimited"),
   adaptiveDepth: adaptiveDepth
     .default(null)
     .describe(
