@@ -61,20 +61,17 @@ export function llmsText(): string {
 
 const CLI_HEAD = `# Command line
 
-Every command as \`npx memprefix\` knows it; in a clone, \`node dist/cli/main.js\` is the same after \`npm run build\`. Commands that open the
-data directory read the [settings](settings.md) from the environment. A wrong call or setting ends with 2, any other error with 1, and one line on standard error.
+Read this page to look up an option of \`npx memprefix\`. In a clone, \`node dist/cli/main.js\` is the same after \`npm run build\`. Every command also has
+\`--help\`. The exit code is 2 for a wrong argument or setting and 1 for any other error. Commands that open the data directory read the
+[settings](settings.md).
 
-This page is made from the commands' own help; \`npx vitest run test/docs/reference.test.ts -u\` makes it again.
+This page is generated from the commands' help: \`npx vitest run test/docs/reference.test.ts -u\`.
 `;
 
 /** `docs/cli.md`. */
 export async function commandPage(): Promise<string> {
   const commands = await commandsBelow([]);
-  const sections = commands.map(({ names, help }) => {
-    // The list of settings that some commands print is a page of its own.
-    const [own = ""] = help.split("\nSettings, by environment variable");
-    return `## memprefix ${names.join(" ")}\n\n\`\`\`\n${own.trimEnd()}\n\`\`\`\n`;
-  });
+  const sections = commands.map((command, at) => sectionOf(command, commands.slice(0, at)));
   return [CLI_HEAD, ...sections].join("\n");
 }
 
@@ -93,3 +90,38 @@ async function commandsBelow(names: readonly string[]): Promise<readonly Documen
   const others = below.filter((name) => name !== "help").map((name) => commandsBelow([...names, name]));
   return (await Promise.all(others)).flat();
 }
+
+function sectionOf({ names, help }: DocumentedCommand, earlier: readonly DocumentedCommand[]): string {
+  // Some commands also print the settings, which are a page of their own.
+  const [own = ""] = help.split("\nSettings, by environment variable");
+  const [, description = "", ...others] = own.trimEnd().split("\n\n");
+  const options = optionsIn(own);
+  const same = earlier.find((command) => sameOptions(optionsIn(command.help), options));
+  if (same !== undefined) {
+    const text = `Its options and exit codes are those of [memprefix ${same.names.join(" ")}](#memprefix-${same.names.join("-")}).`;
+    return `## memprefix ${names.join(" ")}\n\n${sentence(description)} ${text}\n`;
+  }
+  const list = options.map(({ terms, meaning }) => `- \`${terms}\`: ${meaning}`).join("\n");
+  const epilogue = others.filter((part) => !/^(?:Arguments|Options):\n/.test(part)).join(" ");
+  const paragraphs = [`## memprefix ${names.join(" ")}`, sentence(description), list, epilogue];
+  return `${paragraphs.filter((part) => part !== "").join("\n\n")}\n`;
+}
+
+interface DocumentedOption {
+  readonly terms: string;
+  readonly meaning: string;
+}
+
+/** Arguments and options of a command, other than `--help`. */
+function optionsIn(help: string): readonly DocumentedOption[] {
+  const [own = ""] = help.split("\nSettings, by environment variable");
+  const rows = own.matchAll(/^ {2}(\S.*?) {2,}(.*(?:\n {4,}.*)*)/gm);
+  return [...rows]
+    .map(([, terms = "", meaning = ""]) => ({ terms, meaning: meaning.replaceAll(/\s+/g, " ") }))
+    .filter(({ terms }) => terms !== "-h, --help");
+}
+
+const sameOptions = (some: readonly DocumentedOption[], others: readonly DocumentedOption[]) =>
+  others.length > 2 && JSON.stringify(some) === JSON.stringify(others);
+
+const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1).replaceAll(/\s+/g, " ")}.`;

@@ -102,14 +102,18 @@ describe("every command of the documentation", () => {
     ...["cat", "cd", "curl", "docker", "echo", "grep", "head", "mkdir", "mv", "node", "openssl", "pip", "kill", "rm"],
   ];
   /** The options of every command of memprefix, from the page that has their help. */
-  const options = new Map(
+  const sections = new Map(
     readFileSync(join(ROOT, "docs/cli.md"), "utf8")
       .split("\n## memprefix ")
       .slice(1)
-      .map((section) => {
-        const [name = ""] = section.split("\n", 1);
-        return [name, new Set(section.match(/--[a-z][\w-]*/g) ?? [])];
-      }),
+      .map((section) => [section.split("\n", 1)[0] ?? "", section]),
+  );
+  const options = new Map(
+    [...sections].map(([name, section]) => {
+      const [, same] = /\[memprefix ([a-z ]+)\]/.exec(section) ?? [];
+      const own = (same === undefined ? undefined : sections.get(same)) ?? section;
+      return [name, new Set(own.match(/--[a-z][\w-]*/g) ?? [])];
+    }),
   );
 
   it.each(inLanguage("sh").map((sample) => [placeOf(sample), sample.text]))("%s exists", (_place, text) => {
