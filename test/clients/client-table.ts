@@ -1,37 +1,30 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { type ClientProgram, USES, type Use } from "./client-program.js";
+import { type ClientProgram, USES } from "./client-program.js";
 import type { TriedClient } from "./tried-client.js";
 
 const DOCUMENT = new URL("../../docs/proxy.md", import.meta.url);
-const HEAD: Readonly<Record<Use, string>> = {
-  json: "JSON",
-  stream: "stream",
-  tools: "tools",
-  steps: "several steps",
-  structured: "by a schema",
-};
 const ROUTES: Readonly<Record<ClientProgram["api"], string>> = {
   "chat completions": "/v1/chat/completions",
   Responses: "/v1/responses",
   Messages: "/v1/messages",
 };
-const BEGINNING = `| client | asks | ${USES.map((use) => HEAD[use]).join(" | ")} | named by |`;
+const BEGINNING = "| client | route | names the user by | passed |";
 
-/** The table of clients and what was tried with each: yes, where all that was tried went right, no, or a dash for what it has not. */
+/** The table of clients, and the uses in which each passed every check. */
 export function clientTable(clients: readonly TriedClient[]): string {
   const rows = clients.map(rowOf).toSorted();
-  return [BEGINNING, `| --- | --- |${" --- |".repeat(USES.length)} --- |`, ...rows].join("\n");
+  return [BEGINNING, "| --- | --- | --- | --- |", ...rows].join("\n");
 }
 
 /** A client's row. */
-export function rowOf({ client, packages, versions, api, identity, tried }: TriedClient): string {
+export function rowOf({ packages, versions, api, identity, tried }: TriedClient): string {
   const versioned = packages.map((name, at) => `\`${name}\` ${versions[at]}`).join(", ");
-  const cells = USES.map((use) => {
+  const passed = USES.filter((use) => {
     const ofUse = tried.filter((one) => one.use === use);
-    if (ofUse.length === 0) return "–";
-    return ofUse.every(({ wrong }) => wrong.length === 0) ? "yes" : "no";
+    return ofUse.length > 0 && ofUse.every(({ wrong }) => wrong.length === 0);
   });
-  return `| ${[`${client} (${versioned})`, `\`${ROUTES[api]}\``, ...cells, identity].join(" | ")} |`;
+  const cells = [versioned, `\`${ROUTES[api]}\``, identity, passed.length === USES.length ? "all" : passed.join(", ")];
+  return `| ${cells.join(" | ")} |`;
 }
 
 /** The table as the document has it. Throws where it has none. */
