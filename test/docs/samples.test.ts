@@ -170,7 +170,7 @@ describe("every command of the documentation", () => {
 
   function wrongScript(args: readonly string[]): string[] {
     const [verb = "", ...rest] = args.filter((word) => word !== "--silent");
-    if (["audit", "ci", "install", "publish", "rebuild", "sbom"].includes(verb)) return [];
+    if (["audit", "ci", "install", "pack", "publish", "rebuild", "sbom"].includes(verb)) return [];
     const [script = "", separator, ...forwarded] = verb === "run" ? rest : [verb, ...rest];
     if (scripts[script] === undefined) return [script].filter((name) => name !== "");
     return script === "demo" && separator === "--" ? wrongMemprefix(["demo", ...forwarded]) : [];
