@@ -58,7 +58,7 @@ interface GoneInScope extends LoadedState {
 function forgetIn(loaded: LoadedState, memoryId: MemoryId): GoneInScope {
   const { register } = loaded.state;
   const texts = [...register.textsOf(memoryId)].map(([label, text]) => {
-    return { label, words: ownWords(text, register.isDated(memoryId, label)) };
+    return { label, words: ownWords(text, register.memories.isDated(memoryId, label)) };
   });
   const labels = register.forget(memoryId);
   loaded.state.forget(labels);
@@ -66,7 +66,7 @@ function forgetIn(loaded: LoadedState, memoryId: MemoryId): GoneInScope {
     ...loaded,
     labels,
     words: texts.filter(({ label }) => labels.has(label)).map(({ words }) => words),
-    keptBy: texts.flatMap(({ label }) => (labels.has(label) ? [] : register.holdersOf(label))),
+    keptBy: texts.flatMap(({ label }) => (labels.has(label) ? [] : register.memories.holdersOf(label))),
   };
 }
 

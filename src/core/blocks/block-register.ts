@@ -22,7 +22,7 @@ import { MemoryVersions } from "./memory-versions.js";
 export class BlockRegister {
   readonly #blocks = new Map<Label, StoredBlock>();
   readonly #byText = new Map<Digest, Label>();
-  readonly #memories: MemoryVersions;
+  readonly memories: MemoryVersions;
   readonly #forgotten: Set<MemoryId>;
   readonly #changes = new ChangedRows<Label>();
   readonly #newlyForgotten = new Set<MemoryId>();
@@ -44,7 +44,7 @@ export class BlockRegister {
     this.#nextLabel = nextLabel;
     this.#forgotten = new Set(stored.forgotten);
     for (const block of stored.blocks) this.#keep(block);
-    this.#memories = new MemoryVersions(stored.versions);
+    this.memories = new MemoryVersions(stored.versions);
   }
 
   /** The label of the next new block; stored, so that labels are never reused. */
@@ -102,8 +102,7 @@ export class BlockRegister {
 
   /** A memory with this block's text, preferably as its current one; the first by id. */
   memoryOf(label: Label): MemoryId | undefined {
-    const holders = this.#memories.holdersOf(label);
-    return holders.find((id) => this.#memories.currentOf(id) === label) ?? holders[0];
+    return this.memories.currentHoldersOf(label)[0] ?? this.memories.holdersOf(label)[0];
   }
 
   /** Of a text from an untrusted origin without its date, so that no date makes it another text. */
@@ -116,52 +115,39 @@ export class BlockRegister {
     });
   };
 
-  /** The memories that have or had a block's text. */
-  holdersOf(label: Label): readonly MemoryId[] {
-    return this.#memories.holdersOf(label);
-  }
-
   /** A block's text without a date in front. */
   wordsOf(label: Label): string {
-    const isDated = this.#memories.holdersOf(label).some((id) => this.isDated(id, label));
+    const isDated = this.memories.holdersOf(label).some((id) => this.memories.isDated(id, label));
     return ownWords(this.textOf(label), isDated);
   }
 
   /** Whether only memories of untrusted origins have this text: it is given at most once in a prompt, in a list, and is never carried over. */
   isUntrusted(label: Label): boolean {
     if (this.untrustedOrigins.size === 0) return false;
-    const holders = this.#memories.holdersOf(label);
-    const current = holders.filter((id) => this.#memories.currentOf(id) === label);
-    const origins = (current.length > 0 ? current : holders).map((id) => this.#memories.originOf(id));
+    const current = this.memories.currentHoldersOf(label);
+    const holders = current.length > 0 ? current : this.memories.holdersOf(label);
+    const origins = holders.map((id) => this.memories.factsOf(id).origin);
     return origins.length > 0 && origins.every((origin) => origin !== undefined && this.untrustedOrigins.has(origin));
   }
 
+  /** Memories that a search found and whose current text is this block's. */
   foundWith(label: Label): readonly MemoryId[] {
-    return this.#memories.foundWith(label);
+    return this.memories.currentHoldersOf(label).filter((id) => this.memories.factsOf(id).isFound);
   }
 
-  /** Whether all memories with this current text belong to runs, so that no other prompt may have it. */
-  isOfRuns(label: Label): boolean {
-    return this.#memories.hasRuns && this.#memories.commonWith(label) === undefined;
-  }
-
+  /** A memory with this current text that belongs to no run. */
   commonWith(label: Label): MemoryId | undefined {
-    return this.#memories.commonWith(label);
+    return this.memories.currentHoldersOf(label).find((id) => !this.memories.factsOf(id).ofRun);
   }
 
   textsOf(id: MemoryId): ReadonlyMap<Label, string> {
-    return new Map(this.#memories.labelsOf(id).map((label) => [label, this.textOf(label)]));
-  }
-
-  isDated(id: MemoryId, label: Label): boolean {
-    return this.#memories.isDated(id, label);
+    return new Map(this.memories.labelsOf(id).map((label) => [label, this.textOf(label)]));
   }
 
   /** The memory's other blocks with the same words, newest first: only their dates differ. */
   sameWordsAs(id: MemoryId, label: Label): readonly Label[] {
-    if (!this.#memories.hasSeveral(id)) return [];
-    const others = this.#memories.labelsOf(id).filter((other) => other !== label);
-    return others.filter((other) => this.#memories.areSameWords(id, other, label, this.textOf)).sort((a, b) => b - a);
+    const others = this.memories.labelsOf(id).filter((other) => other !== label);
+    return others.filter((other) => this.memories.areSameWords(id, other, label, this.textOf)).sort((a, b) => b - a);
   }
 
   /** Resolves retrieved memories, in relevance order, to blocks. A changed text supersedes the old one. */
@@ -179,22 +165,20 @@ export class BlockRegister {
         continue;
       }
       const block = this.#blockFor(id, canonicalText(text));
-      if (origin !== undefined) this.#memories.setOrigin(id, origin);
       const before = seen.get(id);
+      if (before === undefined) this.#setCurrent(id, block.label, dated === true);
+      if (origin !== undefined) this.memories.set(id, { origin });
       if (before === block.label) {
         repeated.push(id);
         continue;
       }
       if (before === undefined) {
         seen.set(id, block.label);
-        this.#setCurrent(id, block.label, dated === true);
-        this.#memories.setUntil(id, end?.until);
-        this.#memories.setOfRun(id, ofRun);
-        if (found === true) this.#memories.setFound(id);
+        this.memories.set(id, { until: end?.until, ofRun, ...(found && { isFound: true }) });
         if (blocks.has(block.label)) sharing.push(id);
       } else {
         conflicting.push(id);
-        this.#memories.add(id, block.label, false, dated === true);
+        this.memories.add(id, block.label, false, dated === true);
         this.#settle(block, before);
         if (requested.some((entry) => entry.memoryId === id && entry.label === block.label)) continue;
       }
@@ -218,14 +202,11 @@ export class BlockRegister {
   /** Supersedes the blocks of memories that no longer hold. A later retrieval makes them hold again. Ignores unknown memories. */
   withdraw(ended: readonly EndedMemory[]): void {
     for (const { id, replacedBy } of ended) {
-      const before = this.#memories.currentOf(id);
+      const before = this.memories.currentOf(id);
       if (before === undefined) continue;
-      if (before !== WITHDRAWN) {
-        this.#memories.add(id, WITHDRAWN, true);
-        this.#memories.setUntil(id, undefined);
-      }
-      const successor = replacedBy === undefined ? undefined : this.#memories.currentOf(replacedBy);
-      for (const label of this.#memories.labelsOf(id)) {
+      if (before !== WITHDRAWN) this.memories.add(id, WITHDRAWN, true);
+      const successor = replacedBy === undefined ? undefined : this.memories.currentOf(replacedBy);
+      for (const label of this.memories.labelsOf(id)) {
         const block = this.#blocks.get(label) as StoredBlock;
         if (label === before || (block.supersededBy === WITHDRAWN && successor !== label))
           this.#settle(block, successor ?? WITHDRAWN);
@@ -235,15 +216,11 @@ export class BlockRegister {
 
   /** Withdraws the memories that cease to hold by `now` (milliseconds since the epoch). */
   expire(now: number): void {
-    this.withdraw(this.#memories.endedAt(now).map((id) => ({ id })));
-  }
-
-  untilOf(id: MemoryId): number | undefined {
-    return this.#memories.untilOf(id);
+    this.withdraw(this.memories.endedAt(now).map((id) => ({ id })));
   }
 
   setUntil(id: MemoryId, until: number | undefined): void {
-    if (this.#memories.currentOf(id) !== WITHDRAWN) this.#memories.setUntil(id, until);
+    if (this.memories.currentOf(id) !== WITHDRAWN) this.memories.set(id, { until });
   }
 
   /**
@@ -255,20 +232,20 @@ export class BlockRegister {
     for (let next = at; next !== null; next = this.#blocks.get(next)?.supersededBy ?? null) at = next;
     if (at === null || at === WITHDRAWN) return at;
     const end = at;
-    const hasSameWords = (id: MemoryId) => this.#memories.areSameWords(id, label, end, this.textOf);
-    return this.#memories.holdersOf(label).some(hasSameWords) ? null : at;
+    const hasSameWords = (id: MemoryId) => this.memories.areSameWords(id, label, end, this.textOf);
+    return this.memories.holdersOf(label).some(hasSameWords) ? null : at;
   }
 
   /** Forgets every version of a memory's text. Returns the labels whose text no other memory has. */
   forget(id: MemoryId): ReadonlySet<Label> {
     this.#forgotten.add(id);
     this.#newlyForgotten.add(id);
-    const gone = this.#memories.forget(id);
+    const gone = this.memories.forget(id);
     for (const label of gone) this.#drop(label);
     for (const block of this.#blocks.values()) {
       const { label, supersededBy } = block;
       if (supersededBy === null || supersededBy === WITHDRAWN || gone.has(supersededBy))
-        this.#settle(block, this.#memories.successorOf(label));
+        this.#settle(block, this.memories.successorOf(label));
     }
     return gone;
   }
@@ -278,12 +255,12 @@ export class BlockRegister {
    * that an outdated one never counts as current. A dropped text may return under a new label.
    */
   keepOnly(named: ReadonlySet<Label>): ReadonlySet<Label> {
-    const kept = this.#memories.withCurrent(named);
+    const kept = this.memories.withCurrent(named);
     const gone = new Set([...this.#blocks.keys()].filter((label) => !kept.has(label)));
     for (const label of gone) this.#drop(label);
     for (const block of this.#blocks.values()) {
       if (block.supersededBy !== null && gone.has(block.supersededBy))
-        this.#settle(block, this.#memories.successorOf(block.label));
+        this.#settle(block, this.memories.successorOf(block.label));
     }
     return gone;
   }
@@ -293,20 +270,20 @@ export class BlockRegister {
     const { upserted, removed } = this.#changes.drain((label) => ({ ...(this.#blocks.get(label) as StoredBlock) }));
     const forgotten = [...this.#newlyForgotten];
     this.#newlyForgotten.clear();
-    return { blocks: upserted, versions: this.#memories.drain(), removedBlocks: removed, forgotten };
+    return { blocks: upserted, versions: this.memories.drain(), removedBlocks: removed, forgotten };
   }
 
   /** Everything as stored; later changes do not reach it. */
   stored(): StoredRegister {
     return {
       blocks: Array.from(this.#blocks.values(), (block) => ({ ...block })),
-      versions: this.#memories.stored(),
+      versions: this.memories.stored(),
       forgotten: [...this.#forgotten],
     };
   }
 
   #blockFor(id: MemoryId, text: string): StoredBlock {
-    const current = this.#memories.currentOf(id);
+    const current = this.memories.currentOf(id);
     const unchanged = current === undefined ? undefined : this.#blocks.get(current);
     if (unchanged?.text === text) return unchanged;
     const textDigest = digestOf(text);
@@ -332,7 +309,7 @@ export class BlockRegister {
     if (block === undefined) return;
     this.#blocks.delete(label);
     this.#byText.delete(block.textDigest);
-    this.#memories.drop(label);
+    this.memories.drop(label);
     this.#changes.removed(label);
     const compared = this.#compared.get(label);
     this.#textLength -= block.text.length + (compared === undefined ? 0 : lengthOf(compared));
@@ -343,9 +320,9 @@ export class BlockRegister {
 
   /** Makes the block's text the memory's current one. */
   #setCurrent(id: MemoryId, label: Label, isDated: boolean): void {
-    const before = this.#memories.currentOf(id);
-    if (before === label && this.#memories.isDated(id, label) === isDated) return;
-    this.#memories.add(id, label, true, isDated);
+    const before = this.memories.currentOf(id);
+    if (before === label && this.memories.isDated(id, label) === isDated) return;
+    this.memories.add(id, label, true, isDated);
     if (before === label) return;
     this.#settle(this.#blocks.get(label) as StoredBlock, null);
     const old = before === undefined ? undefined : this.#blocks.get(before);
@@ -354,7 +331,7 @@ export class BlockRegister {
 
   /** A block is superseded, by `successor`, exactly while it is no memory's current text. */
   #settle(block: StoredBlock, successor: Label | null): void {
-    const supersededBy = this.#memories.isCurrent(block.label) ? null : successor;
+    const supersededBy = this.memories.isCurrent(block.label) ? null : successor;
     if (block.supersededBy === supersededBy) return;
     if (block.supersededBy === null) this.#currentTokens -= block.tokens;
     if (supersededBy === null) this.#currentTokens += block.tokens;

@@ -1,137 +1,117 @@
+import { keptIn } from "../text/collections.js";
 import type { Label, MemoryId } from "../text/ids.js";
 import { type MemoryVersion, ownWords, WITHDRAWN } from "./context-block.js";
 
-const NO_VERSIONS: ReadonlyMap<Label, unknown> = new Map();
-
 /** Whether a memory has no text: {@link WITHDRAWN} is none. */
-export function hasNoText(versions: ReadonlyMap<Label, unknown>): boolean {
-  return versions.size === 0 || (versions.size === 1 && versions.has(WITHDRAWN));
+export function hasNoText(labels: Iterable<Label>): boolean {
+  return [...labels].every((label) => label === WITHDRAWN);
 }
 
-/** The versions of one memory. Most have one, for which a table would take ten times the memory. */
-interface Versions {
-  current: Label;
-  /** Whether the only version has a date; unused with a table. */
-  isDated: boolean;
-  isFound: boolean;
-  /** All versions in order, and which have a date; null while there is one. */
-  table: Map<Label, boolean> | null;
+interface MemoryFacts {
+  /** Whether a search found it. */
+  readonly isFound: boolean;
+  readonly ofRun: boolean;
+  /** Undefined: unknown. */
+  readonly origin: string | undefined;
+  /** In milliseconds since the epoch; undefined: it holds without end. */
+  readonly until: number | undefined;
 }
+
+interface Memory {
+  current: Label;
+  /** In the order in which they came; mostly one. */
+  versions: readonly { readonly label: Label; readonly isDated: boolean }[];
+  facts: MemoryFacts;
+}
+
+const NO_FACTS: MemoryFacts = { isFound: false, ofRun: false, origin: undefined, until: undefined };
 
 /** The versions of a scope's memories, and which is each one's current one. */
 export class MemoryVersions {
-  readonly #versions = new Map<MemoryId, Versions>();
+  readonly #memories = new Map<MemoryId, Memory>();
   /** Memories that have or had each block's text; mostly one. */
-  readonly #holders = new Map<Label, MemoryId | Set<MemoryId>>();
+  readonly #holders = new Map<Label, MemoryId[]>();
+  /** Memories that cease to hold some time. */
+  readonly #ending = new Set<MemoryId>();
   readonly #dirty = new Set<MemoryId>();
-  /** In milliseconds since the epoch. Most memories have none. */
-  readonly #untils = new Map<MemoryId, number>();
-  readonly #ofRuns = new Set<MemoryId>();
-  /** Of memories that name one. */
-  readonly #origins = new Map<MemoryId, string>();
 
   constructor(stored: readonly MemoryVersion[]) {
-    for (const { memoryId, label, current, dated = false, found, ofRun, origin, until } of stored) {
-      this.#hold(memoryId, label, current, dated);
-      if (found === true) this.#found(memoryId);
-      if (ofRun === true) this.#ofRuns.add(memoryId);
-      if (origin !== undefined) this.#origins.set(memoryId, origin);
-      if (until !== undefined) this.#untils.set(memoryId, until);
+    for (const { memoryId, label, current, dated, found, ofRun, origin, until } of stored) {
+      this.add(memoryId, label, current, dated);
+      if (current) this.set(memoryId, { isFound: found === true, ofRun: ofRun === true, origin, until });
     }
+    this.#dirty.clear();
   }
 
-  originOf(id: MemoryId): string | undefined {
-    return this.#origins.get(id);
-  }
-
-  setOrigin(id: MemoryId, origin: string): void {
-    if (this.#origins.get(id) === origin) return;
-    this.#origins.set(id, origin);
+  /** Adds a version, or changes whether it has a date. A memory's first version is always its current one. */
+  add(id: MemoryId, label: Label, current: boolean, isDated = false): void {
+    const memory = keptIn(this.#memories, id, () => ({ current: label, versions: [], facts: NO_FACTS }) as Memory);
+    const at = memory.versions.findIndex((version) => version.label === label);
+    memory.versions = memory.versions.toSpliced(at < 0 ? memory.versions.length : at, 1, { label, isDated });
+    if (current) memory.current = label;
+    if (current && label === WITHDRAWN) this.set(id, { until: undefined });
+    const holders = keptIn(this.#holders, label, () => []);
+    if (!holders.includes(id)) holders.push(id);
     this.#dirty.add(id);
   }
 
-  setOfRun(id: MemoryId, ofRun: boolean): void {
-    if (this.#ofRuns.has(id) === ofRun) return;
-    if (ofRun) this.#ofRuns.add(id);
-    else this.#ofRuns.delete(id);
+  /** Ignores unknown memories. */
+  set(id: MemoryId, facts: Partial<MemoryFacts>): void {
+    const memory = this.#memories.get(id);
+    if (memory === undefined) return;
+    const changed = { ...memory.facts, ...facts };
+    const isSame = Object.entries(changed).every(([name, value]) => memory.facts[name as keyof MemoryFacts] === value);
+    if (isSame) return;
+    memory.facts = changed;
+    if (changed.until === undefined) this.#ending.delete(id);
+    else this.#ending.add(id);
     this.#dirty.add(id);
   }
 
-  get hasRuns(): boolean {
-    return this.#ofRuns.size > 0;
-  }
-
-  commonWith(label: Label): MemoryId | undefined {
-    return this.holdersOf(label).find((id) => this.currentOf(id) === label && !this.#ofRuns.has(id));
-  }
-
-  setFound(id: MemoryId): void {
-    if (this.#found(id)) this.#dirty.add(id);
-  }
-
-  /** Memories that a search found and whose current text is this block's. */
-  foundWith(label: Label): MemoryId[] {
-    return this.holdersOf(label).filter((id) => {
-      const versions = this.#versions.get(id);
-      return versions?.isFound === true && versions.current === label;
-    });
-  }
-
-  untilOf(id: MemoryId): number | undefined {
-    return this.#untils.get(id);
+  factsOf(id: MemoryId): MemoryFacts {
+    return this.#memories.get(id)?.facts ?? NO_FACTS;
   }
 
   /** The memories that have ceased to hold at `now`. */
   endedAt(now: number): MemoryId[] {
-    const ended: MemoryId[] = [];
-    for (const [id, until] of this.#untils) if (until <= now) ended.push(id);
-    return ended;
-  }
-
-  /** Undefined: it holds without end. */
-  setUntil(id: MemoryId, until: number | undefined): void {
-    if (this.#untils.get(id) === until) return;
-    if (until === undefined) this.#untils.delete(id);
-    else this.#untils.set(id, until);
-    this.#dirty.add(id);
+    return [...this.#ending].filter((id) => (this.factsOf(id).until ?? now + 1) <= now);
   }
 
   currentOf(id: MemoryId): Label | undefined {
-    return this.#versions.get(id)?.current;
+    return this.#memories.get(id)?.current;
   }
 
   isCurrent(label: Label): boolean {
-    return this.#allHoldersOf(label).some((id) => this.currentOf(id) === label);
+    return this.#holders.get(label)?.some((id) => this.currentOf(id) === label) ?? false;
   }
 
   /** Empty for an unknown memory. */
   labelsOf(id: MemoryId): readonly Label[] {
-    const versions = this.#versions.get(id);
-    return versions === undefined ? [] : labelsIn(versions).filter((label) => label !== WITHDRAWN);
-  }
-
-  /** Whether a memory has or had more than one text. */
-  hasSeveral(id: MemoryId): boolean {
-    return (this.#versions.get(id)?.table?.size ?? 1) > 1;
+    const { versions = [] } = this.#memories.get(id) ?? {};
+    return versions.map(({ label }) => label).filter((label) => label !== WITHDRAWN);
   }
 
   isDated(id: MemoryId, label: Label): boolean {
-    const versions = this.#versions.get(id);
-    if (versions?.table != null) return versions.table.get(label) === true;
-    return versions?.current === label && versions.isDated;
+    const version = this.#memories.get(id)?.versions.find((one) => one.label === label);
+    return version?.isDated === true;
   }
 
   /** Whether two texts of a memory have the same words, one with a date and one without. */
   areSameWords(id: MemoryId, a: Label, b: Label, textOf: (label: Label) => string): boolean {
-    const versions = this.#versions.get(id);
-    if (versions === undefined || !isIn(versions, a) || !isIn(versions, b)) return false;
-    const [inA, inB] = [this.isDated(id, a), this.isDated(id, b)];
-    return inA !== inB && ownWords(textOf(a), inA) === ownWords(textOf(b), inB);
+    const { versions = [] } = this.#memories.get(id) ?? {};
+    const [one, other] = [a, b].map((label) => versions.find((version) => version.label === label));
+    if (one === undefined || other === undefined || one.isDated === other.isDated) return false;
+    return ownWords(textOf(a), one.isDated) === ownWords(textOf(b), other.isDated);
   }
 
   /** Memories that have or had a block's text, in an order that survives a reload. */
-  holdersOf(label: Label): MemoryId[] {
-    return this.#allHoldersOf(label).sort();
+  holdersOf(label: Label): readonly MemoryId[] {
+    return (this.#holders.get(label) ?? []).toSorted();
+  }
+
+  /** Memories whose current text is this block's, likewise. */
+  currentHoldersOf(label: Label): readonly MemoryId[] {
+    return this.holdersOf(label).filter((id) => this.currentOf(id) === label);
   }
 
   /** The current text of a memory that had this block's text, the first by id. {@link WITHDRAWN} if none holds; null if there is none. */
@@ -149,38 +129,28 @@ export class MemoryVersions {
   /** The named labels and the current label of every memory that has or had one of them, transitively. */
   withCurrent(named: ReadonlySet<Label>): ReadonlySet<Label> {
     const labels = new Set(named);
-    const memories = [...this.#versions.values()];
     for (let size = -1; size !== labels.size; ) {
       size = labels.size;
-      for (const versions of memories)
-        if (labelsIn(versions).some((label) => labels.has(label))) labels.add(versions.current);
+      for (const { current, versions } of this.#memories.values())
+        if (versions.some(({ label }) => labels.has(label))) labels.add(current);
     }
     return labels;
   }
 
-  /** Adds a version. A memory's first version is always its current one. */
-  add(id: MemoryId, label: Label, current: boolean, isDated = false): void {
-    this.#hold(id, label, current, isDated);
-    this.#dirty.add(id);
-  }
-
   /** Returns the labels that no other memory has or had. */
   forget(id: MemoryId): ReadonlySet<Label> {
-    const gone = new Set<Label>();
-    for (const label of this.labelsOf(id)) {
-      this.#release(id, label);
-      if (this.#allHoldersOf(label).length === 0) gone.add(label);
-    }
+    const labels = this.labelsOf(id);
     this.#remove(id);
-    return gone;
+    return new Set(labels.filter((label) => this.holdersOf(label).length === 0));
   }
 
   /** Removes a block, and memories that are left without a version. */
   drop(label: Label): void {
-    for (const id of this.#allHoldersOf(label)) {
-      const versions = this.#versions.get(id);
-      versions?.table?.delete(label);
-      if (hasNoText(versions?.table ?? NO_VERSIONS)) this.#remove(id);
+    for (const id of this.holdersOf(label)) {
+      const memory = this.#memories.get(id);
+      if (memory === undefined) continue;
+      memory.versions = memory.versions.filter((version) => version.label !== label);
+      if (hasNoText(memory.versions.map((version) => version.label))) this.#remove(id);
     }
     this.#holders.delete(label);
   }
@@ -193,80 +163,33 @@ export class MemoryVersions {
   }
 
   stored(): MemoryVersion[] {
-    return [...this.#versions.keys()].flatMap((memoryId) => this.#rowsOf(memoryId));
+    return [...this.#memories.keys()].flatMap((memoryId) => this.#rowsOf(memoryId));
   }
 
   #rowsOf(memoryId: MemoryId): MemoryVersion[] {
-    const versions = this.#versions.get(memoryId);
-    if (versions === undefined) return [];
-    return labelsIn(versions).map((label) => {
-      const current = label === versions.current;
-      const until = current ? this.#untils.get(memoryId) : undefined;
-      const found = current && versions.isFound ? { found: true as const } : {};
-      const ofRun = current && this.#ofRuns.has(memoryId) ? { ofRun: true as const } : {};
-      const origin = current ? this.#origins.get(memoryId) : undefined;
-      const dated = this.isDated(memoryId, label) ? { dated: true as const } : {};
-      return {
-        memoryId,
-        label,
-        current,
-        ...dated,
-        ...found,
-        ...ofRun,
-        ...(origin === undefined ? {} : { origin }),
-        ...(until === undefined ? {} : { until }),
-      };
+    const memory = this.#memories.get(memoryId);
+    if (memory === undefined) return [];
+    const { isFound, ofRun, origin, until } = memory.facts;
+    const facts = {
+      ...(isFound && { found: true as const }),
+      ...(ofRun && { ofRun: true as const }),
+      ...(origin !== undefined && { origin }),
+      ...(until !== undefined && { until }),
+    };
+    return memory.versions.map(({ label, isDated }) => {
+      const current = label === memory.current;
+      return { memoryId, label, current, ...(isDated && { dated: true as const }), ...(current && facts) };
     });
   }
 
-  #allHoldersOf(label: Label): MemoryId[] {
-    const holders = this.#holders.get(label);
-    return typeof holders === "string" ? [holders] : [...(holders ?? [])];
-  }
-
-  #hold(id: MemoryId, label: Label, current: boolean, isDated: boolean): void {
-    const versions = this.#versions.get(id);
-    if (versions === undefined) this.#versions.set(id, { current: label, isDated, isFound: false, table: null });
-    else if (versions.table === null && versions.current === label) versions.isDated = isDated;
-    else {
-      versions.table ??= new Map([[versions.current, versions.isDated]]);
-      versions.table.set(label, isDated);
-      if (current) versions.current = label;
-    }
-    const holders = this.#holders.get(label);
-    if (holders instanceof Set) holders.add(id);
-    else if (holders !== id) this.#holders.set(label, holders === undefined ? id : new Set([holders, id]));
-  }
-
-  #found(id: MemoryId): boolean {
-    const versions = this.#versions.get(id);
-    if (versions === undefined || versions.isFound) return false;
-    versions.isFound = true;
-    return true;
-  }
-
   #remove(id: MemoryId): void {
-    this.#versions.delete(id);
-    this.#untils.delete(id);
-    this.#ofRuns.delete(id);
-    this.#origins.delete(id);
-    // A withdrawn memory has this one beside its texts.
-    this.#release(id, WITHDRAWN);
+    for (const { label } of this.#memories.get(id)?.versions ?? []) {
+      const others = this.#holders.get(label)?.filter((other) => other !== id) ?? [];
+      if (others.length > 0) this.#holders.set(label, others);
+      else this.#holders.delete(label);
+    }
+    this.#memories.delete(id);
+    this.#ending.delete(id);
     this.#dirty.delete(id);
   }
-
-  #release(id: MemoryId, label: Label): void {
-    const holders = this.#holders.get(label);
-    if (holders instanceof Set) holders.delete(id);
-    else if (holders === id) this.#holders.delete(label);
-  }
-}
-
-/** In the order in which they came. */
-function labelsIn({ current, table }: Versions): readonly Label[] {
-  return table === null ? [current] : [...table.keys()];
-}
-
-function isIn({ current, table }: Versions, label: Label): boolean {
-  return table === null ? label === current : table.has(label);
 }

@@ -23,11 +23,11 @@ export function recallKnown(register: BlockRegister, query: string, topK: number
     .sort((a, b) => b.score - a.score || a.block.label - b.block.label)
     .slice(0, topK)
     .map(({ id, block }) => {
-      const until = register.untilOf(id);
+      const until = register.memories.factsOf(id).until;
       return {
         id,
         text: block.text,
-        ...(register.isDated(id, block.label) && { dated: true as const }),
+        ...(register.memories.isDated(id, block.label) && { dated: true as const }),
         ...(until === undefined ? {} : { end: { until } }),
       };
     });

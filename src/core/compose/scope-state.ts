@@ -267,7 +267,7 @@ function foldRegister(before: StoredRegister, all: readonly RegisterChanges[]): 
     if (changes.removedBlocks.length > 0) {
       for (const [id, versions] of memories) {
         for (const label of changes.removedBlocks) versions.delete(label);
-        if (hasNoText(versions)) memories.delete(id);
+        if (hasNoText(versions.keys())) memories.delete(id);
       }
     }
     for (const id of changes.forgotten) {

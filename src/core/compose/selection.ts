@@ -119,7 +119,8 @@ function carryAllowance(
       if (block === undefined || block.supersededBy !== null || given.has(label) || leftOut.has(label)) return null;
       // Its client may have redacted the exchange since.
       if (conversation !== null && isExchange(block.text)) return null;
-      return register.isOfRuns(label) || register.isUntrusted(label) ? null : block.tokens;
+      // Texts of runs alone are for the requests of those runs.
+      return register.commonWith(label) === undefined || register.isUntrusted(label) ? null : block.tokens;
     },
   };
 }

@@ -205,7 +205,7 @@ async function updateIn(
   const { state } = working;
   const { register } = state;
   if (register.textsOf(memoryId).size === 0) return false;
-  const until = end?.until ?? register.untilOf(memoryId);
+  const until = end?.until ?? register.memories.factsOf(memoryId).until;
   if (text !== null) register.resolve([{ ...said, id: memoryId, text: cutText(text, MAX_MEMORY_CHARACTERS) }]);
   if (end?.until === ENDED) register.withdraw([{ id: memoryId, replacedBy: end.replacedBy }]);
   else register.setUntil(memoryId, until);

@@ -70,7 +70,7 @@ describe("a memory that is requested with its date, and without", () => {
               expect(standing).toContain(given);
               // Another memory's block may say it too, as "2023-05-08: Likes tea." does.
               if (dedupe !== "exact") expect(given).toContain(text.slice(0, -1));
-              else expect(ownWords(given, register.isDated(id as MemoryId, placed.label))).toBe(text);
+              else expect(ownWords(given, register.memories.isDated(id as MemoryId, placed.label))).toBe(text);
               for (const old of placed.replaces) {
                 const isRestyled = register.sameWordsAs(id as MemoryId, placed.label).includes(old);
                 if (isRestyled) expect(wanted.filter((other) => other.text === text).length).toBeGreaterThan(1);
