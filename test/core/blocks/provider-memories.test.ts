@@ -76,16 +76,10 @@ describe("memories of Mem0's AI SDK provider in front of a prompt", () => {
   it.each<[string, readonly ChatMessage[]]>([
     ["an application's text behind it", [system(`${own}Be brief.`), QUESTION]],
     ["an application's text behind a result", [system(`${result}You plan trips.`), QUESTION]],
-    ["… in paragraphs of its own", [system(`${result}You plan trips.\n\n`), QUESTION]],
-    ["… and blank lines between", [system(`${result}\n\nYou plan trips.\n\n`), QUESTION]],
-    ["an application's text in front of it", [system(`You plan trips. ${own}`), QUESTION]],
     ["only the sentences in front", [system(own.slice(0, own.indexOf("Memory: "))), QUESTION]],
     ["no memory", [system(`${own.slice(0, own.indexOf("Memory: "))}Memory: `), QUESTION]],
-    ["the start of one", [system(own.slice(0, -6)), QUESTION]],
-    ["other words in the sentences", [system(own.replace("weightage", "weight")), QUESTION]],
     ["what is no memory among them", [system(own.replace("Memory: a", "Fact: a")), QUESTION]],
     ["the user's word", [{ role: "user", content: own }]],
-    ["a tool's", [QUESTION, { role: "tool", content: own }]],
     ["a place behind the first question", [QUESTION, system(own), QUESTION]],
     [
       "a place in a part that is not the first",
@@ -98,7 +92,6 @@ describe("memories of Mem0's AI SDK provider in front of a prompt", () => {
     ],
     ["a part of another type", [system([{ type: "note", text: own }]), QUESTION]],
     ["more memories than a request may have", [system(ownMessage(Array.from({ length: 1_001 }, () => "a"))), QUESTION]],
-    ["only white space", [system(ownMessage([" "])), QUESTION]],
   ])("are none with %s: the messages stay as they are", (_what, messages) => {
     const taken = withoutProviderMemories(messages);
     expect(taken.memories).toBeNull();

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RECENT_REQUESTS, type RecentRetrieval, RecentRetrievals } from "../../../src/core/ordering/ordering.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
-import { anySequence, label, labels } from "../cache/served-sequences.js";
+import { anySequence, labels } from "../cache/served-sequences.js";
 
 const turn = (n: number) => n as TurnId;
 const setsOf = (recent: RecentRetrievals) => [...recent.sets()].map((set) => [...set]);
@@ -56,60 +56,28 @@ function asSetsSay(recent: RecentRetrievals): string[] {
 }
 
 describe("recent retrievals", () => {
-  it("keep what the last requests asked for, oldest first", () => {
-    const stored = new Stored();
-    stored.take(labels(3, 1));
-    stored.take(labels(2));
-    expect(setsOf(stored.recent)).toEqual([[3, 1], [2]]);
-    expect([...stored.rows.values()]).toEqual([
-      { turn: 1, labels: [3, 1] },
-      { turn: 2, labels: [2] },
-    ]);
-  });
-
-  it("hold 64 requests and drop the oldest past that, stored ones too", () => {
-    expect(RECENT_REQUESTS).toBe(64);
-    const stored = new Stored();
-    for (let n = 1; n <= 200; n++) {
-      stored.take(labels(n));
-      expect(stored.recent.size).toBe(Math.min(n, 64));
-    }
-    const last = Array.from({ length: 64 }, (_, at) => [137 + at]);
-    expect(setsOf(stored.recent)).toEqual(last);
-    expect([...stored.rows.values()].map((row) => row.labels)).toEqual(last);
-  });
-
-  it("forget blocks, and requests that asked for nothing else", () => {
-    const stored = new Stored();
-    stored.take(labels(1, 2, 3));
-    stored.take(labels(2));
-    stored.take(labels(4, 1));
-    stored.forget(label(2));
-    expect(setsOf(stored.recent)).toEqual([
-      [1, 3],
-      [4, 1],
-    ]);
-    expect([...stored.rows.keys()]).toEqual([1, 3]);
-    stored.recent.forget(new Set(labels(2, 9)));
-    expect(stored.recent.drain()).toEqual({ upserted: [], removed: [] });
-  });
-
-  it("come back from the store as they were", () => {
+  it("are those of the last 64 requests less what was forgotten, come back from the store, and stand in the masks", () => {
     const anyEvent = fc.oneof(
       { weight: 9, arbitrary: anySequence.map((asked) => ({ kind: "take" as const, labels: asked })) },
       { weight: 1, arbitrary: anySequence.map((gone) => ({ kind: "forget" as const, labels: gone.slice(0, 2) })) },
     );
-    const reloads = fc.property(fc.array(anyEvent, { maxLength: 120, size: "max" }), (events) => {
+    const lives = fc.property(fc.array(anyEvent, { maxLength: 120, size: "max" }), (events) => {
       const stored = new Stored();
+      let last: (readonly Label[])[] = [];
       for (const event of events) {
-        if (event.kind === "take") stored.take(event.labels);
-        else stored.forget(...event.labels);
+        if (event.kind === "take") {
+          stored.take(event.labels);
+          if (event.labels.length > 0) last = [...last, event.labels].slice(-64);
+        } else {
+          stored.forget(...event.labels);
+          last = last.map((set) => set.filter((one) => !event.labels.includes(one))).filter(({ length }) => length > 0);
+        }
       }
-      expect(setsOf(stored.reloaded())).toEqual(setsOf(stored.recent));
+      expect(setsOf(stored.recent)).toEqual(last);
+      expect(setsOf(stored.reloaded())).toEqual(last);
       expect(stored.reloaded().drain()).toEqual({ upserted: [], removed: [] });
-      expect(stored.recent.size).toBeLessThanOrEqual(RECENT_REQUESTS);
       for (const recent of [stored.recent, stored.reloaded()]) expect(asMasksSay(recent)).toEqual(asSetsSay(recent));
     });
-    fc.assert(reloads);
+    fc.assert(lives);
   });
 });
