@@ -1,15 +1,4 @@
-import {
-  type Attributes,
-  context,
-  type Histogram,
-  type Meter,
-  metrics,
-  propagation,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-} from "@opentelemetry/api";
+import { type Attributes, context, propagation, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import type { EngineUsage } from "../../apis/api/usage.js";
 import { record } from "../../core/text/json.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
@@ -88,11 +77,9 @@ interface AnsweredInference {
 /** For an answer whose body is passed on unread. */
 export const UNREAD: AnsweredInference = { answer: null, usage: null, firstTokenMs: null };
 
-/** The span and metrics of one call. Ends once, when the answer was read; later ends are ignored. */
+/** The span of one call. Ends once, when the answer was read; later ends are ignored. */
 export class InferenceSpan {
   readonly #span: Span;
-  readonly #common: Attributes;
-  readonly #began = performance.now();
   readonly #context;
   #isOver = false;
 
@@ -100,7 +87,7 @@ export class InferenceSpan {
     const { engine, server, isStreamed, conversationId } = call;
     const model = named(call.model);
     const address = URL.canParse(server) ? new URL(server) : null;
-    this.#common = {
+    const attributes: Attributes = {
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": PROVIDERS[engine],
       ...(model === null ? {} : { "gen_ai.request.model": model }),
@@ -108,9 +95,6 @@ export class InferenceSpan {
         "server.address": address.hostname,
         "server.port": Number(address.port || (address.protocol === "https:" ? 443 : 80)),
       }),
-    };
-    const attributes = {
-      ...this.#common,
       "gen_ai.request.stream": isStreamed,
       ...(conversationId === null ? {} : { "gen_ai.conversation.id": conversationId }),
     };
@@ -147,10 +131,9 @@ export class InferenceSpan {
     // Anthropic's streams have them in `message`, those of the Responses API in `response`.
     const said = record(answer);
     const { id, model: answering } = { ...said, ...record(said["message"]), ...record(said["response"]) };
-    const model = named(answering);
     const reported = {
       "gen_ai.response.id": named(id),
-      "gen_ai.response.model": model,
+      "gen_ai.response.model": named(answering),
       "gen_ai.usage.input_tokens": promptTokens,
       "gen_ai.usage.output_tokens": completionTokens,
       "gen_ai.usage.cache_read.input_tokens": cachedTokens,
@@ -158,12 +141,7 @@ export class InferenceSpan {
       "gen_ai.response.time_to_first_chunk": firstTokenMs === null ? null : firstTokenMs / 1_000,
     };
     for (const [name, value] of Object.entries(reported)) if (value !== null) this.#span.setAttribute(name, value);
-    const attributes = model === null ? this.#common : { ...this.#common, "gen_ai.response.model": model };
-    const { tokens, firstChunk } = instruments();
-    if (promptTokens !== null) tokens.record(promptTokens, { ...attributes, "gen_ai.token.type": "input" });
-    if (completionTokens !== null) tokens.record(completionTokens, { ...attributes, "gen_ai.token.type": "output" });
-    if (firstTokenMs !== null) firstChunk.record(firstTokenMs / 1_000, attributes);
-    this.#end(attributes);
+    this.#end();
   }
 
   /** @param kind `error.type`: a status, or an error's name */
@@ -171,42 +149,15 @@ export class InferenceSpan {
     if (this.#isOver) return;
     this.#span.setAttribute("error.type", kind);
     this.#span.setStatus({ code: SpanStatusCode.ERROR, message: kind });
-    this.#end({ ...this.#common, "error.type": kind });
+    this.#end();
   }
 
-  #end(attributes: Attributes): void {
+  #end(): void {
     this.#isOver = true;
-    instruments().duration.record((performance.now() - this.#began) / 1_000, attributes);
     this.#span.end();
   }
 }
 
 function named(value: unknown): string | null {
   return typeof value === "string" && value !== "" ? value.slice(0, MOST_CHARACTERS) : null;
-}
-
-interface Instruments {
-  readonly meter: Meter;
-  readonly tokens: Histogram;
-  readonly duration: Histogram;
-  readonly firstChunk: Histogram;
-}
-
-let made: Instruments | null = null;
-
-/** The conventions' histograms with the recommended buckets. Looked up late: an application may register its meter after it created a service. */
-function instruments(): Instruments {
-  const meter = metrics.getMeter("memprefix");
-  if (made?.meter === meter) return made;
-  const powers = (least: number, base: number, count: number) =>
-    Array.from({ length: count }, (_, at) => least * base ** at);
-  const seconds = { unit: "s", advice: { explicitBucketBoundaries: powers(0.01, 2, 14) } };
-  const counts = { unit: "{token}", advice: { explicitBucketBoundaries: powers(1, 4, 14) } };
-  made = {
-    meter,
-    tokens: meter.createHistogram("gen_ai.client.token.usage", counts),
-    duration: meter.createHistogram("gen_ai.client.operation.duration", seconds),
-    firstChunk: meter.createHistogram("gen_ai.client.operation.time_to_first_chunk", seconds),
-  };
-  return made;
 }

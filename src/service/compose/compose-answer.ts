@@ -6,7 +6,6 @@ import {
   digestOf,
   type Injection,
   isEmptyInjection,
-  LruMap,
   NOTHING_INJECTED,
   type Plan,
   type RequestId,
@@ -18,7 +17,6 @@ import {
   type TextOf,
   turnMessages,
 } from "../../core/index.js";
-import { keptIn } from "../../core/text/collections.js";
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/session-routers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/store.js";
@@ -176,22 +174,13 @@ export function saltOf(cacheSecret: string, name: string, salt: unknown): string
   return digestOf(JSON.stringify(["memprefix salt", cacheSecret, name, salt]));
 }
 
-/** By cache secret. */
-const TENANT_KEYS = new LruMap<string, string>(1_000);
-/** By the object of a scope in memory. */
-const SCOPE_KEYS = new WeakMap<Scope, { readonly cacheSecret: string; readonly key: string }>();
-
 /** Opaque and stable; the salt of a tenant's prompts. */
 export function tenantKeyOf(cacheSecret: string): string {
-  return keptIn(TENANT_KEYS, cacheSecret, () => digestOf(JSON.stringify(["memprefix tenant", cacheSecret])));
+  return digestOf(JSON.stringify(["memprefix tenant", cacheSecret]));
 }
 
-function scopeKeyOf(scope: Scope, cacheSecret: string): string {
-  const known = SCOPE_KEYS.get(scope);
-  if (known?.cacheSecret === cacheSecret) return known.key;
-  const key = digestOf(JSON.stringify(["memprefix scope", cacheSecret, scope.userId, scope.agentId]));
-  SCOPE_KEYS.set(scope, { cacheSecret, key });
-  return key;
+function scopeKeyOf({ userId, agentId }: Scope, cacheSecret: string): string {
+  return digestOf(JSON.stringify(["memprefix scope", cacheSecret, userId, agentId]));
 }
 
 /** Index of the last message that the next prompt shares. */
