@@ -32,9 +32,8 @@ export async function runPageProgram(
   page: string,
   environment: Readonly<Record<string, string>>,
   beside = join(ROOT, ".tmp"),
-  at = 0,
 ): Promise<ProgramEnd> {
-  const program = pageSamples(page)[at];
+  const program = pageSamples(page)[0];
   if (program === undefined) throw new Error(`${page} has no program`);
   mkdirSync(beside, { recursive: true });
   const folder = mkdtempSync(join(beside, "program-"));
