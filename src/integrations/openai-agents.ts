@@ -1,7 +1,4 @@
-/*
- * memprefix/openai-agents: memories for agents of the OpenAI Agents SDK, by a filter of a run's model input, or by models that compose their
- * requests.
- */
+/* memprefix/openai-agents: memories for agents of the OpenAI Agents SDK, by models that compose their requests. */
 
 import type { ChatMessage } from "../core/index.js";
 import {
@@ -16,60 +13,6 @@ import { type AdapterOptions, type ComposedCall, composeCall, type ReportedUsage
 
 export type { AgentsItem } from "./agents-items.js";
 export type { AdapterOptions, Composing, NameOf, PromptOptions } from "./composing.js";
-
-export interface FilterCall<Context = unknown> {
-  /** What `run` got as `context`. */
-  readonly context: Context | undefined;
-  readonly agent: AgentsAgent;
-}
-
-/** A `CallModelInputFilter` of the SDK, which leaves open what a run's context is. */
-export type AgentsFilter = <Item extends AgentsItem>(
-  call: FilterCall & { readonly modelData: { input: Item[]; instructions?: string } },
-) => Promise<{ input: Item[]; instructions?: string }>;
-
-/**
- * A `callModelInputFilter` that adds memories to a run's prompts. A session stores the filtered input, so it stores the user's words after the
- * memories; `compose` recognises them later. After a tool's result, memories go into the result, which is stored without them. The agent's
- * events report usage. Never throws.
- *
- * @example
- * ```ts
- * const callModelInputFilter = memprefixFilter<{ userId: string; chatId: string }>({
- *   memprefix,
- *   userId: ({ context }) => context?.userId,
- *   conversationId: ({ context }) => context?.chatId,
- * });
- * await run(agent, question, { context: { userId, chatId }, session, callModelInputFilter });
- * ```
- */
-export function memprefixFilter<Context = unknown>(options: AdapterOptions<FilterCall<Context>>): AgentsFilter {
-  // The session would store a filter's own messages as if the user had said them.
-  const exact = { ...options, compose: { ...options.compose, history: "exact" } as const };
-  const usage = new RunUsage();
-  return async ({ modelData, agent, context }) => {
-    const { input, instructions } = modelData;
-    const messages = messagesOf(input, instructions);
-    const call = { agent, context: context as Context | undefined };
-    const composed = await composeCall(placedInItems<FilterCall<Context>>(exact, messages), call, messages, "chat");
-    if (composed === null) return modelData;
-    try {
-      const filled = itemsOf(withoutAddedMessages(composed.messages, messages), input);
-      if (filled.length !== input.length) throw new Error("memories have no place in this input");
-      usage.await(agent, context, composed.report);
-      const head = instructionsIn(composed.messages);
-      return { ...modelData, input: fill(input, filled), ...(head === undefined ? {} : { instructions: head }) };
-    } catch (error) {
-      tellError(options, error);
-      return modelData;
-    }
-  };
-}
-
-/** The SDK identifies a run's items by the copies that it gives a filter, so they are changed in place. */
-function fill<Item extends AgentsItem>(input: readonly Item[], filled: readonly AgentsItem[]): Item[] {
-  return input.map((item, at) => Object.assign(item, filled[at]));
-}
 
 export interface AgentsModelCall {
   readonly systemInstructions?: string;
@@ -90,8 +33,7 @@ export interface AgentsModelProvider {
 }
 
 /**
- * A provider's models with memories in their requests; no run's state or session stores them. Make one for each user and conversation, or use
- * `memprefixFilter`, which knows the run's context.
+ * A provider's models with memories in their requests; no run's state or session stores them. Make one for each user and conversation.
  *
  * @example
  * ```ts
@@ -213,7 +155,6 @@ function withMethods<T extends object>(target: T, methods: object): T {
 export interface AgentsUsage {
   readonly inputTokens?: number | undefined;
   readonly inputTokensDetails?: readonly TokenDetails[] | TokenDetails | undefined;
-  readonly requestUsageEntries?: readonly AgentsUsage[] | undefined;
 }
 
 type TokenDetails = Readonly<Record<string, number>>;
@@ -226,57 +167,4 @@ function reportedUsage({ inputTokens, inputTokensDetails: details }: AgentsUsage
     ...(inputTokens ? { promptTokens: inputTokens } : {}),
     ...(cachedTokens === undefined ? {} : { cachedTokens }),
   };
-}
-
-export interface AgentsRun {
-  readonly context: unknown;
-  readonly usage: AgentsUsage;
-}
-
-type BehindResponse = "agent_end" | "agent_handoff" | "agent_tool_start";
-
-export interface AgentsAgent {
-  readonly name: string;
-  on(event: BehindResponse, listener: (run: AgentsRun, ...about: unknown[]) => void): unknown;
-}
-
-type Report = (usage: ReportedUsage) => Promise<void>;
-
-/** Agents report usage after each response, when they end, hand over or start a tool. A run is known by its context object. */
-class RunUsage {
-  readonly #listened = new WeakSet<AgentsAgent>();
-  readonly #unreported = new WeakMap<object, Map<AgentsAgent, Report[]>>();
-  /** Requests that a run's usage has reported. */
-  readonly #told = new WeakMap<AgentsRun, number>();
-
-  await(agent: AgentsAgent, context: unknown, report: Report): void {
-    if (typeof context !== "object" || context === null) return;
-    this.#listenTo(agent);
-    const ofRun = this.#unreported.get(context) ?? new Map<AgentsAgent, Report[]>();
-    this.#unreported.set(context, ofRun);
-    ofRun.set(agent, [...(ofRun.get(agent) ?? []), report]);
-  }
-
-  #listenTo(agent: AgentsAgent): void {
-    if (this.#listened.has(agent)) return;
-    this.#listened.add(agent);
-    const settle = (run: AgentsRun) => this.#settle(agent, run);
-    agent.on("agent_tool_start", settle);
-    agent.on("agent_handoff", settle);
-    agent.on("agent_end", settle);
-  }
-
-  #settle(agent: AgentsAgent, run: AgentsRun): void {
-    const entries = run.usage.requestUsageEntries ?? [];
-    const isTold = entries.length === (this.#told.get(run) ?? 0);
-    this.#told.set(run, entries.length);
-    if (typeof run.context !== "object" || run.context === null) return;
-    const ofRun = this.#unreported.get(run.context);
-    const [report, ...others] = ofRun?.get(agent) ?? [];
-    ofRun?.delete(agent);
-    const newest = entries.at(-1);
-    // For several responses, or several runs of one context, it is unknown which used how much.
-    if (report === undefined || others.length > 0 || isTold || newest === undefined) return;
-    void report(reportedUsage(newest));
-  }
 }

@@ -27,19 +27,13 @@ export interface Held {
   readonly answers: readonly unknown[];
   /** What the framework stored, as JSON. */
   readonly stored: string;
-  /** Whether that has memories, which are recognised when they come back. Default: no. */
-  readonly storesMemories?: boolean;
 }
 
 /** Has a conversation with memories in its prompts. */
 export type Holding = (session: AdapterSession, memprefix: Composing) => Promise<Held>;
 
 /** One way of using an adapter. */
-export interface AdapterWay {
-  /** Whether windows leave prompts a prefix of the next. */
-  readonly keepsPrefix: boolean;
-  readonly uses: Partial<Readonly<Record<AdapterUse, Holding>>>;
-}
+export type AdapterWay = Partial<Readonly<Record<AdapterUse, Holding>>>;
 
 export interface AdapterProgram {
   readonly packages: readonly string[];
@@ -48,10 +42,7 @@ export interface AdapterProgram {
 
 export interface AdapterIntroduction {
   readonly packages: readonly string[];
-  readonly ways: readonly (Omit<AdapterWay, "uses"> & {
-    readonly name: string;
-    readonly uses: readonly AdapterUse[];
-  })[];
+  readonly ways: readonly { readonly name: string; readonly uses: readonly AdapterUse[] }[];
 }
 
 export interface AdapterOrder {
@@ -67,7 +58,7 @@ export function runAdapterProgram({ packages, ways }: AdapterProgram): void {
   process.on("message", async ({ way, use, session }: AdapterOrder) => {
     let outcome: AdapterOutcome;
     try {
-      const hold = ways[way]?.uses[use];
+      const hold = ways[way]?.[use];
       if (hold === undefined) throw new Error(`no ${use} of ${way}`);
       outcome = await holdWith(session, hold);
     } catch (error) {
@@ -76,11 +67,7 @@ export function runAdapterProgram({ packages, ways }: AdapterProgram): void {
     process.send?.(outcome);
   });
   process.once("disconnect", () => process.exit());
-  const offered = Object.entries(ways).map(([name, { uses, ...about }]) => ({
-    ...about,
-    name,
-    uses: Object.keys(uses) as AdapterUse[],
-  }));
+  const offered = Object.entries(ways).map(([name, uses]) => ({ name, uses: Object.keys(uses) as AdapterUse[] }));
   process.send?.({ packages, ways: offered } satisfies AdapterIntroduction);
 }
 

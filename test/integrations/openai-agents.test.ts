@@ -3,14 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createMemprefix, type MemprefixClient } from "../../src/index.js";
-import {
-  type AgentsAgent,
-  type AgentsModelCall,
-  type AgentsRun,
-  memprefixFilter,
-  memprefixModel,
-  memprefixModels,
-} from "../../src/integrations/openai-agents.js";
+import { type AgentsModelCall, memprefixModel, memprefixModels } from "../../src/integrations/openai-agents.js";
 
 const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
 const SECTION = "<memories>\n- Ana likes green tea.\n</memories>";
@@ -39,101 +32,7 @@ function listening() {
   return { memprefix: { ...memprefix, feedback }, reported, timed };
 }
 
-function agentOf(name: string): AgentsAgent & { ended(run: AgentsRun): void; readonly listeners: number } {
-  const listeners: ((run: AgentsRun) => void)[] = [];
-  return {
-    name,
-    on: (event, listener) => (event === "agent_end" ? listeners.push(listener) : 0),
-    ended: (run) => {
-      for (const listener of listeners) listener(run);
-    },
-    get listeners() {
-      return listeners.length;
-    },
-  };
-}
-
 const used = (inputTokens: number, cached: number) => ({ inputTokens, inputTokensDetails: { cached_tokens: cached } });
-const runOf = (context: unknown, ...requestUsageEntries: ReturnType<typeof used>[]): AgentsRun => ({
-  context,
-  usage: { requestUsageEntries },
-});
-const modelData = () => ({ input: [{ role: "user", content: "Tea?" }], instructions: "Be brief." });
-
-describe("a filter of a run's model input", () => {
-  it("fills the copies that it is given, from which the SDK knows what they are copies of", async () => {
-    const filter = memprefixFilter<{ user: string }>({ memprefix, userId: ({ context }) => context?.user });
-    const given = modelData();
-    const [item] = given.input;
-    const filled = await filter({ modelData: given, agent: agentOf("a"), context: { user: "ana" } });
-    expect(filled).toEqual({
-      input: [{ role: "user", content: `${LISTED}\n\nTea?` }],
-      instructions: "Be brief.",
-    });
-    expect(filled.input[0]).toBe(item);
-  });
-
-  it("knows the memories that a session stored, and repeats none", async () => {
-    const filter = memprefixFilter({
-      memprefix,
-      userId: "ana",
-      conversationId: "stored",
-      compose: { retention: "keep" },
-    });
-    const inputOf = async (...input: object[]) =>
-      (await filter({ modelData: { input }, agent: agentOf("a"), context: {} })).input;
-    const stored = [
-      ...(await inputOf({ role: "user", content: "Tea?" })),
-      { role: "assistant", status: "completed", content: [{ type: "output_text", text: "Green." }] },
-    ];
-    // A store that makes one part of a text.
-    const asParts = { role: "user", content: [{ type: "input_text", text: `${SECTION}\n\nTea?` }] };
-    for (const question of [stored[0], asParts]) {
-      const next = await inputOf(...structuredClone([question ?? {}, stored[1] ?? {}]), {
-        role: "user",
-        content: "Now?",
-      });
-      expect(next.slice(0, 2)).toEqual([question, stored[1]]);
-      expect(JSON.stringify(next).split("- Ana likes green tea")).toHaveLength(2);
-    }
-  });
-
-  it("sends what it cannot compose unmodified, and says so", async () => {
-    const errors: unknown[] = [];
-    const filter = memprefixFilter({ memprefix, userId: "ana", onError: (error) => errors.push(String(error)) });
-    const answered = { input: [{ role: "assistant", content: [{ type: "output_text", text: "Tea." }] }] };
-    const before = structuredClone(answered);
-    expect(await filter({ modelData: answered, agent: agentOf("a"), context: {} })).toEqual(before);
-    expect(errors).toEqual([expect.stringContaining("must end with the user's question")]);
-  });
-
-  it("keeps memories in front of their question behind a result that has no place for more", async () => {
-    const onError = (error: unknown) => expect(error).toBeNull();
-    const filter = memprefixFilter({ memprefix, userId: "ana", conversationId: "screen", onError });
-    const question = { role: "user", content: "Tea?" };
-    const screenshot = { type: "computer_call_result", callId: "c", output: { data: "data:" } };
-    const inputOf = async (input: object[]) =>
-      (await filter({ modelData: { input: structuredClone(input) }, agent: agentOf("a"), context: {} })).input;
-    const filled = { role: "user", content: `${SECTION}\n\nTea?` };
-    expect(await inputOf([question])).toEqual([filled]);
-    expect(await inputOf([question, screenshot])).toEqual([filled, screenshot]);
-  });
-
-  it("reports what an agent says that its response used", async () => {
-    const { memprefix: heard, reported } = listening();
-    const filter = memprefixFilter({ memprefix: heard, userId: "ana" });
-    const agent = agentOf("a");
-    const context = {};
-    await filter({ modelData: modelData(), agent, context });
-    agent.ended(runOf(context, used(30, 10), used(40, 20)));
-    // The same response again, and another run's.
-    agent.ended(runOf(context, used(30, 10), used(40, 20)));
-    agent.ended(runOf({}, used(50, 30)));
-    expect(reported).toEqual([[40, 20]]);
-    await filter({ modelData: modelData(), agent, context: {} });
-    expect(agent.listeners).toBe(1);
-  });
-});
 
 /** A model that keeps what it was asked, in a private field. */
 class KeepingModel {

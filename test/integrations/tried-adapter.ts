@@ -25,24 +25,24 @@ const PLACES = ["in-process", "remote"] as const;
 type Place = (typeof PLACES)[number];
 const REMOTE_USES: ReadonlySet<AdapterUse> = new Set(["stream", "tools"]);
 
-/** What is said, how many requests that takes, and whether each prompt begins with the one before: always, as the way has it, or never. */
+/** What is said, how many requests that takes, and whether each prompt begins with the one before. */
 interface Talk {
   readonly questions: readonly string[];
   readonly requests: number;
-  readonly prefixed: "always" | "by way" | "never";
+  readonly isPrefixed: boolean;
 }
 
 const WINDOWED = [...QUESTIONS.json, "And in the evening?", "And the day after?"];
 const TALKS: Readonly<Record<AdapterUse, Talk>> = {
-  json: { questions: QUESTIONS.json, requests: REQUESTS.json, prefixed: "always" },
-  stream: { questions: QUESTIONS.stream, requests: REQUESTS.stream, prefixed: "always" },
-  tools: { questions: QUESTIONS.tools, requests: REQUESTS.tools, prefixed: "always" },
-  steps: { questions: QUESTIONS.steps, requests: REQUESTS.steps, prefixed: "always" },
-  structured: { questions: QUESTIONS.structured, requests: REQUESTS.structured, prefixed: "always" },
-  window: { questions: WINDOWED, requests: WINDOWED.length, prefixed: "by way" },
-  together: { questions: QUESTIONS.json, requests: 2 * REQUESTS.json, prefixed: "never" },
+  json: { questions: QUESTIONS.json, requests: REQUESTS.json, isPrefixed: true },
+  stream: { questions: QUESTIONS.stream, requests: REQUESTS.stream, isPrefixed: true },
+  tools: { questions: QUESTIONS.tools, requests: REQUESTS.tools, isPrefixed: true },
+  steps: { questions: QUESTIONS.steps, requests: REQUESTS.steps, isPrefixed: true },
+  structured: { questions: QUESTIONS.structured, requests: REQUESTS.structured, isPrefixed: true },
+  window: { questions: WINDOWED, requests: WINDOWED.length, isPrefixed: true },
+  together: { questions: QUESTIONS.json, requests: 2 * REQUESTS.json, isPrefixed: false },
   // The agents differ in their tools, with which prompts begin.
-  handover: { questions: QUESTIONS.structured, requests: 4, prefixed: "never" },
+  handover: { questions: QUESTIONS.structured, requests: 4, isPrefixed: false },
 };
 
 /** What was tried, and what was wrong: empty where it went as it should. */
@@ -78,8 +78,7 @@ async function tryUse(program: Program, way: Way, where: Place, use: AdapterUse)
   const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none" });
   const app = where === "remote" ? await startApp(settings, growingSource(), { log: [], faults }) : null;
   try {
-    const { questions, requests, prefixed } = TALKS[use];
-    const isPrefixed = prefixed === "always" || (prefixed === "by way" && way.keepsPrefix);
+    const { questions, requests, isPrefixed } = TALKS[use];
     const memprefix = app === null ? { dataDir } : { url: app.base };
     const session = { engine: engine.url, memprefix, questions, facts: FACTS };
     const outcome = await program.ask({ way: way.name, use, session });
@@ -110,11 +109,11 @@ function repeatedFacts(served: readonly ServedPrompt[]): readonly string[] {
   });
 }
 
-function wrongStored({ stored, storesMemories = false }: Held): readonly string[] {
+function wrongStored({ stored }: Held): readonly string[] {
   const questions = Object.values(TALKS).flatMap((talk) => talk.questions);
   if (!questions.some((question) => stored.includes(question))) return [`the framework stored no question: ${stored}`];
   const has = FACTS.some((fact) => stored.includes(fact)) || stored.includes("<memories>");
-  return has === storesMemories ? [] : [`the framework stored ${stored.slice(0, 2_000)}`];
+  return !has ? [] : [`the framework stored ${stored.slice(0, 2_000)}`];
 }
 
 /** What is wrong with what memprefix stored: prompts without the engine's counts, or of another user or conversation. */

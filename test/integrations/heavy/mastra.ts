@@ -73,21 +73,18 @@ const held =
 function way(modelOf: (session: AdapterSession) => Model, storage: () => InMemoryStore | LibSQLStore): AdapterWay {
   const hold = (use: Use) => held(modelOf, storage, use);
   return {
-    keepsPrefix: true,
-    uses: {
-      json: hold({}),
-      stream: hold({ stream: true }),
-      tools: hold({}),
-      steps: hold({ stream: true }),
-      structured: hold({ schema: trip }),
-      window: hold({ lastMessages: 4 }),
-      together: hold({ stream: true, threads: ["trip", "walk"] }),
-    },
+    json: hold({}),
+    stream: hold({ stream: true }),
+    tools: hold({}),
+    steps: hold({ stream: true }),
+    structured: hold({ schema: trip }),
+    window: hold({ lastMessages: 4 }),
+    together: hold({ stream: true, threads: ["trip", "walk"] }),
   };
 }
 
 const inMemory = () => new InMemoryStore();
-const { stream: _stream, steps: _steps, together: _together, ...unstreamed } = way(named, inMemory).uses;
+const { stream: _stream, steps: _steps, together: _together, ...unstreamed } = way(named, inMemory);
 
 runAdapterProgram({
   packages: ["@mastra/core", "@mastra/memory"],
@@ -95,6 +92,6 @@ runAdapterProgram({
     "chat completions, in memory": way(chats, inMemory),
     "Responses, LibSQL": way(responses, () => new LibSQLStore({ id: "stored", url: ":memory:" })),
     // Mastra asks no usage of streams of a model that is named by its address.
-    "an address, in memory": { ...way(named, inMemory), uses: unstreamed },
+    "an address, in memory": unstreamed,
   },
 });
