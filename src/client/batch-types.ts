@@ -8,26 +8,15 @@ import type { BatchCounts } from "./wire-types.js";
 
 export type BatchComposeOptions<M extends MessageLike = MessageLike> = Omit<ComposeOptions<M>, "workers" | "dryRun">;
 
-/** memprefix's planner (default), or ContextPilot's: Alg. 4 and 5, or Alg. 2 and 5 on a user's tree. */
-export type BatchPlannerName = BatchPlanner;
-
 /** At most 10,000 requests, of any users. */
 export interface WholeBatchOptions<M extends MessageLike = MessageLike> {
   readonly requests: readonly BatchComposeOptions<M>[];
   /** Names of engine replicas, each with its own prefix cache. */
   readonly workers?: readonly string[] | null | undefined;
-  readonly planner?: BatchPlannerName | null | undefined;
+  /** memprefix's planner (default), or ContextPilot's: Alg. 4 and 5, or Alg. 2 and 5 on a user's tree. */
+  readonly planner?: BatchPlanner | null | undefined;
   /** The prompts are not sent to an engine: they only teach later orders. */
   readonly warmStart?: boolean | null | undefined;
-}
-
-export interface BatchLineOptions {
-  /** Requests planned together. */
-  readonly window?: number | undefined;
-  /** As in {@link WholeBatchOptions}; a name must not contain a comma. */
-  readonly workers?: readonly string[] | undefined;
-  readonly planner?: BatchPlannerName | undefined;
-  readonly warmStart?: boolean | undefined;
 }
 
 /** A composed prompt: `index` is its request's position, `rank` its own in the order of sending, both from 0. */
@@ -49,9 +38,3 @@ export interface BatchAnswers<M extends MessageLike = QueryMessage> {
   readonly answers: readonly (BatchPrompt<M> | BatchProblem)[];
   readonly end: BatchCounts;
 }
-
-export type BatchLine<M extends MessageLike = QueryMessage> =
-  | BatchPrompt<M>
-  | BatchProblem
-  | { readonly progress: BatchCounts }
-  | { readonly end: BatchCounts };

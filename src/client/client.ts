@@ -9,8 +9,6 @@ import type {
 } from "../service/base/call-types.js";
 import type * as options from "../service/fields/call-options.js";
 import type * as batch from "./batch-types.js";
-import { MemprefixError } from "./errors.js";
-import { jsonLines, lineBody } from "./lines.js";
 import { ROUTES, type Route } from "./routes.js";
 import { type CallControl, type ClientOptions, jsonIn, type Outgoing, senderTo } from "./sending.js";
 import type * as wire from "./wire-types.js";
@@ -28,12 +26,6 @@ export interface RemoteMemprefix {
     options: batch.WholeBatchOptions<M>,
     call?: CallControl,
   ): Promise<batch.BatchAnswers<M>>;
-  /** Answers come while requests are read. An iterable needs a runtime that streams request bodies; an array does not. `break` stops the batch. */
-  composeLines<const M extends MessageLike = QueryMessage>(
-    requests: Iterable<batch.BatchComposeOptions<M>> | AsyncIterable<batch.BatchComposeOptions<M>>,
-    options?: batch.BatchLineOptions,
-    call?: CallControl,
-  ): AsyncIterableIterator<batch.BatchLine<M>>;
   add(options: options.AddOptions, call?: CallControl): Promise<{ id: string; memory: string }[]>;
   /** The most relevant to a query, else all. */
   memories(options: options.MemoriesOptions, call?: CallControl): Promise<{ id: string; memory: string }[]>;
@@ -78,32 +70,6 @@ export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
   return {
     compose: (given, call) => posted(ROUTES.compose, given, call),
     composeBatch: (given, call) => posted(ROUTES.composeBatch, given, call),
-    async *composeLines<const M extends MessageLike>(
-      requests: Iterable<batch.BatchComposeOptions<M>> | AsyncIterable<batch.BatchComposeOptions<M>>,
-      { window, workers, planner, warmStart }: batch.BatchLineOptions = {},
-      call: CallControl = {},
-    ) {
-      const route = ROUTES.composeLines;
-      const { body, stop } = lineBody(requests, (request) => JSON.stringify(toWire(request, route.unmodified)));
-      const outgoing = {
-        query: { window, workers: workers?.join(","), planner, warm_start: warmStart },
-        body,
-        type: "application/x-ndjson",
-      };
-      try {
-        let isWhole = false;
-        for await (const json of await send(route, outgoing, call, async (response) =>
-          jsonLines(response, call.signal),
-        )) {
-          const line = fromWire(json, route.unmodified) as batch.BatchLine<M>;
-          isWhole ||= "end" in line;
-          yield line;
-        }
-        if (!isWhole) throw new MemprefixError("the batch's answer ended before its last line", null);
-      } finally {
-        await stop();
-      }
-    },
     async add(given, call) {
       const { results } = await posted<{ results: { id: string; memory: string }[] }>(ROUTES.add, given, call);
       return results;

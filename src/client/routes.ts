@@ -26,8 +26,6 @@ const OF_EXPORTS = ["scopes.scope", "scopes.tables", "source.memories.metadata"]
 export const ROUTES = {
   compose: route("compose", "POST /compose", "messages", OF_PROMPTS),
   composeBatch: route("composeBatch", "POST /compose/batch", "answers", OF_BATCHES),
-  /** The same route in lines: each line of the request is one of `/compose`. */
-  composeLines: route("composeBatch", "POST /compose/batch", undefined, [...OF_PROMPTS, ...under("answer")]),
   add: route("addMemories", "POST /memories", "results", ["memories", "messages", "metadata"]),
   memories: route("listMemories", "GET /memories", "results"),
   evict: route("evict", "POST /evict", "evicted"),

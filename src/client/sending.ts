@@ -19,8 +19,8 @@ export interface CallControl {
 
 export interface Outgoing {
   readonly query?: object;
-  readonly body?: string | ReadableStream<Uint8Array>;
-  readonly type?: string;
+  /** JSON. */
+  readonly body?: string;
   /** An error status that is also an answer. */
   readonly alsoAnswered?: number;
 }
@@ -38,17 +38,16 @@ export type Send = <T>(
 export function senderTo({ url, apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, fetch: own, headers }: ClientOptions): Send {
   const base = new URL(url).href.replace(/\/+$/, "");
   const authorization: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  return async (route, { query = {}, body, type = "application/json", alsoAnswered }, call, read) => {
+  return async (route, { query = {}, body, alsoAnswered }, call, read) => {
     const what = `${route.method} ${route.path}`;
     const most = call.timeoutMs ?? (route.operation === "composeBatch" ? 0 : timeoutMs);
     const signals = [...(call.signal ? [call.signal] : []), ...(most === 0 ? [] : [AbortSignal.timeout(most)])];
-    const typed: Record<string, string> = body === undefined ? {} : { "content-type": type };
+    const typed: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
     const request = {
       method: route.method,
       headers: { ...headers, ...authorization, ...typed },
       signal: AbortSignal.any(signals),
-      // Fetch requires this for a streamed body.
-      ...(body === undefined ? {} : { body, duplex: "half" as const }),
+      ...(body === undefined ? {} : { body }),
     };
     try {
       // Looked up at each call: tests and instrumentation replace the runtime's.

@@ -102,16 +102,15 @@ describe("a bundle for browsers and workers", () => {
         const memprefix = createMemprefixClient({ url });
         const { requestId, messages } = await memprefix.compose({ userId: "ana", query: "Where?", memories: [{ id: "m", memory: "in Paris" }] });
         const { difference } = await memprefix.feedback({ userId: "ana", requestId, cachedTokens: 0 });
-        const ends = [];
-        for await (const line of memprefix.composeLines([{ userId: "ben", query: "Why?" }])) if ("end" in line) ends.push(line.end);
+        const { end } = await memprefix.composeBatch({ requests: [{ userId: "ben", query: "Why?" }] });
         const refused = await memprefix.compose({ userId: "" , query: "x" }).catch((error) => error);
-        return { messages, difference, ends, refused: [refused.status, refused.problem.errors, refused instanceof MemprefixError] };
+        return { messages, difference, end, refused: [refused.status, refused.problem.errors, refused instanceof MemprefixError] };
       }
     `;
     expect(await inWorker(source, app.base)).toEqual({
       messages: [{ role: "user", content: "<memories>\n- in Paris\n</memories>\n\nWhere?" }],
       difference: 0,
-      ends: [{ read: 1, found: 1, composed: 1, failed: 0 }],
+      end: { read: 1, found: 1, composed: 1, failed: 0 },
       refused: [422, [{ field: "user_id", message: "must not be empty" }], true],
     });
   });

@@ -58,18 +58,6 @@ describe("a client whose service fails", () => {
     await expect(clientOf().compose(ASKED, { signal: AbortSignal.abort(why) })).rejects.toBe(why);
   });
 
-  it("says that a batch broke off", async () => {
-    behave = (response) => {
-      response.writeHead(200, { "content-type": "application/x-ndjson" }).end('{"index":0,"rank":0}\n');
-    };
-    const lines: unknown[] = [];
-    const read = async () => {
-      for await (const line of clientOf().composeLines([ASKED])) lines.push(line);
-    };
-    await expect(read()).rejects.toMatchObject({ name: "MemprefixError", status: null });
-    expect(lines).toEqual([{ index: 0, rank: 0 }]);
-  });
-
   it("takes an address only", () => {
     expect(() => createMemprefixClient({ url: "somewhere" })).toThrow(TypeError);
   });

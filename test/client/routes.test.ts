@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type BatchLine, createMemprefixClient } from "../../src/client/index.js";
+import { createMemprefixClient } from "../../src/client/index.js";
 import { ROUTES } from "../../src/client/routes.js";
 import { callerOf } from "../http/guards/callers.js";
 import { answeringSource } from "../http/routes/answering-source.js";
@@ -85,44 +85,4 @@ describe("the client's routes", () => {
     expect(byIndex[1]).toMatchObject(invalid);
     expect(byIndex[2]).toMatchObject({ answer: { requestId: expect.stringMatching(/^req-[0-9a-f]{32}$/) } });
   });
-
-  it.each([
-    ["a list", () => requests],
-    ["what is made while it is sent", () => requests.values()],
-    [
-      "what comes one by one",
-      async function* () {
-        yield* requests;
-      },
-    ],
-  ])("compose batches in lines, of %s", async (_what, given) => {
-    const lines: BatchLine[] = [];
-    for await (const line of clientOf().composeLines(given(), { window: 2, workers: ["a", "b"] })) lines.push(line);
-    expect(lines.at(-1)).toEqual({ end: { read: 3, found: 2, composed: 2, failed: 1 } });
-    expect(lines).toContainEqual(
-      expect.objectContaining({ index: 0, answer: expect.objectContaining({ requestId: "b-0" }) }),
-    );
-    expect(lines).toContainEqual(
-      expect.objectContaining({ index: 1, problem: expect.objectContaining(invalid.problem) }),
-    );
-  });
-
-  it("stop a batch whose lines are no longer read", async () => {
-    let made = 0;
-    async function* endless() {
-      for (;;) {
-        yield { userId: `u-${made++}`, query: "Where?" };
-        await new Promise((resolve) => setTimeout(resolve, 1));
-      }
-    }
-    for await (const line of clientOf().composeLines(endless(), { window: 1 })) if ("answer" in line) break;
-    await expect.poll(async () => [await settled(() => made), app.faults]).toEqual([true, []]);
-  });
 });
-
-/** Whether a number stays the same for a while. */
-async function settled(count: () => number): Promise<boolean> {
-  const before = count();
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  return count() === before;
-}

@@ -96,17 +96,13 @@ const given: readonly { role: "user"; content: string }[] = (
 ).messages;
 const { answers } = await memprefix.composeBatch({ requests: [{ userId: "ada", query: "Where?" }] });
 const ranks: readonly number[] = answers.flatMap((one) => ("answer" in one ? [one.rank] : []));
-const tokens: number[] = [];
-for await (const line of memprefix.composeLines([{ userId: "ada", messages: [{ role: "user", content: "Where?" }] }])) {
-  if ("answer" in line) tokens.push(line.answer.plan.totalTokens, line.answer.messages[0]?.content.length ?? 0);
-}
 const why: readonly string[] = (await memprefix.explain({ userId: "ada", requestId: "r" })).words;
 const issues = (error: unknown) => (error instanceof MemprefixError ? error.problem?.errors : null);
 // @ts-expect-error the client's names are in camelCase
 await memprefix.compose({ userId: "ada", query: "Where?", conversation_id: "c" });
 // @ts-expect-error a client is of some service
 createMemprefixClient({});
-export default [messages, plan, engine, given, ranks, tokens, why, issues];
+export default [messages, plan, engine, given, ranks, why, issues];
 `;
 
 const WRONG = `

@@ -28,7 +28,6 @@ import type { Explanation } from "../../../src/service/records/explain.js";
 const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly answered?: z.ZodType }>> = {
   compose: { sent: composeBody, answered: composeResult },
   composeBatch: { sent: batch.batchBody, answered: batch.batchResult },
-  composeLines: { sent: batch.batchRequest, answered: batch.batchLine },
   add: { sent: memory.addBody.schema, answered: memory.addResult },
   memories: { sent: memory.memoriesQuery, answered: memory.memoriesResult },
   evict: { sent: engine.evictBody.schema, answered: engine.evictResult },
