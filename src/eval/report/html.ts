@@ -2,7 +2,7 @@ import { visibleText } from "../base/aligned-table.js";
 import { NOT_MEASURED } from "../measures/measured.js";
 import type { Cell, ReportTable, RowGroup } from "./report-tables.js";
 
-/** Safe HTML or SVG, made by {@link markup} or of our own constants: untrusted text never gets there unescaped. */
+/** Safe HTML, made by {@link markup} or of our own constants: untrusted text never gets there unescaped. */
 export class Markup {
   constructor(readonly source: string) {}
 }
@@ -10,7 +10,7 @@ export class Markup {
 /** A part of a template: text and numbers are escaped, markup is not. */
 export type MarkupPart = string | number | Markup | readonly MarkupPart[] | null;
 
-/** A template of HTML or SVG. Escapes its parts for text and double-quoted attributes, unless they are markup. */
+/** A template of HTML. Escapes its parts for text and double-quoted attributes, unless they are markup. */
 export function markup(strings: TemplateStringsArray, ...parts: readonly MarkupPart[]): Markup {
   return new Markup(strings.map((string, at) => string + sourceOf(parts[at] ?? null)).join(""));
 }

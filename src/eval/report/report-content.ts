@@ -32,33 +32,13 @@ function compareArms({ arms }: RunRecord, records: readonly QuestionRecord[]) {
   });
 }
 
-/** Most failure messages listed, each with all its questions; results.jsonl has all. */
+/** Most failure messages listed; results.jsonl has all. */
 const LISTED_MESSAGES = 50;
 
-/**
- * Failures, warm-ups included, grouped by stage and message, most frequent first. `places`: positions of the questions in the data file, per
- * arm and conversation. `more`: number of messages not listed.
- */
+/** Failures, warm-ups included, counted by stage and message, most frequent first. `more`: number of messages not listed. */
 export function failureGroups(failures: readonly FailedQuestion[]) {
-  const groups = [...groupBy(failures, ({ stage, message }) => `${stage} ${message}`).values()].flatMap((group) => {
-    const [first] = group;
-    if (first === undefined) return [];
-    const places = groupBy(group, ({ arm, conversation }) => JSON.stringify([arm, conversation])).values();
-    return {
-      stage: first.stage,
-      message: first.message,
-      count: group.length,
-      places: [...places].flatMap((asked) => {
-        const [{ arm, conversation } = first] = asked;
-        return [{ arm, conversation, questions: asked.map(({ question }) => question) }];
-      }),
-    };
-  });
-  const sorted = groups.sort((a, b) => b.count - a.count);
-  return { groups: sorted.slice(0, LISTED_MESSAGES), more: Math.max(0, groups.length - LISTED_MESSAGES) };
-}
-
-/** `question 7`, `questions 7, 12`. */
-export function questionsText(questions: readonly number[]): string {
-  return `question${questions.length === 1 ? "" : "s"} ${questions.join(", ")}`;
+  const groups = [...groupBy(failures, ({ stage, message }) => `${stage} ${message}`).values()]
+    .flatMap((group) => group.slice(0, 1).map(({ stage, message }) => ({ stage, message, count: group.length })))
+    .sort((a, b) => b.count - a.count);
+  return { groups: groups.slice(0, LISTED_MESSAGES), more: Math.max(0, groups.length - LISTED_MESSAGES) };
 }

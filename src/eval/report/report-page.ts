@@ -1,7 +1,6 @@
 import type { FailedQuestion } from "../base/run-record.js";
 import { htmlTable, Markup, markup } from "./html.js";
-import { cachedShareChart } from "./report-charts.js";
-import { failureGroups, questionsText, type ReportContent } from "./report-content.js";
+import { failureGroups, type ReportContent } from "./report-content.js";
 import { answerTable, qualityLines } from "./report-quality.js";
 import { armTables, categoryTables, comparisonTable } from "./report-tables.js";
 import { reportNotes, reportTitle, runFacts } from "./report-words.js";
@@ -35,7 +34,7 @@ ${banner}<ul class="quality">${qualityLines(content).map(
     (line, at) => markup`<li>${at === 0 ? firstStrong(line) : line}</li>
 `,
   )}</ul>
-${section("Answers", [answers && htmlTable(answers)])}${section("Charts", [cachedShareChart(content)])}${section("Figures", [...armTables(content).map(htmlTable), byCategory(content)])}${differences(content)}${failures(content.failures)}<section>
+${section("Answers", [answers && htmlTable(answers)])}${section("Figures", [...armTables(content).map(htmlTable), byCategory(content)])}${differences(content)}${failures(content.failures)}<section>
 <h2>How to read this</h2>
 <ul class="notes">${reportNotes(content).map(
     (note) => markup`<li>${note}</li>
@@ -95,60 +94,36 @@ function failures(failed: readonly FailedQuestion[]): Markup | null {
   if (groups.length === 0) return null;
   return markup`<section>
 <h2>Questions that failed</h2>
-${groups.map(
-  ({ stage, message, count, places }) => markup`<p>${count} in ${stage}: <code>${message}</code></p>
-<ul class="notes">${places.map(
-    ({ arm, conversation, questions }) => markup`<li>${arm}, ${conversation}, ${questionsText(questions)}</li>
+<ul class="notes">${groups.map(
+    ({ stage, message, count }) => markup`<li>${count} in ${stage}: <code>${message}</code></li>
 `,
   )}</ul>
-`,
-)}${
+${
   more > 0
-    ? markup`<p>${more} more messages are in results.jsonl.</p>
+    ? markup`<p>${more} more messages are in results.jsonl, which names the questions.</p>
 `
     : null
 }</section>
 `;
 }
 
-/** One accent, a grey baseline, and line colours and dashes that colour-blind readers distinguish. */
 const REPORT_STYLE = `
-:root{color-scheme:light dark;--paper:#fff;--ink:#16191d;--soft:#59616b;--rule:#dfe3e8;--tint:#f5f7f9;--accent:#0b5cad;--base:#7b838d;--warn:#8a3b00;--warn-tint:#fff4e8;
---s0:#0b5cad;--s1:#c2410c;--s2:#00795c;--s3:#9d2f86;--s4:#8a6a00;--s5:#2a86c0}
-@media screen and (prefers-color-scheme:dark){:root{--paper:#12151a;--ink:#e8ebef;--soft:#a2abb6;--rule:#2c333c;--tint:#1a1f26;--accent:#6cb2ff;--base:#8d97a3;--warn:#ffb57a;--warn-tint:#2c2016;
---s0:#6cb2ff;--s1:#ff9563;--s2:#46cfa6;--s3:#ea9ddb;--s4:#e2c14d;--s5:#9bd6f7}}
+:root{color-scheme:light dark;--paper:#fff;--ink:#16191d;--soft:#59616b;--rule:#dfe3e8;--tint:#f5f7f9;--accent:#0b5cad;--warn:#8a3b00;--warn-tint:#fff4e8}
+@media screen and (prefers-color-scheme:dark){:root{--paper:#12151a;--ink:#e8ebef;--soft:#a2abb6;--rule:#2c333c;--tint:#1a1f26;--accent:#6cb2ff;--warn:#ffb57a;--warn-tint:#2c2016}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;overflow-wrap:break-word}
 main{max-width:70rem;margin:0 auto;padding:2.5rem 1rem 4rem}
 h1{font-size:1.75rem;line-height:1.2;margin:0 0 .35rem;letter-spacing:-.01em}
 h2{font-size:1.2rem;margin:3rem 0 .75rem;letter-spacing:-.005em}
-h3{font-size:.875rem;font-weight:600;margin:0 0 .35rem}
 p{margin:.5rem 0;max-width:46rem}
-.about,figcaption span,small,.none,.panel h3,dt{color:var(--soft)}
+.about,small,.none,dt{color:var(--soft)}
 .about{margin:0}
 code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .banner{border-left:4px solid var(--warn);background:var(--warn-tint);padding:.6rem .9rem;margin:1.25rem 0;max-width:none}
 .banner strong{color:var(--warn)}
 .quality{border-left:4px solid var(--accent);background:var(--tint);padding:.6rem .9rem;margin:1.25rem 0;list-style:none}
 .quality li{margin:.25rem 0;max-width:62rem}
-figure{margin:0 0 2.5rem}
-figcaption{margin:0 0 .75rem;max-width:46rem}
-.panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1.75rem 2rem}
-.panel>svg{display:block;width:100%;max-width:25rem;height:auto;overflow:visible}
-.legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:0 0 .5rem;padding:0;list-style:none;font-size:.8125rem;max-width:28rem}
-.legend li{padding-left:calc(28px + .45rem);text-indent:calc(-28px - .45rem)}
-.key{width:28px;height:8px;margin-right:.45rem;vertical-align:middle}
-.grid{stroke:var(--rule);stroke-width:1}
-.tick{font-size:11px;fill:var(--soft);font-variant-numeric:tabular-nums}
-.line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
-.line.base{stroke:var(--base);stroke-width:4.5}
-.line.s0{stroke:var(--s0)}
-.line.s1{stroke:var(--s1);stroke-dasharray:7 4}
-.line.s2{stroke:var(--s2);stroke-dasharray:2 4}
-.line.s3{stroke:var(--s3);stroke-dasharray:10 4 2 4}
-.line.s4{stroke:var(--s4);stroke-dasharray:5 3}
-.line.s5{stroke:var(--s5);stroke-dasharray:12 4}
 .scroll{overflow-x:auto;margin:0 0 1.5rem;background:linear-gradient(to left,var(--paper) 40%,transparent) right/3rem 100% no-repeat local,linear-gradient(to left,var(--rule),transparent) right/1.1rem 100% no-repeat scroll}
 .scroll:focus-visible,summary:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 table{border-collapse:collapse;font-size:.875rem;line-height:1.4;min-width:100%}
@@ -170,5 +145,5 @@ dl{display:grid;grid-template-columns:minmax(7rem,max-content) 1fr;gap:.3rem 1.2
 dd{margin:0;overflow-wrap:anywhere}
 footer{margin-top:3rem;color:var(--soft);font-size:.875rem}
 @media (max-width:30rem){main{padding-top:1.5rem}h1{font-size:1.45rem}dl{grid-template-columns:1fr;gap:0}dd{margin:0 0 .6rem}th,td{padding:.36rem .5rem}th:first-child{min-width:8rem;max-width:11rem;white-space:normal}.group th:first-child{max-width:none;white-space:nowrap}}
-@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--tint:#fff}html{font-size:12px}main{max-width:none;padding:0}.panels{grid-template-columns:1fr 1fr}.scroll{overflow:visible}th:first-child{position:static}th,td{white-space:normal;padding:.2rem .3rem}table{font-size:.75rem}.panel,tr{break-inside:avoid}h2,h3,figcaption,caption{break-after:avoid}}
+@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--tint:#fff}html{font-size:12px}main{max-width:none;padding:0}.scroll{overflow:visible}th:first-child{position:static}th,td{white-space:normal;padding:.2rem .3rem}table{font-size:.75rem}tr{break-inside:avoid}h2,caption{break-after:avoid}}
 `;

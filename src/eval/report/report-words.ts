@@ -81,7 +81,7 @@ export function reportNotes(content: ReportContent): string[] {
     ENGINES[run.engine.kind],
     warmUps === 0
       ? "No question was asked to warm up: the first ones are in all figures."
-      : `Questions asked to warm the engine up (${run.warmUpQuestions} per arm, the first ones) are in no figure or chart.`,
+      : `Questions asked to warm the engine up (${run.warmUpQuestions} per arm, the first ones) are in no figure.`,
     failed === 0
       ? "No question failed."
       : `${failed} answers are missing because something failed; they are listed and are in no mean.`,

@@ -1,5 +1,5 @@
 /*
- * The report of a run: tables, a chart and notes as one HTML page, and its first lines for a terminal.
+ * The report of a run: tables and notes as one HTML page, and its first lines for a terminal.
  *
  * Enters: a run with its records. Leaves: texts; the same run gives the same bytes.
  * Untrusted text (ids, messages, model names) is escaped, and its invisible characters are named.

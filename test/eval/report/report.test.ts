@@ -2,21 +2,16 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { EvalArm, QuestionRecord, RunRecord } from "../../../src/eval/base/run-record.js";
 import { renderReport } from "../../../src/eval/report/report.js";
-import { cachedOverTurns } from "../../../src/eval/report/report-charts.js";
-import { failureGroups } from "../../../src/eval/report/report-content.js";
 import { answeredBy, EXACT_ARM, failedBy, README_ARM, runOf } from "../run/run-fixture.js";
 
 const ELEMENTS = new Set(
   (
-    "html head meta title style body main header section footer h1 h2 h3 p span strong small code ul li dl dt dd div figure figcaption " +
-    "details summary table caption thead tbody tr th td svg desc line text polyline"
+    "html head meta title style body main header section footer h1 h2 p strong small code ul li dl dt dd div " +
+    "details summary table caption thead tbody tr th td"
   ).split(" "),
 );
 const ATTRIBUTES = new Set(
-  (
-    "lang charset name content http-equiv class role tabindex aria-label aria-labelledby aria-hidden scope colspan id viewBox " +
-    "x y x1 x2 y1 y2 points text-anchor"
-  ).split(" "),
+  "lang charset name content http-equiv class role tabindex aria-label scope colspan".split(" "),
 );
 
 interface Parsed {
@@ -151,9 +146,8 @@ describe("report.html", () => {
     const { text } = parse(renderReport(runOf(), small).html);
     expect(text).toContain("−600 (−600 to −600)");
     expect(text).toContain("1 in engine: the engine did not begin to answer within 60000 ms");
-    expect(text).toContain("single k=20 prefix-exact, conv-26, question 2");
     expect(text).toContain("Between arms: each arm has a simulated cache of its own.");
-    expect(text).toContain("Questions asked to warm the engine up (1 per arm, the first ones) are in no figure");
+    expect(text).toContain("Questions asked to warm the engine up (1 per arm, the first ones) are in no figure.");
     expect(text).toMatch(
       /Not measured in this run: TTFT p50 ms, .*F1, BLEU-1, Log-likelihood, Judged right\. That is not zero\./,
     );
@@ -167,22 +161,9 @@ describe("report.html", () => {
     expect(page).not.toMatch(/url\(|@import|<script|<link|<img|href=|src=/);
   });
 
-  it("has charts with a title and a description, and ids of their own", () => {
-    const { tags } = parse(page);
-    const charts = tags.filter(({ name, attributes }) => name === "svg" && attributes.get("role") === "img");
-    const ids = tags.flatMap(({ attributes }) => attributes.get("id") ?? []);
-    // One for each of two groups.
-    expect(charts).toHaveLength(2);
-    expect(new Set(ids).size).toBe(ids.length);
-    for (const { attributes } of charts) {
-      for (const id of attributes.get("aria-labelledby")?.split(" ") ?? [""]) expect(ids).toContain(id);
-    }
-    expect(page).toContain("memprefix, defaults: 80.0 % at the end");
-  });
-
-  it("has no chart, table or column of what was not measured", () => {
+  it("has no table or column of what was not measured", () => {
     const unmeasured = renderReport(runOf(), [answeredBy(README_ARM, 1), answeredBy(EXACT_ARM, 1)]);
-    expect(unmeasured.html).not.toMatch(/<figure|<h2>(Charts|Differences)|<th scope="col">(TTFT|F1|Hit ratio|Cut)/);
+    expect(unmeasured.html).not.toMatch(/<h2>Differences|<th scope="col">(TTFT|F1|Hit ratio|Cut)/);
     expect(unmeasured.summary).not.toContain("|");
   });
 
@@ -258,55 +239,3 @@ function hostile(text: string): [RunRecord, readonly QuestionRecord[]] {
   ];
   return [run, records];
 }
-
-describe("failureGroups", () => {
-  it("puts the same failures together, the most frequent first, and leaves none out", () => {
-    const failures = [
-      failedBy(README_ARM, 1, { stage: "search", message: "gone" }),
-      failedBy(README_ARM, 2, { message: "slow" }),
-      failedBy(EXACT_ARM, 2, { message: "slow" }),
-      failedBy(EXACT_ARM, 5, { message: "slow" }),
-      failedBy(EXACT_ARM, 5, { message: "slow", conversation: "conv-30" }),
-    ];
-    const { groups, more } = failureGroups(failures);
-    expect(more).toBe(0);
-    const place = ({ id }: EvalArm, conversation: string, ...questions: number[]) => ({
-      arm: id,
-      conversation,
-      questions,
-    });
-    const slow = [place(README_ARM, "conv-26", 2), place(EXACT_ARM, "conv-26", 2, 5), place(EXACT_ARM, "conv-30", 5)];
-    expect(groups).toEqual([
-      { stage: "engine", message: "slow", count: 4, places: slow },
-      { stage: "search", message: "gone", count: 1, places: [place(README_ARM, "conv-26", 1)] },
-    ]);
-  });
-});
-
-describe("cachedOverTurns", () => {
-  it("is cached ÷ prompt tokens of all conversations around each turn", () => {
-    const asked = (question: number, cachedTokens: number, conversation = "conv-26") =>
-      answeredBy(EXACT_ARM, question, { promptTokens: 100, cachedTokens, conversation });
-    const records = [
-      // Places are those among the questions asked, not in the data file.
-      asked(7, 30),
-      { ...asked(3, 99), isWarmUp: true },
-      failedBy(EXACT_ARM, 9),
-      asked(12, 90),
-      asked(1, 10, "conv-30"),
-      asked(2, 50, "conv-30"),
-    ];
-    expect(cachedOverTurns(records, 1)).toEqual([
-      { turn: 1, share: 0.1 },
-      { turn: 2, share: (30 + 50) / 200 },
-      { turn: 4, share: 0.9 },
-    ]);
-    expect(cachedOverTurns(records, 3).map(({ share }) => share)).toEqual([
-      (10 + 30 + 50) / 300,
-      (10 + 30 + 50) / 300,
-      (30 + 50 + 90) / 300,
-      0.9,
-    ]);
-    expect(cachedOverTurns([], 3)).toEqual([]);
-  });
-});
