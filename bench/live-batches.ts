@@ -16,7 +16,7 @@ import {
   usablePaths,
 } from "../src/core/index.js";
 import { orderBehind } from "../src/core/ordering/ordering.js";
-import type { ExecutedRequest } from "../src/eval/replay/replay-batch.js";
+import type { ExecutedRequest } from "./recorded-batch.js";
 
 /** Nodes of a user's context index. */
 const MAX_NODES = 20_000;

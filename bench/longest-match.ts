@@ -1,5 +1,5 @@
 import { type CacheLimits, SimulatedCache } from "../src/core/cache/simulated-cache.js";
-import type { ExecutedRequest } from "../src/eval/replay/replay-batch.js";
+import type { ExecutedRequest } from "./recorded-batch.js";
 
 /**
  * Schedules requests by SGLang's longest prefix match (`lpm`). The next request is the one with the most tokens in the radix cache; ties go to the

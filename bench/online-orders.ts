@@ -1,6 +1,6 @@
 import { alignTo, ClusterTree } from "../src/core/index.js";
 import { keptIn } from "../src/core/text/collections.js";
-import type { ExecutedRequest, RecordedBatch } from "../src/eval/replay/replay-batch.js";
+import type { ExecutedRequest, RecordedBatch } from "./recorded-batch.js";
 
 /** Nodes of a user's cluster tree. */
 const MAX_NODES = 20_000;

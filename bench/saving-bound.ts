@@ -1,7 +1,7 @@
 import { type BatchRequest, groupBy, type Label } from "../src/core/index.js";
 import { largest } from "../src/core/text/collections.js";
-import type { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { sharedTokens } from "../test/core/cache/slot-cache.js";
+import type { RecordedBatch } from "./recorded-batch.js";
 
 /** A request of a batch, for {@link mostSavable}. */
 export type WeighedContext = ReadonlyMap<Label, number>;

@@ -12,10 +12,10 @@
  */
 import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { type BatchRequest, type Label, planBatch } from "../src/core/index.js";
-import type { ExecutedRequest } from "../src/eval/replay/replay-batch.js";
 import { executedLive } from "./live-batches.js";
 import { longestMatchFirst } from "./longest-match.js";
 import { onlineOrders } from "./online-orders.js";
+import type { ExecutedRequest } from "./recorded-batch.js";
 import { seeded } from "./seeded.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";

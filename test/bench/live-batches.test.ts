@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { executedLive } from "../../bench/live-batches.js";
+import { RecordedBatch } from "../../bench/recorded-batch.js";
 import { encodeO200k } from "../../src/cli/o200k.js";
 import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
 import { readTrace } from "../../src/eval/replay/recorded-trace.js";
-import { RecordedBatch } from "../../src/eval/replay/replay-batch.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../eval/locomo/recorded-searches.js";
 import { someOf } from "../run-length.js";
 

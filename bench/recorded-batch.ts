@@ -1,4 +1,4 @@
-import type { PrefixCache } from "../../core/cache/simulated-cache.js";
+import type { PrefixCache } from "../src/core/cache/simulated-cache.js";
 import {
   type BatchPlanner,
   type BatchRequest,
@@ -7,10 +7,10 @@ import {
   renderBlock,
   SECTION_CLOSING,
   SECTION_OPENING,
-} from "../../core/index.js";
-import { chatTokenizer, type Encode } from "../base/chat-tokens.js";
-import { INSTRUCTION } from "../base/hand-built.js";
-import type { RecordedTrace } from "./recorded-trace.js";
+} from "../src/core/index.js";
+import { chatTokenizer, type Encode } from "../src/eval/base/chat-tokens.js";
+import { INSTRUCTION } from "../src/eval/base/hand-built.js";
+import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 
 export interface ExecutedRequest {
   readonly request: number;
