@@ -7,7 +7,7 @@ import {
 } from "../base/run-record.js";
 import { isSameGroup } from "./arm-summary.js";
 import { type BootstrapOptions, bootstrapMean, clustersOf, type Interval, type Resampled } from "./bootstrap.js";
-import { type Format, type Measure, milliseconds, tokens, uncachedTokens } from "./measured.js";
+import type { Measure } from "./measured.js";
 
 export interface Pair {
   readonly conversation: string;
@@ -62,15 +62,3 @@ export function baselineOf(arm: EvalArm, arms: readonly EvalArm[]): EvalArm | nu
   const baseline = readme ?? arms[0];
   return baseline === undefined || baseline.id === arm.id ? null : baseline;
 }
-
-export interface ComparedMeasure {
-  readonly name: string;
-  readonly measure: Measure<AnsweredQuestion>;
-  readonly format: Format;
-}
-
-export const COMPARED_MEASURES: readonly ComparedMeasure[] = [
-  { name: "Uncached tokens", measure: uncachedTokens, format: tokens },
-  { name: "TTFT ms", measure: ({ ttftMs }) => ttftMs, format: milliseconds },
-  { name: "Total ms", measure: ({ totalMs }) => totalMs, format: milliseconds },
-];

@@ -1,7 +1,6 @@
 import { groupBy } from "../../core/text/collections.js";
 import type { FailedQuestion, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { summariseArms } from "../measures/arm-summary.js";
-import { baselineOf, COMPARED_MEASURES, pairedDifference, pairsOf } from "../measures/paired-difference.js";
 import { qualityChange } from "../measures/quality-change.js";
 
 export type ReportContent = ReturnType<typeof reportContent>;
@@ -12,24 +11,10 @@ export function reportContent(run: RunRecord, records: readonly QuestionRecord[]
     run,
     records,
     summaries: summariseArms(run, records),
-    comparisons: compareArms(run, records),
     /** Null: answers were not scored. */
     quality: qualityChange(run, records),
     failures: records.filter((record) => record.outcome === "failed"),
   };
-}
-
-/** Compares each arm with its baseline, by each of {@link COMPARED_MEASURES}. */
-function compareArms({ arms }: RunRecord, records: readonly QuestionRecord[]) {
-  const byArm = groupBy(records, ({ arm }) => arm);
-  return arms.flatMap((arm) => {
-    const baseline = baselineOf(arm, arms);
-    if (baseline === null) return [];
-    const differences = COMPARED_MEASURES.map(({ measure }) =>
-      pairedDifference(pairsOf(byArm.get(baseline.id) ?? [], byArm.get(arm.id) ?? [], measure)),
-    );
-    return [{ arm, baseline, differences }];
-  });
 }
 
 /** Most failure messages listed; results.jsonl has all. */

@@ -2,7 +2,7 @@ import type { FailedQuestion } from "../base/run-record.js";
 import { htmlTable, Markup, markup } from "./html.js";
 import { failureGroups, type ReportContent } from "./report-content.js";
 import { answerTable, qualityLines } from "./report-quality.js";
-import { armTables, categoryTables, comparisonTable } from "./report-tables.js";
+import { armTables, categoryTables } from "./report-tables.js";
 import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
 /** `report.html`: one file that loads nothing and runs no scripts. */
@@ -34,7 +34,7 @@ ${banner}<ul class="quality">${qualityLines(content).map(
     (line, at) => markup`<li>${at === 0 ? firstStrong(line) : line}</li>
 `,
   )}</ul>
-${section("Answers", [answers && htmlTable(answers)])}${section("Figures", [...armTables(content).map(htmlTable), byCategory(content)])}${differences(content)}${failures(content.failures)}<section>
+${section("Answers", [answers && htmlTable(answers)])}${section("Figures", [...armTables(content).map(htmlTable), byCategory(content)])}${failures(content.failures)}<section>
 <h2>How to read this</h2>
 <ul class="notes">${reportNotes(content).map(
     (note) => markup`<li>${note}</li>
@@ -79,14 +79,6 @@ function byCategory(content: ReportContent): Markup | null {
     : markup`<details><summary>By category</summary>
 ${tables.map(htmlTable)}</details>
 `;
-}
-
-function differences(content: ReportContent): Markup | null {
-  const table = comparisonTable(content);
-  if (table === null) return null;
-  const about = markup`<p>Each way to build prompts against Mem0’s README with the same layout and k, or else against the first arm: mean difference of the same question in both, with its 95 % interval.</p>
-`;
-  return section("Differences", [about, htmlTable(table)]);
 }
 
 function failures(failed: readonly FailedQuestion[]): Markup | null {

@@ -1,24 +1,6 @@
-import { largest } from "../../core/text/collections.js";
 import { categoryTitle, type EvalArm } from "../base/run-record.js";
-import {
-  type ArmSummary,
-  armLabel,
-  armTitle,
-  groupArms,
-  isSameGroup,
-  type QuestionsSummary,
-} from "../measures/arm-summary.js";
-import {
-  type Format,
-  type Measured,
-  milliseconds,
-  percent,
-  score,
-  signed,
-  tokens,
-  withInterval,
-} from "../measures/measured.js";
-import { COMPARED_MEASURES } from "../measures/paired-difference.js";
+import { type ArmSummary, armLabel, groupArms, type QuestionsSummary } from "../measures/arm-summary.js";
+import { type Format, type Measured, milliseconds, percent, score, tokens } from "../measures/measured.js";
 import type { ReportContent } from "./report-content.js";
 
 interface ArmColumn {
@@ -147,37 +129,6 @@ export function categoryTables({ summaries }: ReportContent): ReportTable[] {
       );
       return measuredOf(armTable(categoryTitle(number), columns, groups)) ?? [];
     });
-}
-
-/** Differences in tokens and time from the baseline, with 95 % intervals; for answers see `answerTable`. */
-export function comparisonTable({ comparisons }: ReportContent): ReportTable | null {
-  const groups = armGroups(comparisons, ({ arm, baseline, differences }) => {
-    const pairs = largest(
-      differences.map((found) => found?.n ?? 0),
-      0,
-    );
-    return {
-      title:
-        isSameGroup(arm, baseline) && baseline.policy === "readme"
-          ? armLabel(arm)
-          : `${armLabel(arm)} vs. ${isSameGroup(arm, baseline) ? armLabel(baseline) : armTitle(baseline)}`,
-      cells: [
-        { text: String(pairs) },
-        ...COMPARED_MEASURES.map(({ format }, at): Cell => {
-          const found = differences[at] ?? null;
-          if (found === null) return null;
-          const text = withInterval(found.difference, signed(format));
-          return found.n === pairs ? { text } : { text, detail: `n=${found.n}` };
-        }),
-      ],
-    };
-  });
-  return measuredOf({
-    ...NAMED,
-    caption: "Tokens and time, question by question",
-    columns: ["In both", ...COMPARED_MEASURES.map(({ name }) => name)],
-    groups,
-  });
 }
 
 /** A figure, with a qualifying count in smaller type. Null: not measured. */

@@ -23,7 +23,7 @@ export function reportTitle({ run, records, summaries }: ReportContent) {
         ? null
         : `It was interrupted, or is still running: ${count(records.length, "record")} so far${
             behind === 0 ? "" : `, and ${count(behind, "arm")} behind the others`
-          }. Only differences question by question compare like with like.`,
+          }. Only scores of the same questions compare.`,
   };
 }
 

@@ -6,7 +6,6 @@ import {
   Runner,
   type SessionInputCallback,
   tool,
-  user,
 } from "@openai/agents";
 import { memprefixModels } from "memprefix/openai-agents";
 import OpenAI from "openai";
