@@ -23,14 +23,14 @@ const SLOW = [
   "test/bench/papers-benches.test.ts",
   "test/cli/{crash,disk-faults,instances,killed-writes,replaced-packages,server-crash}.test.ts",
   // Whole evaluations; `eval-refusals` has a small one.
-  "test/cli/eval-{engines,kills,likelihood,locomo,longmemeval,planted}.test.ts",
+  "test/cli/eval-{engines,kills,likelihood,locomo,longmemeval}.test.ts",
   "test/clients/**/*.test.ts",
   "test/eval/replay/retention.test.ts",
   "test/memory/python-mem0/*.test.ts",
   "test/python/python-package.test.ts",
   "test/integrations/{hermes,mem0-page,openclaw}.test.ts",
   "test/real-engines/*.test.ts",
-  "test/package/{client-package,contents,image,optional-parts,usage}.test.ts",
+  "test/package/{client-package,contents,optional-parts,usage}.test.ts",
   "test/store/postgres/server-faults.test.ts",
 ];
 
