@@ -9,7 +9,7 @@
 import { ClusterTree, contextDistance, type Label } from "../src/core/index.js";
 import { alignTo, blocksKey, intersectionOf } from "../src/core/ordering/ordering.js";
 import { RECORDED_CONVERSATIONS, readRecording } from "../test/eval/locomo/recorded-searches.js";
-import { leadingHeld } from "../test/eval/replay/overlap-shares.js";
+import { leadingHeld } from "./overlap-shares.js";
 import { neededData } from "./recorded-data.js";
 import { median } from "./statistics.js";
 import { printHead, printRow } from "./table.js";

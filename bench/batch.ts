@@ -27,13 +27,13 @@ import {
   planBatch,
 } from "../src/core/index.js";
 import { schedule } from "../src/core/published/clustering.js";
-import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { executedLive, knownAfter } from "./live-batches.js";
 import { onlineOrders } from "./online-orders.js";
 import { RecordedBatch } from "./recorded-batch.js";
 import { neededTraces } from "./recorded-data.js";
 import { hitRatioBound } from "./saving-bound.js";
 import { seeded } from "./seeded.js";
+import { inTurn } from "./shared-cache.js";
 import { median } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 

@@ -9,13 +9,13 @@
 import { encodeO200k } from "../src/cli/o200k.js";
 import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import type { BatchPlanner } from "../src/core/index.js";
-import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { executedLive } from "./live-batches.js";
 import { longestMatchFirst } from "./longest-match.js";
 import { onlineOrders } from "./online-orders.js";
 import { type ExecutedRequest, RecordedBatch } from "./recorded-batch.js";
 import { neededTraces } from "./recorded-data.js";
 import { hitRatioBound } from "./saving-bound.js";
+import { inTurn } from "./shared-cache.js";
 import { printHead, printRow } from "./table.js";
 
 const K = Number(process.env["K"] ?? 15);

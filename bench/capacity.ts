@@ -17,8 +17,8 @@ import {
   RECORDED_CONVERSATIONS,
   readRecording,
 } from "../test/eval/locomo/recorded-searches.js";
-import { cachedShare, distinctTokens } from "../test/eval/locomo/shared-cache.js";
 import { neededData } from "./recorded-data.js";
+import { cachedShare, distinctTokens } from "./shared-cache.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow, whole } from "./table.js";
 

@@ -10,8 +10,8 @@ import {
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeTrace } from "../src/eval/replay/replay-trace.js";
-import { servedByHand } from "../test/eval/replay/retention-costs.js";
 import { learnAsService } from "./learned-costs.js";
+import { servedByHand } from "./retention-costs.js";
 import { seeded } from "./seeded.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";

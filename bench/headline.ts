@@ -16,8 +16,8 @@ import { pricedModel } from "../src/core/cost/prices.js";
 import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/index.js";
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import { replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
-import { type Served, servedByHand, servedWith } from "../test/eval/replay/retention-costs.js";
 import { neededTraces } from "./recorded-data.js";
+import { type Served, servedByHand, servedWith } from "./retention-costs.js";
 import { mean, median } from "./statistics.js";
 import { printHead, printRow, whole } from "./table.js";
 

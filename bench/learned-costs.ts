@@ -16,7 +16,7 @@ import {
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeTrace } from "../src/eval/replay/replay-trace.js";
-import { LAWS, type Served, servedByHand } from "../test/eval/replay/retention-costs.js";
+import { LAWS, type Served, servedByHand } from "./retention-costs.js";
 import { seeded } from "./seeded.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";

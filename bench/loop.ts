@@ -27,10 +27,9 @@ import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { replayTrace } from "../src/eval/replay/replay-trace.js";
 import { createMemprefix, type MemprefixOptions } from "../src/index.js";
 import { EMBEDDING_DIMENSIONS, sentenceEmbedder } from "../src/memory/embedded-store.js";
-import type { BuildByHand } from "../test/eval/replay/retention-costs.js";
 import { type PythonMem0, startPythonMem0 } from "../test/memory/python-mem0/python-mem0.js";
 import { exchangesOf, neededConversations } from "./exchanges.js";
-
+import type { BuildByHand } from "./retention-costs.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow, whole } from "./table.js";
 

@@ -8,12 +8,7 @@
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type MemoryId, type UserId } from "../src/core/index.js";
 import { composeRequest } from "../src/service/compose/compose-request.js";
-import {
-  overlapShares,
-  sharedInSession,
-  sharedWords,
-  shareOfMostReturned,
-} from "../test/eval/replay/overlap-shares.js";
+import { overlapShares, sharedInSession, sharedWords, shareOfMostReturned } from "./overlap-shares.js";
 import { neededTraces } from "./recorded-data.js";
 import { median } from "./statistics.js";
 import { printHead, printRow } from "./table.js";

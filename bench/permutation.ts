@@ -12,7 +12,7 @@ import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { ENGINE_MODELS, ORDERING_POLICIES, type PolicyName, promptCost } from "../src/core/index.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeTrace } from "../src/eval/replay/replay-trace.js";
-import { leadingHeld } from "../test/eval/replay/overlap-shares.js";
+import { leadingHeld } from "./overlap-shares.js";
 import { neededTraces } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
 import { mean, median } from "./statistics.js";

@@ -13,10 +13,10 @@
  * CPU, replayed; `TURNS=30`, `K=20,40` (at 40 the recorded lists have as many tokens as the measured ones).
  */
 import { FIXED_RETENTIONS } from "../src/core/index.js";
-import { costs, LAWS, servedByHand, servedFixed, servedWith, uncached } from "../test/eval/replay/retention-costs.js";
 import { costsOfDearAttention } from "./dear-attention.js";
 import { costsWhileLearning } from "./learned-costs.js";
 import { neededTraces } from "./recorded-data.js";
+import { costs, LAWS, servedByHand, servedFixed, servedWith, uncached } from "./retention-costs.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 

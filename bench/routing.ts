@@ -21,8 +21,8 @@ import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
 import { type BatchInput, composeBatch } from "../src/service/batch/batch.js";
 import { type ComposeRequest, readComposeOptions } from "../src/service/compose/compose-request.js";
-import { distinctTokens, inTurn } from "../test/eval/locomo/shared-cache.js";
 import { neededTraces } from "./recorded-data.js";
+import { distinctTokens, inTurn } from "./shared-cache.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 

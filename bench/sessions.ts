@@ -25,9 +25,9 @@ import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../src/eva
 import { saidTo } from "../src/eval/replay/recorded-trace.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
-import { inTurn } from "../test/eval/locomo/shared-cache.js";
-import { sessionRounds } from "../test/eval/replay/session-rounds.js";
 import { neededTraces } from "./recorded-data.js";
+import { sessionRounds } from "./session-rounds.js";
+import { inTurn } from "./shared-cache.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 

@@ -26,7 +26,7 @@ import {
   type TurnId,
 } from "../src/core/index.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
-import { shareOfMostReturned } from "../test/eval/replay/overlap-shares.js";
+import { shareOfMostReturned } from "./overlap-shares.js";
 import { givenData } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
 import { mean, median } from "./statistics.js";

@@ -18,7 +18,7 @@ import {
   type TurnId,
 } from "../src/core/index.js";
 import { alignTo } from "../src/core/ordering/ordering.js";
-import { leadingHeld } from "../test/eval/replay/overlap-shares.js";
+import { leadingHeld } from "./overlap-shares.js";
 import { neededTraces } from "./recorded-data.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";

@@ -23,9 +23,9 @@ import { answerOf, INSTRUCTION, inLastMessage } from "../src/eval/base/hand-buil
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { hasRatio, WINDOW_HISTORIES } from "../src/eval/run/replay-windows.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
-import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { openService } from "../test/service/compose/service-fixture.js";
 import { neededTraces } from "./recorded-data.js";
+import { inTurn } from "./shared-cache.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { inTurn } from "../../../bench/shared-cache.js";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { NOTHING_CARRIED, type ScopePolicy } from "../../../src/core/index.js";
@@ -11,7 +12,6 @@ import {
   type ReplayOptions,
   replayTrace,
 } from "../../../src/eval/replay/replay-trace.js";
-import { inTurn } from "./shared-cache.js";
 
 /** Conversations of which real Mem0 searches, and a peer's orderings of them, are recorded. */
 export const RECORDED_CONVERSATIONS = ["conv-26", "conv-30", "conv-41", "conv-42", "conv-43", "conv-44"] as const;

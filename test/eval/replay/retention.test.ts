@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { costs, LAWS, servedByHand, servedFixed, servedWith, uncached } from "../../../bench/retention-costs.js";
 import { mean } from "../../../bench/statistics.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../locomo/recorded-searches.js";
-import { costs, LAWS, servedByHand, servedFixed, servedWith, uncached } from "./retention-costs.js";
 
 const data = recordedData();
 const reason = data === null ? SKIPPED : "";

@@ -1,7 +1,6 @@
-import { mean } from "../../../bench/statistics.js";
-import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
-import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
-import { pricedModel } from "../../../src/core/cost/prices.js";
+import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
+import { pricedModel } from "../src/core/cost/prices.js";
 import {
   type ChatMessage,
   ENGINE_MODELS,
@@ -12,11 +11,12 @@ import {
   type PolicyName,
   promptCost,
   type RetrievedMemory,
-} from "../../../src/core/index.js";
-import { chatTokenizer } from "../../../src/eval/base/chat-tokens.js";
-import { answerOf, readmeMessages } from "../../../src/eval/base/hand-built.js";
-import type { RecordedTrace } from "../../../src/eval/replay/recorded-trace.js";
-import { type ReplayedRequest, replayTrace, type TraceReplay } from "../../../src/eval/replay/replay-trace.js";
+} from "../src/core/index.js";
+import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
+import { answerOf, readmeMessages } from "../src/eval/base/hand-built.js";
+import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
+import { type ReplayedRequest, replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
+import { mean } from "./statistics.js";
 
 /** A prompt as an endless token-exact cache saw it, and the indexes of the memories in it. */
 export type Served = Pick<ReplayedRequest, "promptTokens" | "cachedTokens" | "order">;

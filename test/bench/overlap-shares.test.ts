@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { leadingHeld, overlapShares, sharedInSession, sharedWords, shareOfMostReturned } from "./overlap-shares.js";
+import {
+  leadingHeld,
+  overlapShares,
+  sharedInSession,
+  sharedWords,
+  shareOfMostReturned,
+} from "../../bench/overlap-shares.js";
 
 /** The second has two blocks of the first, none at its place; the third begins as the first does. */
 const SEARCHES = [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
-import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../../../src/core/index.js";
-import { someOf } from "../../run-length.js";
+import { cachedShare, distinctTokens, inTurn } from "../../bench/shared-cache.js";
+import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
+import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../../src/core/index.js";
 import {
   contextPilotsOwn,
   type PolicyFor,
@@ -10,8 +10,8 @@ import {
   readRecording,
   recordedPeers,
   SKIPPED,
-} from "./recorded-searches.js";
-import { cachedShare, distinctTokens, inTurn } from "./shared-cache.js";
+} from "../eval/locomo/recorded-searches.js";
+import { someOf } from "../run-length.js";
 
 const prompt = (...tokens: readonly number[]) => ({ tokens });
 
@@ -21,30 +21,11 @@ describe("a cache that several users share", () => {
     expect([...inTurn([])]).toEqual([]);
   });
 
-  it("asks nobody before the turn comes", () => {
-    const asked: string[] = [];
-    function* user(name: string) {
-      for (let n = 1; ; n++) {
-        asked.push(`${name}${n}`);
-        yield n;
-      }
-    }
-    const turns = inTurn([user("a"), user("b")]);
-    for (let n = 0; n < 3; n++) turns.next();
-    expect(asked).toEqual(["a1", "b1", "a2"]);
-  });
-
   it("holds each distinct prefix once when it has no end, and gives the share of tokens that it held", () => {
     const prompts = [prompt(1, 2, 3, 4), prompt(1, 2, 5, 6), prompt(1, 2, 3, 4)];
     expect(distinctTokens(prompts, new SimulatedCache("radix"))).toBe(6);
     expect(cachedShare(prompts, new SimulatedCache("radix"))).toBe((2 + 3) / 12);
     expect(cachedShare([], new SimulatedCache("radix"))).toBe(0);
-  });
-
-  it("holds less of what others pushed out", () => {
-    const prompts = [prompt(1, 2, 3, 4), prompt(5, 6, 7, 8), prompt(1, 2, 3, 4)];
-    expect(cachedShare(prompts, new SimulatedCache("radix", { capacityTokens: 4 }))).toBe(0);
-    expect(cachedShare(prompts, new SimulatedCache("radix", { capacityTokens: 8 }))).toBe(3 / 12);
   });
 
   const data = recordedPeers();
