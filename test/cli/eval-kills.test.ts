@@ -1,9 +1,8 @@
-import { appendFileSync, existsSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import type { AnsweredQuestion } from "../../src/eval/base/run-record.js";
 import { seeded } from "../../src/eval/measures/bootstrap.js";
-import { LONGMEMEVAL_SAMPLE } from "../eval/locomo/longmemeval-sample.js";
 import { openAiEngine, sendEvents, streamedAnswer } from "../http/routes/openai-engine.js";
 import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
 import { commands } from "./memprefix-command.js";
@@ -96,32 +95,5 @@ describe("memprefix eval locomo, killed", () => {
     // Each conversation goes on from where it was: every answer that was given is in the last prompt.
     const last = engine.requests.at(-1)?.body.messages ?? [];
     expect(last.filter(({ role }) => role === "assistant")).toHaveLength(5);
-  });
-});
-
-describe("memprefix eval longmemeval, killed", () => {
-  const memprefix = commands();
-  const killable = processes();
-  const out = () => join(memprefix.root, "out");
-  const arms = ["--policies", "readme,prefix-exact"];
-  const command = (...more: string[]) => {
-    const data = join(memprefix.root, "longmemeval_s.json");
-    writeFileSync(data, JSON.stringify(LONGMEMEVAL_SAMPLE));
-    return ["eval", "longmemeval", "--data", data, "--out", out(), "--k", "4", ...more];
-  };
-
-  it("goes on after a kill with the results of a run that was never stopped", async () => {
-    const begun = killable.begin(command(...arms));
-    const results = join(out(), "results.jsonl");
-    const searches = join(out(), "searches.jsonl");
-    while (linesOf(searches).length < 3 && linesOf(results).length < 3)
-      await new Promise((done) => setTimeout(done, 20));
-    begun.kill("SIGKILL");
-    await begun.ended;
-    expect(await memprefix.run(command(...arms, "--resume"))).toMatchObject({ code: 0 });
-    const whole = join(memprefix.root, "whole");
-    expect(await memprefix.run(command(...arms, "--out", whole))).toMatchObject({ code: 0 });
-    expect(untimed(out())).toEqual(untimed(whole));
-    expect(untimed(whole)).toHaveLength(2 * LONGMEMEVAL_SAMPLE.length);
   });
 });

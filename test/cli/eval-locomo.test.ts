@@ -1,14 +1,12 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { openMeasuredMemprefix } from "../../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
-import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, ORDERING_POLICIES } from "../../src/core/index.js";
+import { ORDERING_POLICIES } from "../../src/core/index.js";
 import type { AnsweredQuestion, EvalArm, QuestionRecord } from "../../src/eval/base/run-record.js";
 import { readTrace } from "../../src/eval/replay/recorded-trace.js";
 import { replayTrace } from "../../src/eval/replay/replay-trace.js";
-import { replayWindows } from "../../src/eval/run/replay-windows.js";
 import { linesOf, SAMPLE, writtenRun } from "./eval-directory.js";
 import { commands } from "./memprefix-command.js";
 
@@ -68,47 +66,6 @@ describe("memprefix eval locomo, simulated", () => {
         expect(sum(field), `${arm.id}, ${field}`).toBe(replayed.totals[field]);
       }
     }
-  });
-
-  it("costs with windows what replaying its own searches with the same windows costs, without memprefix too", async () => {
-    const args = ["--k", "5", "--layout", "conversation", "--policies", "readme,last-message,prefix-exact"];
-    expect(await memprefix.run(command(out(), ...args, "--window", "2,6"))).toMatchObject({ code: 0 });
-    const { run, records } = writtenRun(out());
-    expect(run.arms).toHaveLength(2 * 3);
-    const trace = readTrace(JSON.parse(readFileSync(join(out(), "traces", "sample-1-k5.json"), "utf8")));
-    for (const window of [2, 6]) {
-      const replayed = await replayWindows(
-        trace,
-        {
-          k: 5,
-          policy: "prefix-exact",
-          budgetRatio: null,
-          window,
-          histories: ["auto"],
-          historyRatio: null,
-          reports: true,
-        },
-        {
-          tokens,
-          newCache: () => new SimulatedCache("blocks"),
-          openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
-        },
-      );
-      const arms = run.arms.filter((arm) => arm.window === window);
-      for (const [n, arm] of arms.entries()) {
-        const answers = answersOf(records, arm);
-        const counts = (of: Pick<AnsweredQuestion, "promptTokens" | "cachedTokens" | "memoryTokens">) => [
-          of.promptTokens,
-          of.cachedTokens,
-          of.memoryTokens,
-        ];
-        expect(answers.map(counts), arm.id).toEqual(replayed[n]?.requests.map(counts));
-        expect(answers.every(({ references, referencesResolved }) => references === referencesResolved)).toBe(true);
-      }
-    }
-    const report = readFileSync(join(out(), "report.html"), "utf8");
-    expect(report).toContain("Conversations, k = 5, last 6 messages");
-    expect(report).toContain("by hand, in the last message");
   });
 
   it("asks every arm the same with the same memories, another one first each time; every reference resolves", async () => {
