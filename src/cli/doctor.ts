@@ -13,15 +13,7 @@ import { DatabaseOpenError } from "../store/open-error.js";
 import { DATABASE_FILE } from "../store/sqlite/open.js";
 import { openChatEngine, openSource, openStoreBeside } from "./assemble.js";
 import { databasesIn } from "./data-directory.js";
-import {
-  EngineRefusal,
-  familiesOf,
-  openProbes,
-  type Probe,
-  type ProbedEngine,
-  plain,
-  received,
-} from "./engine-probe.js";
+import { EngineRefusal, familyBy, openProbes, type Probe, type ProbedEngine, plain, received } from "./engine-probe.js";
 import type { Invocation } from "./invocation.js";
 import { checkIsolation } from "./isolation.js";
 import type { Settings } from "./setting-list.js";
@@ -157,7 +149,7 @@ async function engine(settings: Settings, model: string | null): Promise<readonl
   }
   const { upstream } = opened;
   try {
-    const probed = await openProbes(upstream, await familiesOf(settings, upstream), model);
+    const probed = await openProbes(upstream, familyBy(settings, upstream), model);
     const asking = probed.newPrompts();
     const tenant = uuidV7();
     const probe = (question: string) => asking(question).send(tenant);

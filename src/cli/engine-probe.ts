@@ -7,7 +7,7 @@ import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { wholeOf } from "../engines/upstream/answer-body.js";
 import { errorsIn } from "../engines/upstream/engine-errors.js";
-import { RecognisedFamily } from "../engines/upstream/engine-family.js";
+import { familyOfMetrics, familyOfModels } from "../engines/upstream/engine-family.js";
 import { type ModelLimit, ModelLimits } from "../engines/upstream/model-limits.js";
 import { OWN_NAME, type Upstream } from "../engines/upstream/upstream.js";
 import { engineFamilyFor } from "../service/base/memprefix-parts.js";
@@ -25,8 +25,8 @@ export class EngineRefusal extends Error {
   }
 }
 
-/** Tokens of a probe's prompt; providers cache nothing below 1,024. */
-const PROBE_TOKENS = 1_500;
+/** Long enough to compare times. */
+const LONG_TOKENS = 1_500;
 const MOST_BYTES = 8 * 1024 * 1024;
 const LINE = "The museum opens at nine, and the garden behind it at ten.";
 /** Approximate tokens of a line with its number. */
@@ -49,46 +49,53 @@ export interface ProbePrompt {
 export interface ProbedEngine {
   readonly model: string;
   readonly family: EngineName;
-  /** Prompts of some 1,500 tokens with the same beginning, each with another question. */
-  newPrompts(): (question: string) => ProbePrompt;
+  /** Prompts of about so many tokens (at least the provider's minimum) with the same beginning, each with another question. */
+  newPrompts(tokens?: number): (question: string) => ProbePrompt;
 }
 
-/** An engine's family by model: the configured one, the host's provider, or what the engine says of itself. */
-export async function familiesOf(settings: Settings, upstream: Upstream): Promise<(model: string) => EngineName> {
-  const recognised = hasUnknownFamily(settings) ? new RecognisedFamily() : null;
-  await recognised?.ask(upstream, () => {});
-  recognised?.stop();
-  return (model) => engineFamilyFor(engineOf(settings, recognised), model);
+/** The family of a model's engine, by the settings or by what its list of models says. */
+type FamilyOf = (model: string, models: unknown) => EngineName | Promise<EngineName>;
+
+/** An engine's family: the configured one, the host's provider, or what the engine says of itself. */
+export function familyBy(settings: Settings, upstream: Upstream): FamilyOf {
+  if (!hasUnknownFamily(settings)) return (model) => engineFamilyFor(engineOf(settings), model);
+  return async (model, models) => {
+    const metrics = async () => (await read(upstream, "/metrics").catch(() => null))?.text ?? "";
+    const name = familyOfModels(models) ?? familyOfMetrics(await metrics());
+    return engineFamilyFor(engineOf(settings, { name }), model);
+  };
 }
 
 /**
  * Finds out which model to probe. Rejects with {@link EngineRefusal}.
  *
- * @param wanted the model; null: the only one listed
+ * @param wanted the model; null: the only one listed, or else `otherwise`
  */
 export async function openProbes(
   upstream: Upstream,
-  familyOf: (model: string) => EngineName,
+  familyOf: FamilyOf,
   wanted: string | null,
+  otherwise?: string,
 ): Promise<ProbedEngine> {
-  const list = await received(upstream, { method: "GET", path: "models", query: "", headers: [OWN_NAME], body: null });
+  const list = await read(upstream, "models");
   if (list.status === 401 || list.status === 403) throw refusal(list);
   const json = parsedJson(list.text);
   const models = [...listIn(record(json)["data"] ?? json)].map(record);
   const names = models.map(({ id }) => text(id)).filter((id) => id !== "");
-  const model = wanted ?? (names.length === 1 ? names[0] : undefined);
+  const model = wanted ?? (names.length === 1 ? names[0] : otherwise);
   if (model === undefined) {
     const listed = names.length === 0 ? "it lists no models" : `it lists ${names.length} models`;
     throw new EngineRefusal(`which model to try is not known: ${listed}`, "name one: --model NAME");
   }
-  const family = familyOf(model);
-  const { minimumTokens } = priceOf({ host: new URL(upstream.name).hostname, family }, model) ?? {};
-  const lines = linesWithin(ModelLimits.read(json)?.of(model) ?? null, minimumTokens ?? 0);
+  const family = await familyOf(model, json);
+  const { minimumTokens = 0 } = priceOf({ host: new URL(upstream.name).hostname, family }, model) ?? {};
+  const limit = ModelLimits.read(json)?.of(model) ?? null;
   return {
     model,
     family,
-    newPrompts() {
+    newPrompts(tokens = LONG_TOKENS) {
       const requestId = uuidV7() as RequestId;
+      const lines = linesWithin(limit, Math.max(tokens, 1.25 * (minimumTokens ?? 0)));
       const known = [requestId, ...Array.from({ length: lines }, (_, at) => `${at}. ${LINE}`)].join("\n");
       return (question) => {
         const messages: ChatMessage[] = [
@@ -100,7 +107,6 @@ export async function openProbes(
           const { headers, fields, messages: marked } = ENGINES[family].emit(of);
           const body = { ...fields, model, messages: marked, ...more };
           const sent = await ask(upstream, { headers: Object.entries(headers), body });
-          if (sent.status !== 200) throw refusal(sent);
           return { usage: ENGINES[family].readUsage(parsedJson(sent.text)), ms: sent.ms };
         };
         return { messages, send };
@@ -109,10 +115,9 @@ export async function openProbes(
   };
 }
 
-function linesWithin(limit: ModelLimit | null, minimumTokens: number): number {
+function linesWithin(limit: ModelLimit | null, tokens: number): number {
   const most = Math.floor((limit?.promptTokens ?? limit?.contextTokens ?? Number.POSITIVE_INFINITY) / 2);
-  const least = Math.max(PROBE_TOKENS, 1.25 * minimumTokens);
-  return Math.max(1, Math.floor(Math.min(most, least) / LINE_TOKENS));
+  return Math.max(1, Math.floor(Math.min(most, tokens) / LINE_TOKENS));
 }
 
 function refusal({ status, text: body }: Received): EngineRefusal {
@@ -143,14 +148,28 @@ interface Sent {
   readonly body: JsonObject;
 }
 
-/** OpenAI's newer models have another name for the answer's length. */
-async function ask(upstream: Upstream, { headers, body }: Sent): Promise<Received> {
-  const to = { method: "POST", path: "chat/completions", query: "" } as const;
-  const all = [["content-type", "application/json"] as const, ...headers];
-  const first = await received(upstream, { ...to, headers: all, body: JSON.stringify({ ...body, max_tokens: 16 }) });
-  if (first.status !== 400 || !first.text.includes("max_completion_tokens")) return first;
-  const again = { ...to, headers: all, body: JSON.stringify({ ...body, max_completion_tokens: 16 }) };
-  return await received(upstream, again);
+/**
+ * Requests a chat completion of one token. OpenAI's newer models have another name for that limit, and reject so short an answer.
+ * Rejects with {@link EngineRefusal}.
+ */
+export async function ask(upstream: Upstream, { headers, body }: Sent): Promise<Received> {
+  const send = (limit: JsonObject) =>
+    received(upstream, {
+      method: "POST",
+      path: "chat/completions",
+      query: "",
+      headers: [["content-type", "application/json"], ...headers],
+      body: JSON.stringify({ ...body, ...limit }),
+    });
+  const first = await send({ max_tokens: 1 });
+  const isNewer = first.status === 400 && first.text.includes("max_completion_tokens");
+  const answer = isNewer ? await send({ max_completion_tokens: 16 }) : first;
+  if (answer.status !== 200) throw refusal(answer);
+  return answer;
+}
+
+function read(upstream: Upstream, path: string): Promise<Received> {
+  return received(upstream, { method: "GET", path, query: "", headers: [OWN_NAME], body: null });
 }
 
 export async function received(upstream: Upstream, call: Parameters<Upstream["send"]>[0]): Promise<Received> {

@@ -1,9 +1,10 @@
 import { digestOf } from "../core/index.js";
+import { parsedJson } from "../core/text/json.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { openUpstream, type Upstream, UpstreamError } from "../engines/upstream/upstream.js";
 import { newSecret } from "../service/base/tenant.js";
 import { openChatEngine } from "./assemble.js";
-import { EngineRefusal, familiesOf, openProbes, type Probe, type ProbedEngine } from "./engine-probe.js";
+import { ask, EngineRefusal, familyBy, openProbes, type Probe, type ProbedEngine } from "./engine-probe.js";
 import type { Settings } from "./setting-list.js";
 import { addressOf } from "./settings.js";
 
@@ -36,7 +37,7 @@ export async function checkIsolation(
   const { upstream } = opened;
   const { upstreamApiKey: apiKey } = settings;
   try {
-    const probed = await openProbes(upstream, await familiesOf(settings, upstream), model);
+    const probed = await openProbes(upstream, familyBy(settings, upstream), model);
     const findings = [await throughUpstream(upstream, probed, engineUrl === null ? null : { engineUrl, apiKey })];
     return keys.length < 2 ? findings : [await throughService(settings, probed, keys), ...findings];
   } catch (error) {
@@ -49,8 +50,14 @@ export async function checkIsolation(
   }
 }
 
-/** Sends one prompt, as one of these. */
-type Sender = () => Promise<Probe>;
+/** Sends one prompt, always for the same tenant. */
+type Sender = () => Promise<Pick<Probe, "usage">>;
+
+/** A prompt that nobody sent before, sent for one tenant and for others. */
+interface Senders {
+  readonly own: Sender;
+  readonly others: readonly Sender[];
+}
 
 /** Whether prompts of others hit what one's own prompt left in the cache. */
 type Verdict =
@@ -58,41 +65,63 @@ type Verdict =
   | { readonly kind: "apart" | "shared"; readonly own: number; readonly others: number }
   | { readonly kind: "unknown"; readonly why: string };
 
+/**
+ * Three of the longest common cache blocks (128 tokens, vLLM on CPUs); prompts of the second length are sent only where the first does not hit,
+ * for engines that reuse a prompt in longer steps.
+ */
+const PROMPT_TOKENS = [400, 1_500] as const;
+
 /** A router may send a prompt to a replica that does not have it. */
 const MOST_ROUNDS = 4;
 
-/**
- * Compares prompts that nobody sent before. Each of the `others` must miss what the `own` one hits. A hit of more than half of that is no noise:
- * an engine's template is shorter.
- */
-async function compared(own: Sender, others: readonly Sender[]): Promise<Verdict> {
-  const fresh = (await own()).usage.cachedTokens;
-  if (fresh === null) return { kind: "unknown", why: "its answers have no cached tokens" };
-  let hit = fresh;
+/** Compares prompts that nobody sent before. Each of the others must miss what the own one hits. */
+async function compared(newSenders: (tokens: number) => Senders): Promise<Verdict> {
+  for (const tokens of PROMPT_TOKENS) {
+    const { own, others } = newSenders(tokens);
+    const hits = await ownHits(own);
+    if (hits === "unreported") return { kind: "unknown", why: "its answers have no cached tokens" };
+    if (hits === null) continue;
+    let most = 0;
+    for (const other of others) most = Math.max(most, cachedIn(await other()));
+    const isShared = (fresh: number) => most - fresh > (hits.again - fresh) / 2;
+    // An engine's own template hits too, once it was cached: a prompt that is new now shows how much of it.
+    const areShared = isShared(hits.fresh) && isShared(cachedIn(await newSenders(tokens).own()));
+    return { kind: areShared ? "shared" : "apart", own: hits.again, others: most };
+  }
+  return { kind: "unknown", why: "the same prompt does not hit, not even for its own tenant" };
+}
+
+/** Cached tokens of a tenant's prompt at first, and sent again; null: it does not hit. */
+async function ownHits(own: Sender): Promise<{ readonly fresh: number; readonly again: number } | "unreported" | null> {
+  const { usage } = await own();
+  const fresh = usage.cachedTokens ?? 0;
+  let isReported = usage.cachedTokens !== null;
   for (let round = 1; round < MOST_ROUNDS; round++) {
     const { cachedTokens, promptTokens } = (await own()).usage;
-    hit = Math.max(hit, cachedTokens ?? 0);
-    if (hit - fresh > (promptTokens ?? 0) / 2) break;
-    if (round === MOST_ROUNDS - 1)
-      return { kind: "unknown", why: "the same prompt does not hit, not even for its own tenant" };
+    isReported ||= cachedTokens !== null;
+    // Some versions of vLLM leave a count of 0 out.
+    if (!isReported) return "unreported";
+    const again = cachedTokens ?? 0;
+    if (again - fresh > ((promptTokens ?? 0) - fresh) / 2) return { fresh, again };
   }
-  let most = 0;
-  for (const other of others) most = Math.max(most, (await other()).usage.cachedTokens ?? 0);
-  return { kind: most - fresh > (hit - fresh) / 2 ? "shared" : "apart", own: hit, others: most };
+  return null;
+}
+
+function cachedIn({ usage }: Pick<Probe, "usage">): number {
+  return usage.cachedTokens ?? 0;
 }
 
 const QUESTION = "Say yes.";
 
-/** Tenants as memprefix would name them to the engine, and a client's own salts. */
+/** Tenants as memprefix would name them to the engine, and a client's own salt. */
 async function tenantsApart(probed: ProbedEngine, salt: string | undefined): Promise<Verdict> {
-  const [one, second, third] = [newSecret(), newSecret(), newSecret()].map((secret) => digestOf(secret));
-  const { send } = probed.newPrompts()(QUESTION);
-  const as =
-    (tenant = "", more = {}): Sender =>
-    () =>
-      send(tenant, more);
-  const ownSalt = salt === undefined ? [] : [as(one, { [salt]: digestOf(newSecret()) })];
-  return compared(as(one), [as(second), as(third), ...ownSalt]);
+  const [one = "", second = ""] = [newSecret(), newSecret()].map((secret) => digestOf(secret));
+  const ownSalt = salt === undefined ? null : { [salt]: digestOf(newSecret()) };
+  return compared((tokens) => {
+    const { send } = probed.newPrompts(tokens)(QUESTION);
+    const others = [() => send(second), ...(ownSalt === null ? [] : [() => send(one, ownSalt)])];
+    return { own: () => send(one), others };
+  });
 }
 
 async function throughUpstream(
@@ -131,7 +160,7 @@ async function throughUpstream(
 async function layerOf(probed: ProbedEngine, salt: string): Promise<"gateway" | "engine"> {
   try {
     await probed
-      .newPrompts()(QUESTION)
+      .newPrompts(PROMPT_TOKENS[0])(QUESTION)
       .send(newSecret(), { [salt]: { not: "a salt" } });
     return "gateway";
   } catch (error) {
@@ -146,7 +175,7 @@ async function layerBehind(
   salt: string,
 ): Promise<"gateway" | "engine"> {
   const engine = openUpstream({ url, apiKey, timeoutMs: 60_000 });
-  const probed = await openProbes(engine, () => family, null).catch(() => openProbes(engine, () => family, model));
+  const probed = await openProbes(engine, () => family, null, model);
   return (await tenantsApart(probed, salt)).kind === "apart" ? "gateway" : "engine";
 }
 
@@ -158,27 +187,23 @@ async function throughService(
 ): Promise<IsolationFinding> {
   const part = "memprefix";
   const url = addressOf(settings);
-  const { readUsage } = ENGINES[family];
-  const { messages } = newPrompts()(QUESTION);
-  const as =
-    (key: string): Sender =>
-    async () => {
-      const headers = {
-        "content-type": "application/json",
-        authorization: `Bearer ${key}`,
-        "x-memprefix-bypass": "true",
+  const verdict = await compared((tokens) => {
+    const { messages } = newPrompts(tokens)(QUESTION);
+    const headers = [["x-memprefix-bypass", "true"]] as const;
+    const as =
+      (apiKey: string): Sender =>
+      async () => {
+        const service = openUpstream({ url: `${url}/v1`, apiKey, timeoutMs: 60_000 });
+        const answer = await ask(service, { headers, body: { model, messages } });
+        return { usage: ENGINES[family].readUsage(parsedJson(answer.text)) };
       };
-      const body = JSON.stringify({ model, messages, max_tokens: 16 });
-      const answer = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body });
-      if (!answer.ok)
-        throw new EngineRefusal(
-          `memprefix at ${url} answered with status ${answer.status}`,
-          "give two valid keys of it: --keys",
-        );
-      return { usage: readUsage(await answer.json()), ms: 0 };
-    };
-  const verdict = await compared(as(one), others.map(as)).catch((error: unknown): Verdict => {
-    if (error instanceof EngineRefusal) throw error;
+    return { own: as(one), others: others.map(as) };
+  }).catch((error: unknown): Verdict => {
+    if (error instanceof EngineRefusal) {
+      const says = `memprefix at ${url}: ${error.message}`;
+      throw new EngineRefusal(says, "give two valid keys of it: --keys");
+    }
+    if (!(error instanceof UpstreamError)) throw error;
     return { kind: "unknown", why: "it could not be reached" };
   });
   if (verdict.kind === "unknown")
@@ -186,6 +211,6 @@ async function throughService(
   const of = `${verdict.others} of the ${verdict.own} tokens that hit for the first key hit for another`;
   if (verdict.kind === "apart") return { part, state: "ok", says: `${url}: ${of}` };
   const advice =
-    "make each tenant a key of its own: memprefix keys create --tenant NAME (or see what is said of the engine)";
+    "make each tenant a key of its own: memprefix keys add --tenant NAME (or see what is said of the engine)";
   return { part, state: "broken", says: `the keys share one cache: ${of}`, advice };
 }

@@ -11,7 +11,7 @@ interface Sent {
   readonly cache_salt?: unknown;
 }
 
-const BLOCK_CHARACTERS = 64;
+const TOKEN_CHARACTERS = 4;
 
 /** An engine with a true prefix cache, in blocks. */
 interface Engine {
@@ -23,7 +23,15 @@ interface Engine {
   readonly replicas?: number;
   /** Whether a prompt is evicted, by its number. */
   readonly forgets?: (prompt: number) => boolean;
-  readonly reports?: boolean;
+  /** Default: as "counts" does; "positive": no count of 0, as some versions of vLLM. */
+  readonly reports?: "counts" | "positive" | "none";
+  /** Default 128, as vLLM on CPUs. */
+  readonly blockTokens?: number;
+  /** Tokens before everybody's prompt, which no salt keeps apart. */
+  readonly templateTokens?: number;
+  /** Gets what each prompt cost. */
+  readonly onPrompt?: (computedTokens: number) => void;
+  readonly onModels?: () => void;
 }
 
 function engine({
@@ -31,35 +39,42 @@ function engine({
   isStrict = true,
   replicas = 1,
   forgets,
-  reports = true,
+  reports = "counts",
+  blockTokens = 128,
+  templateTokens = 16,
+  onPrompt,
+  onModels,
 }: Engine = {}) {
+  const block = blockTokens * TOKEN_CHARACTERS;
+  const template = "#".repeat(templateTokens * TOKEN_CHARACTERS);
   let prompts = 0;
   const caches = Array.from({ length: replicas }, () => new Set<string>());
   return async (request: IncomingMessage, response: ServerResponse) => {
     const answer = (status: number, body: object) =>
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-    if (request.method === "GET") return answer(200, { data: [{ id: "m", owned_by: "vllm", max_model_len: 8_192 }] });
+    if (request.method === "GET") {
+      onModels?.();
+      return answer(200, { data: [{ id: "m", owned_by: "vllm", max_model_len: 8_192 }] });
+    }
     const sent = JSON.parse(await text(request)) as Sent;
     if (isStrict && sent.cache_salt !== undefined && typeof sent.cache_salt !== "string")
       return answer(400, { error: { message: "cache_salt: Input should be a valid string", type: "BadRequestError" } });
-    const prompt = `<system>${sent.messages.map(({ content }) => content).join("<user>")}<assistant>`;
+    const prompt = `${template}${sent.messages.map(({ content }) => content).join("<user>")}<assistant>`;
     const cache = caches[prompts++ % replicas] ?? new Set();
     if (forgets?.(prompts) === true) cache.clear();
     const whose = JSON.stringify(apartBy(sent, request) ?? null);
-    const ends = Array.from(
-      { length: Math.floor(prompt.length / BLOCK_CHARACTERS) },
-      (_, at) => (at + 1) * BLOCK_CHARACTERS,
-    );
-    // A template's first block is everybody's.
-    const keys = ends.map((end) => (end === BLOCK_CHARACTERS ? "template" : whose + prompt.slice(0, end)));
+    const ends = Array.from({ length: Math.floor(prompt.length / block) }, (_, at) => (at + 1) * block);
+    const keys = ends.map((end) => (end <= template.length ? "" : whose) + prompt.slice(0, end));
     const miss = keys.findIndex((key) => !cache.has(key));
     for (const key of keys) cache.add(key);
-    const tokens = (blocks: number) => (blocks * BLOCK_CHARACTERS) / 4;
-    const cached_tokens = tokens(miss < 0 ? keys.length : miss);
+    const cached_tokens = (miss < 0 ? keys.length : miss) * blockTokens;
+    const prompt_tokens = Math.ceil(prompt.length / TOKEN_CHARACTERS);
+    onPrompt?.(prompt_tokens - cached_tokens);
+    const isReported = reports === "counts" || (reports === "positive" && cached_tokens > 0);
     const usage = {
-      prompt_tokens: tokens(keys.length) + 3,
+      prompt_tokens,
       completion_tokens: 1,
-      ...(reports ? { prompt_tokens_details: { cached_tokens } } : {}),
+      ...(isReported ? { prompt_tokens_details: { cached_tokens } } : {}),
     };
     return answer(200, {
       choices: [{ index: 0, message: { role: "assistant", content: "yes" }, finish_reason: "stop" }],
@@ -99,6 +114,35 @@ describe("memprefix doctor --isolation", () => {
     expect([code, states]).toEqual([0, [["engine", "ok"]]]);
     expect(stdout).toMatch(/: \d+ of the \d{3,} tokens that hit for one tenant hit for another, or for another salt\n/);
     expect(stdout).toMatch(/\nNothing to change\.\n$/);
+  });
+
+  it("asks for the models once, and computes as few tokens as a few blocks need", async () => {
+    let [models, prompts, computed] = [0, 0, 0];
+    const onPrompt = (tokens: number) => {
+      prompts += 1;
+      computed += tokens;
+    };
+    const upstream = `${await standIn(engine({ onModels: () => models++, onPrompt }))}/v1`;
+    const { states } = await doctor({ MEMPREFIX_UPSTREAM_URL: upstream, MEMPREFIX_ENGINE_FAMILY: "" });
+    expect(states).toEqual([["engine", "ok"]]);
+    expect([models, prompts]).toEqual([1, 4]);
+    expect(computed).toBeLessThan(1_500);
+  });
+
+  it.each<[string, Engine]>([
+    ["with blocks of 16 tokens", { blockTokens: 16 }],
+    ["that reuses prompts in steps of 528 tokens", { blockTokens: 528 }],
+    ["that leaves counts of 0 out", { reports: "positive" }],
+    ["with a long template that no salt keeps apart", { templateTokens: 1_024 }],
+  ])("tells apart and shared caches of an engine %s", async (_what, kind) => {
+    for (const [apartBy, state] of [
+      [undefined, "ok"],
+      [() => null, "broken"],
+    ] as const) {
+      const upstream = `${await standIn(engine({ ...kind, ...(apartBy === undefined ? {} : { apartBy }) }))}/v1`;
+      for (const run of ["cold", "warm"])
+        expect([run, (await doctor({ MEMPREFIX_UPSTREAM_URL: upstream })).states]).toEqual([run, [["engine", state]]]);
+    }
   });
 
   it("names the layer that ignores salts", async () => {
@@ -153,8 +197,8 @@ describe("memprefix doctor --isolation", () => {
     }
   });
 
-  it.each([
-    ["reports no cached tokens", { reports: false }],
+  it.each<[string, Engine]>([
+    ["reports no cached tokens", { reports: "none" }],
     ["caches nothing", { forgets: () => true }],
   ])("says nothing of an engine that %s", async (_what, wrong) => {
     const { code, states } = await doctor({ MEMPREFIX_UPSTREAM_URL: `${await standIn(engine(wrong))}/v1` });
