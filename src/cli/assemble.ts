@@ -136,11 +136,6 @@ export async function assembleWhereStored(
   }
 }
 
-/** The service for a command that reads beside a running one. */
-export async function assembleBeside(settings: Settings, source?: MemorySource | null): Promise<Memprefix> {
-  return assembleOn(await openBesideService(settings), settings, source).memprefix;
-}
-
 /** @param given the memory source; default: the configured one, opened after the database, whose errors on their shared directory are clearer */
 function assembleOn(
   { database }: OpenedDatabase,

@@ -8,19 +8,16 @@
 
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
-import { BATCH_PLANNERS, POLICY_NAMES } from "../core/compose/policies.js";
+import { POLICY_NAMES } from "../core/compose/policies.js";
 import { parseSafeJson } from "../http/guards/safe-json.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/fields.js";
-import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
 import type { DoctorOptions } from "./doctor.js";
 import { readDotEnv } from "./dot-env.js";
 import { errorText, unbuilt } from "./error-text.js";
 import { addEvalCommands } from "./eval.js";
-import type { ExplainOptions } from "./explain.js";
-import type { ExportOptions } from "./export.js";
 import { type CommandIo, type Environment, type Invocation, invocation, type Output, onStop } from "./invocation.js";
 import type { McpOptions } from "./mcp.js";
 import { positive, ratio, wholeNumber } from "./option-values.js";
@@ -138,38 +135,6 @@ function commandLine(call: Invocation): Command {
     });
 
   program
-    .command("batch")
-    .description(
-      "compose many prompts, ordered and scheduled together: bodies of POST /compose, one JSON object on each line",
-    )
-    .argument("<file>", "where the requests are")
-    .option("--out <file>", "where the answers go, one on each line (default: standard output)")
-    .option("--workers <names>", "assign each request to one of these workers, separated by commas")
-    .addOption(new Option("--planner <name>", "who orders blocks and requests").choices(BATCH_PLANNERS))
-    .option("--warm-start", "the prompts are not sent: later requests are only ordered by them")
-    .option("--window <number>", "requests planned together and held in memory", positive, 10_000)
-    .addHelpText("after", () => settingsHelp(COMPOSING))
-    .action(async (file: string, options: BatchOptions) => {
-      const { runBatch } = await import("./batch.js");
-      const { composed, failed } = await runBatch(file, options, call);
-      call.stderr.write(`${composed} composed, ${failed} failed\n`);
-      if (failed > 0) call.exitCode = 1;
-    });
-
-  program
-    .command("explain")
-    .description("explain a request's cache hits and misses")
-    .argument("<id>", "the request's id")
-    .requiredOption("--user <id>", "whose request it is")
-    .option("--agent <id>", "the agent that it was composed for")
-    .option("--json", "the answer of GET /requests/{id}/explain")
-    .addHelpText("after", () => settingsHelp([...STORED, "engineFamily", "engineCost"]))
-    .action(async (id: string, options: ExplainOptions) => {
-      const { runExplain } = await import("./explain.js");
-      await runExplain(id, options, call);
-    });
-
-  program
     .command("mcp")
     .description(
       "a Model Context Protocol server on standard input and output: tools that search, compose, explain and forget in a service that runs, with MEMPREFIX_API_KEY where it has keys",
@@ -180,17 +145,6 @@ function commandLine(call: Invocation): Command {
     .action(async (options: McpOptions) => {
       const { runMcp } = await import("./mcp.js");
       await runMcp(options, call);
-    });
-
-  program
-    .command("export")
-    .description("print everything held on a user: the answer of GET /users/{user_id}/export")
-    .argument("<user>", "the user's id")
-    .option("--tenant <name>", "the user's tenant (default: default)")
-    .addHelpText("after", () => settingsHelp(STORED))
-    .action(async (user: string, options: ExportOptions) => {
-      const { runExport } = await import("./export.js");
-      await runExport(user, options, call);
     });
 
   program

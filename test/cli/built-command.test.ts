@@ -1,14 +1,14 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
 import { VERSION } from "../../src/cli/package.js";
+import { batchResult } from "../../src/http/contracts/batch-contract.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
-import { answersIn, requestsIn } from "./batch-file.js";
 import { SAMPLE } from "./eval-directory.js";
 import { launch, MAIN } from "./launch.js";
 import { processes } from "./memprefix-process.js";
@@ -39,23 +39,14 @@ describe("built commands, one after the other:", () => {
   const root = mkdtempSync(join(tmpdir(), "memprefix-built-"));
   afterAll(() => rmSync(root, { recursive: true }));
   const at = (name: string) => join(root, name);
-  writeFileSync(at("requests.jsonl"), `${JSON.stringify({ ...REQUEST, request_id: "r-2" })}\n{`);
   const own = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, MEMPREFIX_SOURCE: "none" };
 
   it.each<Case>([
     { args: ["compose"], input: JSON.stringify(REQUEST), stdout: /"request_id": "r-1"/ },
-    {
-      args: ["batch", at("requests.jsonl")],
-      code: 1,
-      stdout: /^\{.*\}\n\{.*\}\n$/,
-      stderr: /^1 composed, 1 failed\n$/,
-    },
-    { args: ["explain", "r-1", "--user", "ada"], stdout: /^Request r-1 / },
-    { args: ["export", "ada"], stdout: /^\{\n {2}"user_id": "ada",/ },
     { args: ["keys", "add"], stdout: /^mst_[0-9a-f]{12}_[\w-]{43}\n$/ },
     { args: ["keys", "list"], stdout: /^[0-9a-f]{12} {2}default {2}made / },
     { args: ["keys", "revoke", "nobody"], code: 1, stderr: /^memprefix: id: no such key/ },
-    { args: ["doctor"], stdout: /^store +ok +2 requests of 1 users load\n/ },
+    { args: ["doctor"], stdout: /^store +ok +1 requests of 1 users load\n/ },
     { args: ["eval", "locomo", ...LOCOMO, "--out", at("out")], stdout: /report\.html/ },
     {
       args: ["eval", "longmemeval", ...LOCOMO, "--out", at("other")],
@@ -130,47 +121,32 @@ describe("built memprefix serve, in a process", () => {
   });
 });
 
-describe("built memprefix batch, in a process", () => {
+describe("built memprefix serve, given a large batch", () => {
   const memprefix = processes();
-  const environment = { MEMPREFIX_SOURCE: "none" };
-  const request = (n: number) => ({ user_id: `user-${n % 2}`, request_id: `r-${n}`, query: `Question ${n}?` });
 
-  // Few, whose answers wait in memory, and more than may wait there.
-  it.skipIf(!existsSync("/dev/full")).each([8, 300])(
-    "says that there is no space left for answers to %d requests, and ends with 1",
-    async (count) => {
-      const file = requestsIn(memprefix.root, ...Array.from({ length: count }, (_, n) => JSON.stringify(request(n))));
-      const args = ["batch", file, "--out", "/dev/full", "--window", "1"];
-      const { code, stderr } = await memprefix.run(args, { environment });
-      expect({ code, stderr }).toEqual({ code: 1, stderr: "memprefix: ENOSPC: no space left on device, write\n" });
-    },
-  );
-
-  it("plans a large batch on a thread, and comes to an end", async () => {
+  it("plans it on a thread", async () => {
     const many = (n: number) => ({
-      ...request(n),
+      ...{ user_id: `user-${n % 2}`, request_id: `r-${n}`, query: `Question ${n}?` },
       memories: Array.from({ length: 20 }, (_, at) => ({
         id: `m-${(7 * n + at) % 97}`,
         memory: `Fact ${(7 * n + at) % 97}.`,
       })),
     });
-    const file = requestsIn(memprefix.root, ...Array.from({ length: 300 }, (_, n) => JSON.stringify(many(n))));
-    const ended = await memprefix.run(["batch", file], { environment });
-    expect(ended).toMatchObject({ code: 0, stderr: "300 composed, 0 failed\n" });
-    const answers = answersIn(ended.stdout).flatMap((line) => ("answer" in line ? [line] : []));
-    const shared = answers.filter(({ answer }) => answer.blocks.some(({ placement }) => placement === "cached_prefix"));
+    const { address } = await memprefix.serve();
+    const placements = async (requests: readonly object[]) => {
+      const headers = { "content-type": "application/json" };
+      const body = JSON.stringify({ requests });
+      const answer = await fetch(`${address}/compose/batch`, { method: "POST", headers, body });
+      const { answers } = batchResult.parse(await answer.json());
+      return answers.map((each) => ("answer" in each ? each.answer.blocks.map(({ placement }) => placement) : []));
+    };
+    const first = await placements(Array.from({ length: 300 }, (_, n) => many(n)));
+    const shared = first.filter((each) => each.includes("cached_prefix"));
     expect(shared.length).toBeGreaterThan(200);
 
     // Most of the same requests again, in another order: planned by themselves they would share other prefixes than those that are cached.
     const again = Array.from({ length: 300 }, (_, n) => ({ ...many(299 - n), request_id: `again-${n}` }));
-    const most = requestsIn(
-      memprefix.root,
-      ...again.filter((_request, n) => n % 7 !== 0).map((each) => JSON.stringify(each)),
-    );
-    const { stdout } = await memprefix.run(["batch", most], { environment });
-    for (const line of answersIn(stdout)) {
-      if (!("answer" in line)) continue;
-      expect(line.answer.blocks.map(({ placement }) => placement)).toEqual(Array(20).fill("cached_prefix"));
-    }
+    const most = await placements(again.filter((_request, n) => n % 7 !== 0));
+    expect(most).toEqual(most.map(() => Array(20).fill("cached_prefix")));
   });
 });

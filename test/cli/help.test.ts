@@ -11,9 +11,7 @@ describe("memprefix --help", () => {
     const help = await memprefix.run(["--help"]);
     expect(help.code).toBe(0);
     expect(await memprefix.run([])).toEqual(help);
-    for (const command of [
-      ...["serve", "doctor", "compose", "batch", "explain", "mcp", "export", "demo", "replay", "eval", "keys"],
-    ])
+    for (const command of [...["serve", "doctor", "compose", "mcp", "demo", "replay", "eval", "keys"]])
       expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
     for (const flag of ["--version", "-v"])
       expect(await memprefix.run([flag])).toMatchObject({
@@ -39,7 +37,7 @@ describe("memprefix --help", () => {
       const { stdout } = await memprefix.run([command, "--help"]);
       return [...stdout.matchAll(/^ {2}MEMPREFIX_(\w+)/gm)].map(([, name]) => name);
     };
-    expect(await settings("export")).toEqual(["DATA_DIR", "DATABASE_URL"]);
+    expect(await settings("keys")).toEqual(["DATA_DIR", "DATABASE_URL"]);
     expect(await settings("mcp")).toEqual(["HOST", "PORT", "API_KEY"]);
     expect(await settings("demo")).toEqual([]);
     expect(await settings("compose")).not.toContain("PORT");
@@ -47,7 +45,7 @@ describe("memprefix --help", () => {
   });
 
   it("says what is wrong with a command line first, and in two lines: help of sixty would push it off the screen", async () => {
-    const { code, stdout, stderr } = await memprefix.run(["batch", "--nope", "requests.ndjson"]);
+    const { code, stdout, stderr } = await memprefix.run(["compose", "--nope"]);
     expect({ code, stdout, stderr }).toEqual({
       code: 2,
       stdout: "",
@@ -55,20 +53,18 @@ describe("memprefix --help", () => {
     });
   });
 
-  it.each([
-    [["explain", "r-1", "--user", "ada"]],
-    [["export", "ada"]],
-    [["keys", "list"]],
-    [["keys", "revoke", "1f0c5b7a9d3e"]],
-  ])("%j neither makes a data directory that was misspelt nor says that it holds nothing", async (args) => {
-    const { code, stdout, stderr } = await memprefix.run(args);
-    expect({ code, stdout, stderr }).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: `memprefix: cannot open the database ${memprefix.dataDir}/memprefix.db: there is no such file; MEMPREFIX_DATA_DIR says which directory\n`,
-    });
-    expect(existsSync(memprefix.dataDir)).toBe(false);
-  });
+  it.each([[["keys", "list"]], [["keys", "revoke", "1f0c5b7a9d3e"]]])(
+    "%j neither makes a data directory that was misspelt nor says that it holds nothing",
+    async (args) => {
+      const { code, stdout, stderr } = await memprefix.run(args);
+      expect({ code, stdout, stderr }).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: `memprefix: cannot open the database ${memprefix.dataDir}/memprefix.db: there is no such file; MEMPREFIX_DATA_DIR says which directory\n`,
+      });
+      expect(existsSync(memprefix.dataDir)).toBe(false);
+    },
+  );
 
   it.each([
     [["demo", "--k", "0"], /must be 1 to 1000/],
@@ -78,8 +74,6 @@ describe("memprefix --help", () => {
     [["replay", "--trace", "t.json", "--answer-tokens", "8"], /--answer-tokens: needs --layout conversation/],
     [["eval", "locomo", "--data", "d.json", "--out", "o", "--k", "20,0"], /must be 1 to 1000/],
     [["eval", "locomo", "--data", "d.json", "--out", "o", "--budget-ratio", "0.5"], /must be 1 to 100/],
-    [["batch", "requests.ndjson", "--workers", "gpu-0,"], /^memprefix: workers\[1\]: must be printable ASCII/],
-    [["batch", "requests.ndjson", "--workers", "gpu-0,gpu-0"], /^memprefix: workers: must name each worker once\n$/],
   ])("refuses memprefix %j", async (args, says) => {
     const { code, stdout, stderr } = await memprefix.run(args);
     expect(code).not.toBe(0);

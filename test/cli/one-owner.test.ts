@@ -3,7 +3,6 @@ import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { createMemprefix } from "../../src/index.js";
-import { requestsIn } from "./batch-file.js";
 import { processes } from "./memprefix-process.js";
 
 const INDEX = resolve(import.meta.dirname, "../../dist/index.js");
@@ -25,8 +24,7 @@ describe("a data directory that a service uses", () => {
     const refused = new RegExp(
       `^memprefix: cannot open the database ${memprefix.dataDir}: process \\d+ uses it; use its service at ${service.address}, another MEMPREFIX_DATA_DIR, or PostgreSQL for several processes \\(MEMPREFIX_DATABASE_URL\\)\n$`,
     );
-    const file = requestsIn(memprefix.root, JSON.stringify(REQUEST));
-    for (const args of [["serve"], ["compose"], ["batch", file]]) {
+    for (const args of [["serve"], ["compose"]]) {
       const ended = await memprefix.run(args, { environment, input: JSON.stringify(REQUEST) });
       expect({ args, ...ended }).toMatchObject({ args, code: 1, stdout: "", stderr: expect.stringMatching(refused) });
     }
@@ -43,8 +41,6 @@ describe("a data directory that a service uses", () => {
     await compose(address);
     const run = (...args: string[]) => memprefix.run(args, { environment });
     expect((await run("doctor")).stdout).toMatch(/^store +ok +1 requests of 1 users load$/m);
-    expect(JSON.parse((await run("export", "ada")).stdout)).toMatchObject({ scopes: [{ tables: { requests: [{}] } }] });
-    expect((await run("explain", "r-1", "--user", "ada")).stdout).toMatch(/^Request r-1 /);
     expect((await run("keys", "add")).stdout).toMatch(/^mst_/);
     expect((await fetch(`${address}/users/ada/scopes`)).status).toBe(401);
   });

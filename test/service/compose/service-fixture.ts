@@ -1,4 +1,4 @@
-import { makeDirectory } from "../../../src/cli/data-directory.js";
+import { mkdirSync } from "node:fs";
 import {
   type CachingEngine,
   DEFAULT_ENGINE_MODEL,
@@ -54,7 +54,7 @@ export interface ServiceOptions {
 export const NOON = 1_700_000_000_000;
 
 function openDirectory(directory: string) {
-  makeDirectory(directory);
+  mkdirSync(directory, { recursive: true });
   return openOwned(directory).database;
 }
 
