@@ -1,6 +1,5 @@
-import { PassThrough } from "node:stream";
+import { PassThrough, type Readable } from "node:stream";
 import { parsedJson } from "../core/text/json.js";
-import { linesOf } from "../http/guards/lines.js";
 import type { McpPackages } from "../http/routes/mcp-route.js";
 import { type Invocation, onStop } from "./invocation.js";
 import { missingPackages } from "./package.js";
@@ -58,13 +57,8 @@ export async function runMcp(options: McpOptions, call: Invocation): Promise<voi
     input.end();
   });
   const sending = new Set<Promise<void>>();
-  // Node's readline also breaks at U+2028, which JSON may hold unescaped.
-  for await (const line of linesOf(input, Number.POSITIVE_INFINITY)) {
-    if (!("text" in line)) {
-      call.print(NOT_UTF_8);
-      continue;
-    }
-    const sent = relayed(line.text, to).then((answer) => {
+  for await (const line of linesOf(input)) {
+    const sent = relayed(line, to).then((answer) => {
       if (answer !== null) call.print(answer);
     });
     sending.add(sent);
@@ -74,8 +68,16 @@ export async function runMcp(options: McpOptions, call: Invocation): Promise<voi
   await Promise.all(sending);
 }
 
-/** The answer to bytes that are not text, so that no id can be read. */
-const NOT_UTF_8 = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32_700, message: "is not UTF-8" } });
+/** Lines that are not blank. Node's readline also breaks at U+2028, which JSON may hold unescaped. */
+async function* linesOf(input: Readable): AsyncGenerator<string, void, undefined> {
+  let rest = "";
+  for await (const text of input.setEncoding("utf8")) {
+    const lines = `${rest}${text}`.split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines.filter((line) => line.trim() !== "");
+  }
+  if (rest.trim() !== "") yield rest;
+}
 
 /** The answer to a message, on one line; null: it takes none. Never rejects: an error is an answer. */
 async function relayed(

@@ -1,4 +1,4 @@
-import type { progress } from "../http/contracts/batch-contract.js";
+import type { batchResult } from "../http/contracts/batch-contract.js";
 import type { explainResult } from "../http/contracts/explain-contract.js";
 import type { health } from "../http/contracts/health-contract.js";
 import type * as usage from "../http/contracts/usage-contract.js";
@@ -11,8 +11,8 @@ import type { AnswerOf, OptionsOf } from "../http/contracts/wire-form.js";
  * `reported`: the engine's count, null where it reported none.
  */
 
-/** Requests of a batch so far, by step. */
-export type BatchCounts = AnswerOf<typeof progress>;
+/** Requests of a batch, by step. */
+export type BatchCounts = AnswerOf<typeof batchResult>["end"];
 
 export type ExplainRequestOptions = OptionsOf<typeof usage.usageRequestQuery>;
 

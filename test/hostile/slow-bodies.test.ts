@@ -87,15 +87,6 @@ describe("a body that does not come", () => {
     expect(await metric(app, "memprefix_requests_in_flight")).toBe(0);
   });
 
-  it("of a batch that comes line by line ends it, and is no fault of ours", async () => {
-    const line = `${JSON.stringify(compose("ada"))}\n`;
-    const sent = head("/compose/batch?window=1", "chunked").replace("application/json", "application/x-ndjson");
-    const socket = await begin(app, `${sent}${line.length.toString(16)}\r\n${line}\r\n`);
-    expect(Buffer.concat(await socket.toArray()).toString()).toContain("HTTP/1.1 200");
-    await vi.waitFor(async () => expect(await metric(app, "memprefix_requests_in_flight")).toBe(0));
-    expect(app.faults).toEqual([]);
-  });
-
   it("because its client leaves is no fault of ours", async () => {
     for (const path of ["/compose", "/compose/batch", "/v1/chat/completions"]) {
       (await begin(app, `${head(path, 100)}{"user_id`)).resetAndDestroy();
@@ -130,18 +121,6 @@ describe("bodies that come drop by drop, from more clients than may be in flight
     expect((await once(one, "data"))[0].toString()).toMatch(/^HTTP\/1.1 200/);
     for (const socket of [one, ...others]) socket.destroy();
     expect(app.faults).toEqual([]);
-  });
-
-  it("do not keep batches in lines from leaving places for others", async () => {
-    const line = `${JSON.stringify(compose("ada"))}\n`;
-    const lines = head("/compose/batch?window=1000", "chunked").replace("application/json", "application/x-ndjson");
-    const batches = await Promise.all(
-      Array.from({ length: 12 }, () => begin(app, `${lines}${line.length.toString(16)}\r\n${line}\r\n`)),
-    );
-    await vi.waitFor(async () => expect(await metric(app, "memprefix_requests_in_flight")).toBe(8));
-    expect((await app.send("POST", "/compose", compose("bob"))).status).toBe(200);
-    for (const socket of batches) socket.destroy();
-    await vi.waitFor(async () => expect(await metric(app, "memprefix_requests_in_flight")).toBe(0));
   });
 
   it("without a key that holds are not read", async () => {

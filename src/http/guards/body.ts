@@ -9,10 +9,9 @@ import {
   problemResponse,
   SlowBodyError,
 } from "../problems/problem.js";
-import { type HttpEnvironment, isStreamed, isUpload } from "../requests/request.js";
+import { type HttpEnvironment, isUpload } from "../requests/request.js";
 import { decodedBody, encodingsIn, UndecodableBodyError } from "./encodings.js";
 import { type BodyLimits, holdersOf, type SharedBound } from "./limits.js";
-import { NEWLINE } from "./lines.js";
 import { type BodyPath, parseSafeJson, utf8Text } from "./safe-json.js";
 
 export interface BodyParts {
@@ -23,13 +22,12 @@ export interface BodyParts {
 }
 
 /**
- * Reads every body except a batch in lines and an upload to the engine, which are streams. Rejects a body that is too long, silent for too long
+ * Reads every body except an upload to the engine, which is a stream. Rejects a body that is too long, silent for too long
  * or in an encoding that cannot be decoded, or that exceeds the bytes being read at once. Checks `content-length` before it reads.
  */
 export function receiveBody(parts: BodyParts): MiddlewareHandler<HttpEnvironment> {
   return async function receiveBody(c, next) {
     const encodings = encodingsIn(c.req.header("content-encoding"));
-    if (isStreamed(c)) return encodings.length === 0 ? next() : answerProblem(c, ...NOT_ENCODED);
     const { incoming } = c.env;
     if (c.req.method === "GET" || c.req.method === "HEAD" || isUpload(c)) {
       await next();
@@ -46,12 +44,6 @@ export function receiveBody(parts: BodyParts): MiddlewareHandler<HttpEnvironment
     return next();
   };
 }
-
-/** A batch in lines, which is answered while it arrives. */
-const NOT_ENCODED = [
-  problem(415, "content-encoding: must be absent", [{ field: "content-encoding", message: "must be absent" }]),
-  { headers: { "accept-encoding": "identity" } },
-] as const;
 
 /** Decodes a body within the limit of its length, or returns its rejection. */
 async function decoded(
@@ -110,29 +102,6 @@ async function readBody(c: Context<HttpEnvironment>, parts: BodyParts): Promise<
     }
     const [first] = received;
     return received.length === 1 && Buffer.isBuffer(first) ? first : Buffer.concat(received);
-  } finally {
-    bytes.give(count, holders);
-  }
-}
-
-/** Reads a body line by line, in chunks. Only an incomplete line's bytes count as being read. Throws as {@link bodyChunks} does. */
-export async function* lineChunks(
-  c: Context<HttpEnvironment>,
-  { limits, bytes }: Omit<BodyParts, "onTooLarge">,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  const holders = holdersOf(c);
-  let count = 0;
-  try {
-    for await (const chunk of bodyChunks(c.env.incoming, limits.silentMs)) {
-      const end = chunk.lastIndexOf(NEWLINE) + 1;
-      if (end > 0) {
-        bytes.give(count, holders);
-        count = 0;
-      }
-      if (!bytes.take(chunk.length - end, holders)) throw new BodyBytesError();
-      count += chunk.length - end;
-      yield chunk;
-    }
   } finally {
     bytes.give(count, holders);
   }

@@ -1,18 +1,11 @@
 import type { Context } from "hono";
 import { type Rate, TokenBuckets } from "../../service/base/token-buckets.js";
 import { type OnRejected, rejectForNow } from "../problems/problem.js";
-import {
-  ALWAYS_ANSWERED,
-  type HttpEnvironment,
-  isOpenAiPath,
-  isStreamed,
-  isUpload,
-  OPEN_PATHS,
-} from "../requests/request.js";
+import { ALWAYS_ANSWERED, type HttpEnvironment, isOpenAiPath, isUpload, OPEN_PATHS } from "../requests/request.js";
 import { type Guard, PASSED } from "./guard.js";
 
 export interface BodyLimits {
-  /** Of one body, or one line of a batch in lines. */
+  /** Of one body. */
   readonly maxBodyBytes: number;
   /** Longest wait for a body's next byte. */
   readonly silentMs: number;
@@ -90,13 +83,12 @@ export function rejectWhileStopping(isStopping: () => boolean, onRejected: OnRej
 
 /**
  * Limits the requests in flight, over the whole service and per tenant. A request is in flight from the end of its body until its answer is
- * sent; a chat until the engine begins to answer. Batches in lines and uploads, which are in flight while they arrive, get at most half each.
+ * sent; a chat until the engine begins to answer. Uploads, which are in flight while they arrive, get at most half.
  */
 export function limitInFlight(inFlight: SharedBound, max: number, onRejected: OnRejected): Guard {
   return function limitInFlight(c) {
     if (ALWAYS_ANSWERED.has(c.req.path)) return PASSED;
-    const arriving = isStreamed(c) ? ["batches in lines"] : isUpload(c) ? ["uploads"] : [];
-    const holders = [...holdersOf(c), ...arriving];
+    const holders = [...holdersOf(c), ...(isUpload(c) ? ["uploads"] : [])];
     if (!inFlight.take(1, holders)) {
       onRejected("in_flight");
       return {

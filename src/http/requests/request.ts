@@ -64,17 +64,6 @@ export const COMPOSE_PATH = "/compose";
 
 export const BATCH_PATH = "/compose/batch";
 
-const NDJSON_TYPE = /^application\/(x-ndjson|ndjson|jsonl|x-jsonlines)\s*(;|$)/i;
-
-export function isLinesType(type: string | undefined): boolean {
-  return NDJSON_TYPE.test(type ?? "");
-}
-
-/** Whether a request is a batch in lines, which is answered while it arrives. */
-export function isStreamed({ req }: Pick<Context, "req">): boolean {
-  return req.path === BATCH_PATH && isLinesType(req.header("content-type"));
-}
-
 /** Receives Mem0's events. */
 export const WEBHOOK_PATH = "/webhooks/mem0";
 

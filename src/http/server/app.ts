@@ -161,7 +161,7 @@ export function createApp(given: HttpParts): HttpSurface {
     return answer as never;
   };
   addPost(app, "compose", COMPOSE_PATH, wire.composeWireBody, wire.composeResult, composed, 200, wire.COMPOSED_FIELDS);
-  addBatchRoute(app, { ...parts, limits, bytes });
+  addBatchRoute(app, parts);
   const observer = {
     called: metrics.engineCalled.bind(metrics),
     ended: (failure: EngineFault | null) => {

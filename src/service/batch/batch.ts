@@ -1,7 +1,7 @@
 /*
  * batch: many requests at once.
- * Enters: requests of any users, as a list or a stream. Leaves: events in execution order: answers (with a worker, if any are named), failures,
- * progress. Plans one window at a time, and composes each request through the composer.
+ * Enters: requests of any users, as a list or a stream. Leaves: events in execution order: answers (with a worker, if any are named) and failures.
+ * Plans one window at a time, and composes each request through the composer.
  */
 
 import { setImmediate } from "node:timers/promises";
@@ -15,8 +15,6 @@ import type { EngineReports } from "../learning/engine-reports.js";
 import { BatchBlocks, BatchRouting, type FoundRequest, planFound, type RoutableRequest } from "./batch-planning.js";
 
 export const MAX_BATCH = 10_000;
-/** Requests planned together in a stream. Only one window is in memory. */
-export const DEFAULT_WINDOW = 1_000;
 const SEARCHES_AT_ONCE = 8;
 /** Requests read before the event loop is yielded. */
 const READ_AT_ONCE = 32;
@@ -37,7 +35,6 @@ export type BatchEvent =
       readonly answer: ComposeAnswer;
     }
   | { readonly kind: "failure"; readonly index: number; readonly error: unknown }
-  | ({ readonly kind: "progress" } & BatchProgress)
   | ({ readonly kind: "end" } & BatchProgress);
 
 export interface BatchProgress {
@@ -90,7 +87,6 @@ export async function* composeBatch(
         yield { kind: "failure", index: input.index, error: input.error };
       } else readable.push({ ...input, lookup: { found: [] } });
     }
-    yield { kind: "progress", ...progress };
     const found: FoundRequest[] = [];
     for (let at = 0; at < readable.length; at += SEARCHES_AT_ONCE) {
       const searched = await Promise.all(
@@ -106,7 +102,6 @@ export async function* composeBatch(
           found.push(input);
         }
       }
-      yield { kind: "progress", ...progress };
     }
     const blocks = new BatchBlocks(countTokens);
     const { requests: plan, trees } = await planFound(found, blocks, { planning, planner }, composer);

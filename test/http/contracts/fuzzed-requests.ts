@@ -143,18 +143,9 @@ const broken: fc.Arbitrary<FuzzedRequest> = fc
         '{"user_id":"a","user_id":"b"}',
       ),
     ),
-    fc.constantFrom(JSON_TYPE, "application/x-ndjson", "text/plain", "application/json; charset=utf-16", ""),
+    fc.constantFrom(JSON_TYPE, "text/plain", "application/json; charset=utf-16", ""),
   )
   .map(([path, body, type]) => ({ method: "POST", path, body, type }));
-const lines: fc.Arbitrary<FuzzedRequest> = fc
-  .array(
-    fc.oneof(
-      spoiled(composed).map((value) => JSON.stringify(value)),
-      text,
-    ),
-    { maxLength: 6 },
-  )
-  .map((all) => ({ method: "POST", path: "/compose/batch", body: all.join("\n"), type: "application/x-ndjson" }));
 const segment = name.map((part) => encodeURIComponent(part.replace(/\p{Surrogate}/gu, "")) || "%20");
 const looked: fc.Arbitrary<FuzzedRequest> = fc
   .tuple(
@@ -196,7 +187,6 @@ export const fuzzedRequest: fc.Arbitrary<FuzzedRequest> = fc.oneof(
       fc.record({ requests: fc.array(composed, { maxLength: 4 }), workers: anything }),
     ),
   },
-  { weight: 1, arbitrary: lines },
   { weight: 2, arbitrary: broken },
   { weight: 2, arbitrary: looked },
 );

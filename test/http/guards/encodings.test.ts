@@ -80,13 +80,8 @@ describe("a request body in an encoding", () => {
     },
   );
 
-  it("is not decoded for nobody, nor line by line", async () => {
-    const { send: sendAs } = callerOf(app, "acme");
+  it("is not decoded without a key", async () => {
+    callerOf(app, "acme");
     expect((await send("gzip", gzipSync(json))).status).toBe(401);
-    const lines = await sendAs("POST", "/compose/batch", "{}", {
-      "content-type": "application/x-ndjson",
-      "content-encoding": "gzip",
-    });
-    expect([lines.status, lines.headers.get("accept-encoding")]).toEqual([415, "identity"]);
   });
 });

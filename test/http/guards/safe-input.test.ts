@@ -31,9 +31,6 @@ describe("a body that is nested too deep", () => {
         expect([path, status, JSON.parse(text).errors]).toEqual([path, 422, [{ field, message }]]);
       }
     }
-    const line = `{"user_id":"a","messages":${nested(depth)}}\n`;
-    const lines = await app.send("POST", "/compose/batch", line, "application/x-ndjson");
-    expect(lines.text).toContain(`messages: must not be nested`);
     expect(app.faults).toEqual([]);
   });
 

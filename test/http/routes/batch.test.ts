@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
-import { batchLine, batchResult } from "../../../src/http/contracts/batch-contract.js";
+import { batchResult } from "../../../src/http/contracts/batch-contract.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { rowCounts } from "./stored-rows.js";
 
-type Line = z.output<typeof batchLine>;
+type Batch = z.output<typeof batchResult>;
 
 const fact = (n: number) => ({ id: `m${n}`, memory: `Fact number ${n} is this one.` });
 /** Two kinds of questions that take turns: those of one kind share most of what they retrieve. */
@@ -15,38 +15,23 @@ const requests = Array.from({ length: 12 }, (_, n) => ({
   query: `Question ${n}?`,
   memories: [...Array.from({ length: 5 }, (_fact, at) => fact((n % 2) * 50 + at)), fact(100 + n)].reverse(),
 }));
-const toLines = (bodies: readonly unknown[]) => bodies.map((body) => `${JSON.stringify(body)}\n`).join("");
-
-function linesIn(text: string): Line[] {
-  return text
-    .trim()
-    .split("\n")
-    .map((line) => {
-      const json: unknown = JSON.parse(line);
-      const read = batchLine.parse(json);
-      expect(read).toEqual(json);
-      return read;
-    });
-}
-const answersIn = (lines: readonly Line[]) => lines.flatMap((line) => ("answer" in line ? [line] : []));
+const answersIn = ({ answers }: Batch) => answers.flatMap((each) => ("answer" in each ? [each] : []));
 
 describe("POST /compose/batch", () => {
   const app = servedApp();
 
-  const sendLines = async (bodies: readonly unknown[], query = "") => {
-    const { status, contentType, text } = await app.send(
-      "POST",
-      `/compose/batch${query}`,
-      toLines(bodies),
-      "application/x-ndjson",
-    );
-    expect({ status, contentType }).toEqual({ status: 200, contentType: "application/x-ndjson" });
-    return linesIn(text);
+  const sendBatch = async (bodies: readonly unknown[], more: object = {}) => {
+    const { status, text } = await app.send("POST", "/compose/batch", { requests: bodies, ...more });
+    expect(status).toBe(200);
+    const json: unknown = JSON.parse(text);
+    const batch = batchResult.parse(json);
+    expect(batch).toEqual(json);
+    return batch;
   };
 
   it("answers every request once, in the order in which they are to be executed, like ones back to back", async () => {
-    const lines = await sendLines(requests);
-    const answers = answersIn(lines);
+    const batch = await sendBatch(requests);
+    const answers = answersIn(batch);
     expect(answers.map(({ rank }) => rank)).toEqual(requests.map((_request, at) => at));
     expect(answers.map(({ index }) => index).sort((a, b) => a - b)).toEqual(requests.map((_request, at) => at));
     for (const { index, answer } of answers) {
@@ -62,24 +47,11 @@ describe("POST /compose/batch", () => {
     expect(
       answers.filter(({ answer }) => answer.blocks.filter((b) => b.placement === "cached_prefix").length === 5),
     ).toHaveLength(10);
-    expect(lines.at(-1)).toEqual({ end: { read: 12, found: 12, composed: 12, failed: 0 } });
-  });
-
-  it("takes and gives one JSON document too, of the same answers", async () => {
-    const { status, text } = await app.send("POST", "/compose/batch", { requests });
-    expect(status).toBe(200);
-    const json: unknown = JSON.parse(text);
-    const { answers, end } = batchResult.parse(json);
-    expect(batchResult.parse(json)).toEqual(json);
-    expect(end).toEqual({ read: 12, found: 12, composed: 12, failed: 0 });
-    const again = answersIn(await sendLines(requests));
-    expect(again.map(({ index, answer }) => [index, answer])).toEqual(
-      expect.arrayContaining(answers.map((each) => ("answer" in each ? [each.index, each.answer] : []))),
-    );
+    expect(batch.end).toEqual({ read: 12, found: 12, composed: 12, failed: 0 });
   });
 
   it("stores what it answered, and repeats it", async () => {
-    await sendLines(requests);
+    await sendBatch(requests);
     const stored = rowCounts(app.database);
     expect(stored).toMatchObject({ requests: 12, turns: 12 });
     const [first] = requests;
@@ -89,7 +61,7 @@ describe("POST /compose/batch", () => {
   });
 
   it("makes one bad request an error in its own place, and goes on", async () => {
-    const lines = await sendLines([
+    const batch = await sendBatch([
       requests[0],
       { query: "Whose?" },
       { ...requests[1], memories: 7 },
@@ -97,8 +69,8 @@ describe("POST /compose/batch", () => {
       [],
       requests[3],
     ]);
-    const problems = lines.flatMap((line) =>
-      "problem" in line ? [[line.index, line.problem.errors?.[0]?.field]] : [],
+    const problems = batch.answers.flatMap((each) =>
+      "problem" in each ? [[each.index, each.problem.errors?.[0]?.field]] : [],
     );
     expect(problems).toEqual([
       [1, "user_id"],
@@ -106,22 +78,8 @@ describe("POST /compose/batch", () => {
       [3, "top_k"],
       [4, "body"],
     ]);
-    expect(answersIn(lines)).toHaveLength(2);
-    expect(lines.at(-1)).toEqual({ end: { read: 6, found: 2, composed: 2, failed: 4 } });
-  });
-
-  it("says of lines that are no JSON, no text or too long that they are, and reads on", async () => {
-    const bytes = Buffer.concat([
-      Buffer.from("{\n"),
-      Buffer.from([0x22, 0xff, 0x22, 0x0a]),
-      Buffer.from(`"${"x".repeat(33 * 1024 * 1024)}"\n\n  \n`),
-      Buffer.from(JSON.stringify(requests[0])),
-    ]);
-    const { text } = await app.send("POST", "/compose/batch", bytes, "application/x-ndjson");
-    const lines = linesIn(text);
-    const problems = lines.flatMap((line) => ("problem" in line ? [line.problem.detail] : []));
-    expect(problems).toEqual(["body: is not JSON", "body: is not JSON", "body: must be at most 33554432 bytes"]);
-    expect(answersIn(lines).map(({ index }) => index)).toEqual([3]);
+    expect(answersIn(batch)).toHaveLength(2);
+    expect(batch.end).toEqual({ read: 6, found: 2, composed: 2, failed: 4 });
   });
 
   it.each([
@@ -133,19 +91,19 @@ describe("POST /compose/batch", () => {
     expect(problemOf(await app.send("POST", "/compose/batch", body, type)).status).toBe(status);
   });
 
-  it("is planned by the planner that it names, as lines and whole, and by no other", async () => {
+  it("is planned by the planner that it names, and by no other", async () => {
     const policiesOf = (answers: readonly { readonly answer?: { readonly plan: { readonly policy: string } } }[]) =>
       new Set(answers.map(({ answer }) => answer?.plan.policy));
     const renamed = requests.map((one) => ({ ...one, user_id: "live", request_id: `live ${one.request_id}` }));
-    const lines = answersIn(await sendLines(renamed, "?planner=context-pilot&warm_start=true"));
-    expect([lines.length, policiesOf(lines)]).toEqual([12, new Set(["batch"])]);
+    const answers = answersIn(await sendBatch(renamed, { planner: "context-pilot", warm_start: true }));
+    expect([answers.length, policiesOf(answers)]).toEqual([12, new Set(["batch"])]);
     const after = await app.compose({ ...renamed[0], request_id: undefined, policy: "context-pilot" });
     // The tree has the request, and no prompt was sent.
     expect(after.plan).toMatchObject({ policy: "context-pilot", expected_cached_tokens: 0 });
     expect(after.blocks.map(({ memory_id }) => memory_id)).not.toEqual(requests[0]?.memories.map(({ id }) => id));
     const offline = renamed.map((one) => ({ ...one, request_id: `off ${one.request_id}` }));
-    const whole = await app.send("POST", "/compose/batch", { requests: offline, planner: "context-pilot" });
-    expect(policiesOf(batchResult.parse(JSON.parse(whole.text)).answers as never)).toEqual(new Set(["batch"]));
+    const live = answersIn(await sendBatch(offline, { planner: "context-pilot" }));
+    expect(policiesOf(live)).toEqual(new Set(["batch"]));
     const unknown = await app.send("POST", "/compose/batch", { requests: [], planner: "alg-4" });
     expect(problemOf(unknown).errors?.[0]?.field).toBe("planner");
   });
@@ -160,10 +118,10 @@ describe("POST /compose/batch", () => {
         content: `Said ${at}`,
       })),
     });
-    const lines = await sendLines([requests[5], turn(0), turn(1), requests[7], turn(2)]);
-    const indexes = answersIn(lines).map(({ index }) => index);
+    const batch = await sendBatch([requests[5], turn(0), turn(1), requests[7], turn(2)]);
+    const indexes = answersIn(batch).map(({ index }) => index);
     expect(indexes.filter((index) => [1, 2, 4].includes(index))).toEqual([1, 2, 4]);
-    const last = answersIn(lines).find(({ index }) => index === 4)?.answer;
+    const last = answersIn(batch).find(({ index }) => index === 4)?.answer;
     expect(last?.plan).toMatchObject({ layout: "conversation", stable_messages: 4 });
   });
 
@@ -175,12 +133,12 @@ describe("POST /compose/batch", () => {
       request_id: `bo-${request.request_id}`,
       memories: request.memories.map(({ id, memory }) => ({ id, memory: `${memory} Secretly.` })),
     }));
-    const answers = answersIn(await sendLines([...mine, ...theirs]));
+    const answers = answersIn(await sendBatch([...mine, ...theirs]));
     for (const { index, answer } of answers) {
       expect(JSON.stringify(answer.messages).includes("Secretly")).toBe(index >= 12);
     }
     const alone = answersIn(
-      await sendLines(theirs.map((r) => ({ ...r, user_id: "cy", request_id: `cy-${r.request_id}` }))),
+      await sendBatch(theirs.map((r) => ({ ...r, user_id: "cy", request_id: `cy-${r.request_id}` }))),
     );
     // What is planned for one user does not depend on what another asked for.
     const ofBo = answers.filter(({ index }) => index >= 12);
@@ -190,65 +148,33 @@ describe("POST /compose/batch", () => {
   });
 
   it("gives like requests to one worker, names it in the routers' headers, and does so again in a later batch", async () => {
-    const workersOf = (lines: readonly Line[]) =>
+    const workersOf = (batch: Batch) =>
       new Map(
-        answersIn(lines).map(({ index, worker, answer }) => {
+        answersIn(batch).map(({ index, worker, answer }) => {
           expect(answer.engine.headers).toMatchObject({ "x-smg-routing-key": worker, "x-dynamo-session-id": worker });
           return [index % 2, worker];
         }),
       );
-    const lines = await sendLines(requests, "?workers=left,right");
-    const first = workersOf(lines);
+    const batch = await sendBatch(requests, { workers: ["left", "right"] });
+    const first = workersOf(batch);
     expect(new Set(first.values())).toEqual(new Set(["left", "right"]));
-    expect(answersIn(lines).filter(({ index, worker }) => first.get(index % 2) !== worker)).toEqual([]);
+    expect(answersIn(batch).filter(({ index, worker }) => first.get(index % 2) !== worker)).toEqual([]);
     // The same kinds later, the other one first, and by a service that was started anew.
     const later = requests.map((request, n) => ({ ...request, request_id: `later-${n}` })).reverse();
-    const { text } = await app.send("POST", "/compose/batch", { requests: later, workers: ["right", "left"] });
-    const again = answersIn(batchResult.parse(JSON.parse(text)).answers);
+    const again = answersIn(await sendBatch(later, { workers: ["right", "left"] }));
     expect(again.map(({ index, worker }) => worker === first.get((index + 1) % 2))).toEqual(later.map(() => true));
-  });
-
-  it("sends the first answers before the last request came", async () => {
-    const encoder = new TextEncoder();
-    let sendRest: () => void = () => {};
-    const rest = new Promise<void>((resolve) => {
-      sendRest = resolve;
-    });
-    const body = new ReadableStream<Uint8Array>({
-      async start(controller) {
-        controller.enqueue(encoder.encode(toLines(requests.slice(0, 4))));
-        await rest;
-        controller.enqueue(encoder.encode(toLines(requests.slice(4))));
-        controller.close();
-      },
-    });
-    const answer = await fetch(`${app.base}/compose/batch?window=4`, {
-      method: "POST",
-      body,
-      duplex: "half",
-      headers: { "content-type": "application/x-ndjson", connection: "close" },
-    } as RequestInit);
-    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
-    let text = "";
-    while (text.split("\n").length <= 4) text += (await reader?.read())?.value ?? "";
-    expect(answersIn(linesIn(text.slice(0, text.lastIndexOf("\n"))))).toHaveLength(4);
-    sendRest();
-    for (let read = await reader?.read(); read !== undefined && !read.done; read = await reader?.read())
-      text += read.value;
-    expect(answersIn(linesIn(text))).toHaveLength(12);
   });
 
   it("stops when the client goes away, keeps what was answered, and goes on serving", async () => {
     const many = Array.from({ length: 3_000 }, (_, n) => ({ ...requests[n % 12], request_id: `many-${n}` }));
     const cut = new AbortController();
-    const answer = await fetch(`${app.base}/compose/batch?window=100`, {
+    const answer = await fetch(`${app.base}/compose/batch`, {
       method: "POST",
-      body: toLines(many),
-      headers: { "content-type": "application/x-ndjson", connection: "close" },
+      body: JSON.stringify({ requests: many }),
+      headers: { "content-type": "application/json", connection: "close" },
       signal: cut.signal,
     });
     const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
-    // On a slow machine progress comes first.
     for (let text = ""; !text.includes('"answer"'); ) text += (await reader?.read())?.value ?? "";
     cut.abort();
     await new Promise((resolve) => setTimeout(resolve, 200));
