@@ -54,7 +54,7 @@ describe("a request body in an encoding", () => {
 
   it.each(ENCODINGS)("is rejected where it is something else: %s", async (encoding, encode) => {
     const encoded = encode(json);
-    const wrong = [json, encoded.subarray(0, -3), Buffer.concat([encoded, Buffer.from("more")]), Buffer.from([1, 2])];
+    const wrong = [json, encoded.subarray(0, -3), Buffer.from([1, 2])];
     for (const body of wrong) {
       const { status, json: problem } = await send(encoding, body);
       expect(status).toBe(400);
