@@ -3,7 +3,7 @@ import { withoutProviderMemories } from "../src/core/blocks/provider-memories.js
 import { withoutFilePaths } from "../src/core/text/file-paths.js";
 import { sentencesOf } from "../src/core/text/memory-text.js";
 import { eventsOf } from "../src/engines/upstream/answer-body.js";
-import { parseSafeJson, unsafeIn } from "../src/http/guards/safe-json.js";
+import { isUnsafe, parseSafeJson } from "../src/http/guards/safe-json.js";
 import { ownMessage, retrieved } from "./core/blocks/provider-texts.js";
 
 /** How many times the length the longer text is; quadratic work on it is as many times more than in proportion. */
@@ -74,7 +74,7 @@ const WORK: readonly (readonly [what: string, work: Work, length: number])[] = [
     (piece) => [`file paths in "${piece}"`, on(piece, withoutFilePaths), 20_000] as const,
   ),
   ...['"__proto__"', '"__proto__" ', '"', '"_', `"__proto__"${" ".repeat(1_000)}`, "\\u005f"].map(
-    (piece) => [`a reserved name in ${piece.slice(0, 20)}`, on(piece, unsafeIn), 500_000] as const,
+    (piece) => [`a reserved name in ${piece.slice(0, 20)}`, on(piece, isUnsafe), 500_000] as const,
   ),
   ["a provider's memories among introductions", on("\n\n\n\nMemory: ", provided(ownMessage)), 200_000],
   ["a provider's memories among line breaks", on("\n", provided(ownMessage)), 200_000],
