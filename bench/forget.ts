@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- forget`: 1,000 random memories (`FORGET_MEMORIES`), quoted word for word in random places by several agents to a built
  * service, then forgotten. Searches all files, its log and what the engine was sent afterwards; ends with 1 where anything of them is left.
- * `SEED` says which. The same as in `test/hostile/forgetting.test.ts`, only longer.
+ * `SEED` says which.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -26,7 +26,6 @@ function works(command: string, ...args: readonly string[]): boolean {
 }
 
 const canMount = works("unshare", "-rm", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt");
-const canLimit = works("prlimit", "--version");
 const canBeNobody = !isRoot || readableByAll(resolve(import.meta.dirname, "../../dist/cli/main.js"));
 
 function readableByAll(file: string): boolean {
@@ -137,28 +136,6 @@ describe("a disk that does not play along", () => {
       const copy = join(memprefix.root, "copy.db");
       for (const end of ["", "-wal"]) copyFileSync(join(inside, "data", `memprefix.db${end}`), `${copy}${end}`);
       expect(await checkDatabase(copy)).toMatchObject({ findings: [], requests: TURNS });
-    },
-  );
-
-  it.skipIf(!canLimit)(
-    `on which a file cannot grow is a 503 that says so, and then goes on${canLimit ? "" : " (skipped: no prlimit here)"}`,
-    async () => {
-      const sound = await soundAnswers(TURNS);
-      const service = await serve(memprefix.dataDir);
-      for (let n = 0; n < 4; n++) await send(service.address, "/compose", body(n));
-      const limit = (bytes: string) => works("prlimit", "--pid", String(service.pid), `--fsize=${bytes}:`);
-      expect(limit(String(readFileSync(join(memprefix.dataDir, "memprefix.db-wal")).length))).toBe(true);
-      const { answered, refusal } = await composeUntilRefused(service.address, sound);
-      expect(refusal).toMatchObject({ status: 503, retryAfter: "30" });
-      expect(JSON.parse(refusal.text)).toMatchObject({ detail: expect.stringContaining("the disk fails") });
-      expect(limit("unlimited")).toBe(true);
-      for (let n = 0; n < TURNS; n++)
-        expect((await send(service.address, "/compose", body(n))).text === sound[n], `request ${n}`).toBe(true);
-      expect(answered).toBeLessThan(TURNS);
-      expect(await checkDatabase(join(memprefix.dataDir, "memprefix.db"))).toMatchObject({
-        findings: [],
-        requests: TURNS,
-      });
     },
   );
 

@@ -10,8 +10,6 @@ import { commands, type Ended } from "./memprefix-command.js";
 import type { Listening } from "./own-directories.js";
 
 const SECRET = "Ada hides the key under the third flower pot";
-const QUESTION = "Where on earth did she put it?";
-const ANSWER = "I would rather not say";
 
 function post(service: Listening<Ended>, path: string, body: unknown): Promise<Response> {
   const text = typeof body === "string" ? body : JSON.stringify(body);
@@ -132,27 +130,5 @@ describe("memprefix serve", () => {
     const answer = await post(service, "/compose", { user_id: "ada", query: "Where does Ada hide the key?" });
     expect(composeResult.parse(await answer.json()).messages[0]?.["content"]).toContain(SECRET);
     expect(memprefix.leftBehind).toEqual([]);
-  });
-
-  it("takes up where the process before it stopped", async () => {
-    const at = { user_id: "ada", conversation_id: "c" };
-    const asked = { role: "user", content: QUESTION };
-    const first = await memprefix.serve();
-    const given = await post(first, "/compose", {
-      ...at,
-      messages: [asked],
-      memories: [{ id: "m-1", memory: SECRET }],
-    });
-    const { messages } = composeResult.parse(await given.json());
-    first.kill("SIGINT");
-    expect(await first.ended).toMatchObject({ code: 0 });
-    const second = await memprefix.serve();
-    const history = [asked, { role: "assistant", content: ANSWER }, asked];
-    const next = await post(second, "/compose", {
-      ...at,
-      messages: history,
-      memories: [{ id: "m-1", memory: SECRET }],
-    });
-    expect(composeResult.parse(await next.json()).messages.slice(0, 1)).toEqual(messages);
   });
 });

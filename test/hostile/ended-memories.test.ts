@@ -166,15 +166,4 @@ describe("a memory that no longer holds", () => {
       await say("five", { memories: [{ ...old, ...more }] });
     }
   });
-
-  it("stays so after a restart, and after any retention", async () => {
-    for (const retention of ["keep", "volatile", "ephemeral", "auto"]) {
-      const say = conversation(retention);
-      await say("one", { memories: [old, tea], retention });
-      await say("two", { memories: [{ ...old, is_deleted: true }], retention });
-      expect((await say("three", { memories: [tea], retention })).all, retention).not.toContain(OLD);
-    }
-    const exported = JSON.parse((await app.send("GET", "/users/ada/export")).text);
-    expect(JSON.stringify(exported)).toContain(OLD);
-  });
 });

@@ -70,18 +70,6 @@ describe("numbers that JavaScript has not, in front of an engine,", () => {
   const engine = openAiEngine();
   const app = servedApp({ source: () => answeringSource(["Ada drinks green tea"]), upstream: engine });
 
-  it.each(DOORS)("reach it as they are said, composed and not: %s", async (path, body) => {
-    for (const base of ["", "/plain"]) {
-      const sent = `{"model":"m","user":"ada","metadata":{"user_id":"ada"},${ODD},${body}}`;
-      expect([base, (await app.send("POST", base + path, bytes(sent))).status]).toEqual([base, 200]);
-      const raw = engine.requests.at(-1)?.raw ?? "";
-      expect(raw.includes("green tea")).toBe(base === "");
-      const added = /<memories>\\n- Ada drinks green tea\\n<\/memories>(\\n\\n|"},{"type":"text","text":")?/;
-      const fields = ["cache_salt", "prompt_cache_key"].map((name) => new RegExp(`,?"${name}":"[^"]*"`));
-      expect([added, ...fields].reduce((json, part) => json.replace(part, ""), raw)).toBe(sent);
-    }
-  });
-
   it("are what they were where memprefix reads them", async () => {
     const ask = (more: string) =>
       app.send(

@@ -3,20 +3,16 @@
  * Tried: a long conversation over the built service, where another program reads its file; word-for-word quotes in every place of a message,
  * with other agents, of memories that are cut, that changed, or that only the source has; guesses at digests; the same messages said again.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { digestOf, type UserId } from "../../src/core/index.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { processes } from "../cli/memprefix-process.js";
 import { sendWith } from "../http/guards/callers.js";
 import { type Composed, servedApp } from "../http/server/served-app.js";
-import { IS_WHOLE } from "../run-length.js";
 import { checkDatabase } from "../store/checked-database.js";
-import { forgetQuotes } from "./forget-quotes.js";
 import { filesHolding, json, type Message, PLACES, VERBATIM } from "./quotes.js";
 
 const SECRET = 'Ada\'s "moonflower key" [7] <think>\nis under C:\\temp\\new, in Zürich 😀 &c';
@@ -204,20 +200,4 @@ describe("a memory that only memprefix's own Mem0 has", () => {
     await app.send("DELETE", `/users/ada/memories/${memory?.id}`);
     expect(filesHolding(app.dataDir, ["spare key with"])).toEqual([]);
   }, 60_000);
-});
-
-describe("random memories, quoted at random to a built service, then forgotten", () => {
-  const directory = mkdtempSync(join(tmpdir(), "memprefix-forget-"));
-  afterAll(() => rmSync(directory, { recursive: true, force: true }));
-
-  it("leave nothing in any file or log, and nothing in what the engine is sent afterwards", async () => {
-    const found = await forgetQuotes({ directory, memories: IS_WHOLE ? 40 : 12, seed: 20_260_715 });
-    expect(found.left).toEqual([]);
-    expect(found.forgotten).toBeGreaterThan(found.memories / 2);
-    expect(found.quotes).toBeGreaterThan(found.memories);
-    expect(found.sentBefore).toBeGreaterThan(0);
-    expect(found.sentAfter).toBeGreaterThan(0);
-    // What nobody asked to forget is still there, so that the search is known to find.
-    expect(found.kept).toBeGreaterThan(0);
-  }, 180_000);
 });

@@ -3,11 +3,8 @@
  * Broke: the source's copy stayed until the deletion was asked for again, and was found by the next search.
  */
 import { describe, expect, it } from "vitest";
-import type { MemoryId, UserId } from "../../src/core/index.js";
-import { finishingDeletions } from "../../src/service/records/wrapped-sources.js";
-import type { PendingSourceDeletions, User } from "../../src/store/store.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
-import { Gate, gone, ownedMemories } from "./owned-memories.js";
+import { Gate, gone } from "./owned-memories.js";
 import { twoServices } from "./two-services.js";
 
 const SECRET = "The blue safe opens with 4821";
@@ -58,37 +55,5 @@ describe("a deletion that ended in the middle", () => {
     expect(services.source.kept).toEqual([]);
     deleting.open();
     expect((await first).status).toBe(200);
-  });
-});
-
-describe("a single memory's deletion that is finished while the user is deleted elsewhere", () => {
-  it("leaves the user's pending: the next call finishes it, whether or not the other process lives", async () => {
-    const source = ownedMemories();
-    const [first] = [source.keep("ada", SECRET), source.keep("ada", "Ada has a boat")];
-    let pending: PendingSourceDeletions = { everything: false, memoryIds: [first] };
-    const ledger = {
-      async pendingInSource() {
-        const { everything, memoryIds } = pending;
-        const read = everything || memoryIds.length > 0 ? pending : null;
-        if (source.kept.length === 2) pending = { everything: true, memoryIds };
-        return read;
-      },
-      async deletedFromSource(_user: User, memoryId: MemoryId | null) {
-        const { everything, memoryIds } = pending;
-        pending =
-          memoryId === null
-            ? { everything: false, memoryIds }
-            : { everything, memoryIds: memoryIds.filter((id) => id !== memoryId) };
-      },
-    };
-    const finishing = finishingDeletions(source, ledger);
-    const ada = { tenant: "default", userId: "ada" as UserId };
-    const { signal } = new AbortController();
-    await finishing.list?.(ada, signal);
-    expect(source.kept.map(({ text }) => text)).toEqual(["Ada has a boat"]);
-    expect(pending).toEqual({ everything: true, memoryIds: [] });
-    await finishing.list?.(ada, signal);
-    expect(source.kept).toEqual([]);
-    expect(pending).toEqual({ everything: false, memoryIds: [] });
   });
 });

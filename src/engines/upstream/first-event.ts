@@ -42,7 +42,10 @@ export async function peekAtFirstEvent(stream: AsyncIterable<Uint8Array>): Promi
       pending = null;
       return read.done === true ? read : { done: false, value: read.value.bytes };
     },
-    return: async () => await events.return(),
+    async return() {
+      await events.return();
+      return { done: true, value: undefined };
+    },
   };
   return { event: event ?? null, body: rejoined(held, rest), end: async () => void (await events.return()) };
 }

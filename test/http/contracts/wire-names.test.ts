@@ -2,27 +2,20 @@ import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import type { ComposeOptions, UsageRow, UsageViewOptions } from "../../../src/client/index.js";
 import { ROUTES } from "../../../src/client/routes.js";
-import type { Label, MemoryId, PlanDepth, PlanEpoch, RequestId, UserId } from "../../../src/core/index.js";
+import type { Label, MemoryId, PlanDepth, PlanEpoch, RequestId } from "../../../src/core/index.js";
 import * as batch from "../../../src/http/contracts/batch-contract.js";
 import { composeBody, composeResult, writeCompose } from "../../../src/http/contracts/compose-contract.js";
 import * as engine from "../../../src/http/contracts/engine-report-contract.js";
 import examples from "../../../src/http/contracts/examples.json" with { type: "json" };
-import {
-  explainQuery,
-  explainResult,
-  requestIds,
-  writeExplanation,
-} from "../../../src/http/contracts/explain-contract.js";
+import { explainQuery, explainResult, requestIds } from "../../../src/http/contracts/explain-contract.js";
 import { health } from "../../../src/http/contracts/health-contract.js";
 import * as usage from "../../../src/http/contracts/usage-contract.js";
 import { usageRequestQuery, usageRequestResult } from "../../../src/http/contracts/usage-contract.js";
 import * as memory from "../../../src/http/contracts/user-contract.js";
 import * as user from "../../../src/http/contracts/user-contract.js";
 import { exportResult } from "../../../src/http/contracts/user-contract.js";
-import { writerOf } from "../../../src/http/contracts/wire-form.js";
 import { camelName, fromWire, toWire, wireName } from "../../../src/http/contracts/wire-names.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
-import type { Explanation } from "../../../src/service/records/explain.js";
 
 /** Every contract of a route that the client calls: what goes there, and what comes back. */
 const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly answered?: z.ZodType }>> = {
@@ -147,33 +140,6 @@ describe("an answer's JSON, read by the client", () => {
     expect(fromWire(sent(writeCompose(answer)), ROUTES.compose.unmodified)).toEqual(answer);
   });
 
-  it("of an explanation is the library's", () => {
-    const prompt = { totalTokens: 90, expectedCachedTokens: 10, reportedCachedTokens: 5, at: 12, isEvicted: false };
-    const explanation: Complete<Explanation> = {
-      ...prompt,
-      requestId: request("r-1"),
-      miss: { cause: "expired", tokens: 20 },
-      continued: { ...prompt, requestId: request("r-0") },
-      words: ["So."],
-    };
-    expect(fromWire(sent(writeExplanation(explanation)), ROUTES.explain.unmodified)).toEqual(explanation);
-  });
-
-  it("of an index is the library's, less its own ids", () => {
-    const use = { uses: 2, live: 1, lastUsed: 3, usedAt: 1_000, tokens: 10, totalTokens: 30, isExpected: true };
-    const node = { searchPath: [0], labels: [label(1)], ...use };
-    const described = {
-      userId: "ana" as UserId,
-      agentId: null,
-      counts: { blocks: 1, nodes: 1, conversations: 1, turns: 1, requests: 1 },
-      nodes: [{ ...node, id: 5 as never, requestIds: [request("r-1")] }],
-    };
-    expect(fromWire(sent(writerOf(user.indexResult)(described)), [])).toEqual({
-      ...described,
-      nodes: [{ ...node, requestIds: ["r-1"] }],
-    });
-  });
-
   it("goes back into the same JSON, for every example of the document", () => {
     const known: Readonly<Record<string, unknown>> = examples;
     const bodies = Object.values(ROUTES)
@@ -181,12 +147,5 @@ describe("an answer's JSON, read by the client", () => {
       .filter(({ json }) => json !== undefined);
     expect(bodies.length).toBeGreaterThan(3);
     for (const { json, unmodified } of bodies) expect(toWire(fromWire(json, unmodified), unmodified)).toEqual(json);
-  });
-});
-
-describe("options", () => {
-  it("and answers named like a prototype stay fields", () => {
-    const read = fromWire(JSON.parse('{"constructor": {"a_b": 1}}'), []) as object;
-    expect([Object.getPrototypeOf(read), Object.keys(read)]).toEqual([Object.prototype, ["constructor"]]);
   });
 });

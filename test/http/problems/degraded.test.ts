@@ -165,20 +165,15 @@ describe("a service whose parts fail", () => {
 
   it.each<[string, unknown, RegExp, RegExp | null]>([
     ["a key", { detail: `bad key ${KEY}` }, /bad key \*\*\*/, null],
-    ["another's key", { detail: "Incorrect API key provided: sk-proj-abc123def456" }, /provided: \*\*\*/, /abc123/],
     ["a password in an address", { detail: "postgres://mem0:hunter2@db:5432 is away" }, /\/\/\*\*\*@db/, /hunter2/],
-    ["a bearer token", { error: "Authorization: Bearer abcdef123456 refused" }, /\*\*\*/, /abcdef123456/],
     ["control characters", { detail: "one\ntwo\u0000\u001b[31mthree\u202e" }, /one two/, /[\p{Cc}\u202e]/u],
     ["the question", { detail: "no vector for 'Which secret tea does Ada drink?'" }, /no vector for '…'/, /secret tea/],
-    ["a path", { detail: "cannot open /var/lib/qdrant/storage.bin" }, /cannot open a file/, /qdrant/],
     [
       "fields",
       { detail: [{ loc: ["body", "filters"], msg: "Field required", input: "Ada drinks" }] },
       /body\.filters: Field required/,
       /Ada drinks/,
     ],
-    ["a page", "<html><body>Too many</body></html>", /status 422/, /Too many/],
-    ["memories", { results: [{ memory: "Ada drinks tea" }], detail: { memories: ["Ada"] } }, /status 422/, /Ada/],
     ["a long text", { detail: "x y ".repeat(2_000) }, /…/, /(?:x y ){90}/],
   ])("passes on what Mem0 said with %s, as one line that is safe to show", async (_what, body, shows, hides) => {
     answer = { status: 422, body };
@@ -192,16 +187,6 @@ describe("a service whose parts fail", () => {
       expect(seen).not.toContain(KEY);
       if (hides !== null) expect(seen).not.toMatch(hides);
     }
-  });
-
-  it("says that no key was sent where Mem0 wants one", async () => {
-    await service.stop();
-    await start({});
-    answer = { status: 401, body: { detail: "Not authenticated" } };
-    await chat("ada");
-    expect(told("degraded")).toMatchObject([
-      { cause: expect.stringMatching(/status 401: Not authenticated; no API key was sent/) },
-    ]);
   });
 
   it("says why the engine fails, once, and when it works again", async () => {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { markProblem } from "../../engines/adapters/published-marks.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
@@ -167,32 +167,6 @@ describe("marks of what a client has cut from its history, put back in front of 
       history.push(user(text(said, HOUR)), answer);
     }
     expect(putBack).toBeGreaterThan(0);
-  });
-});
-
-describe("warm-ups of an engine that has marks", () => {
-  const anthropic = anthropicServer();
-  const source = answeringSource([TEA]);
-  const isWarmed = () => anthropic.calls.some(({ body }) => body["max_tokens"] === 1);
-  const app = servedApp({
-    source: () => ({
-      ...source,
-      search: async (...of) => {
-        await vi.waitFor(() => expect(isWarmed()).toBe(true));
-        return source.search(...of);
-      },
-    }),
-    upstream: anthropic,
-    environment: { MEMPREFIX_ENGINE_FAMILY: "anthropic", MEMPREFIX_WARM_UP: "on" },
-  });
-
-  it("have marks that the provider takes, with the client's on tools and at the top", async () => {
-    const long = text("Be brief and kind. ".repeat(400), HOUR);
-    const tools = ["a", "b"].map((name) => tool(name, HOUR));
-    const body = { model: MODEL, max_tokens: 9, ...HOUR, tools, system: [long], messages: [user(text("Tea?"))] };
-    const { status } = await app.send("POST", "/v1/messages", { ...body, memprefix: { user_id: "ada" } });
-    expect(status).toBe(200);
-    expect(isWarmed()).toBe(true);
   });
 });
 

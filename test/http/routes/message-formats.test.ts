@@ -215,13 +215,4 @@ describe("POST /compose with messages of an API", () => {
       z.looseObject({ errors: z.array(z.looseObject({ field: z.string() })) }).parse(answer).errors[0]?.field,
     ).toBe(field);
   });
-
-  it("answers a repeated request in the format of each", async () => {
-    const messages = [{ type: "message", role: "user", content: [{ type: "input_text", text: "Where?" }] }];
-    const body = { request_id: "formats-1", messages, memories: memories(1) };
-    const first = await compose(body);
-    expect(await compose(body)).toEqual(first);
-    expect(first.messages).toHaveLength(1);
-    expect(JSON.stringify(first.messages)).toContain("Ana is vegetarian.");
-  });
 });

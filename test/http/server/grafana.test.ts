@@ -83,19 +83,4 @@ describe("examples/grafana-dashboard.json", () => {
     });
     expect(labelled).toEqual([]);
   });
-
-  it("has panels with ids of their own that do not overlap", () => {
-    const { panels } = dashboard;
-    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-    const overlap = (a: z.output<typeof place>, b: z.output<typeof place>) =>
-      a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
-    const overlapping = panels.flatMap((panel, at) =>
-      panels
-        .slice(at + 1)
-        .filter((other) => overlap(panel.gridPos, other.gridPos))
-        .map((other) => [panel.title, other.title]),
-    );
-    expect(overlapping).toEqual([]);
-    expect(panels.every(({ gridPos }) => gridPos.x + gridPos.w <= 24)).toBe(true);
-  });
 });
