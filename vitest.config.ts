@@ -27,6 +27,7 @@ const SLOW = [
   "test/clients/**/*.test.ts",
   "test/eval/replay/retention.test.ts",
   "test/memory/python-mem0/*.test.ts",
+  "test/docs/framework-pages.test.ts",
   "test/python/python-package.test.ts",
   "test/integrations/{hermes,mem0-page,openclaw}.test.ts",
   "test/real-engines/*.test.ts",

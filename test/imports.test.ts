@@ -29,7 +29,7 @@ const ROOMS = [
   "cli",
 ];
 
-/** The table of CONTRIBUTING.md, "Rooms". */
+/** The table of CONTRIBUTING.md, "Folders". */
 const RULES: Readonly<Record<string, RoomRule>> = {
   core: { rooms: [] },
   threads: { rooms: [] },

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { type ClientProgram, USES } from "./client-program.js";
 import type { TriedClient } from "./tried-client.js";
 
-const DOCUMENT = new URL("../../docs/proxy.md", import.meta.url);
+const DOCUMENT = new URL("tried-clients.md", import.meta.url);
 const ROUTES: Readonly<Record<ClientProgram["api"], string>> = {
   "chat completions": "/v1/chat/completions",
   Responses: "/v1/responses",
@@ -40,6 +40,6 @@ export function writeTable(table: string): void {
 
 function tableIn(document: string): string {
   const from = document.indexOf(BEGINNING);
-  if (from === -1) throw new Error("docs/proxy.md has no table of clients");
+  if (from === -1) throw new Error("tried-clients.md has no table of clients");
   return document.slice(from, document.indexOf("\n\n", from));
 }

@@ -1,8 +1,8 @@
 /**
  * `npm run clients`: has every client hold its conversations through memprefix, those that are development dependencies and those that are
  * not (`heavy-clients.ts`), which are installed into a temporary folder (a Node 22, too, where this one is older); and memprefix's adapters, as
- * built, with packages that are not. Prints the table of `docs/proxy.md`, "Clients that were tried"; `-- -u` writes it there. Ends with 1
- * where something is wrong, or the table is another. `-- NAME`: the programs whose file names hold that, and no table.
+ * built, with packages that are not. Prints the table of `tried-clients.md`; `-- -u` writes it there. Ends with 1 where something is
+ * wrong, or the table is another. `-- NAME`: the programs whose file names hold that, and no table.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,6 +37,6 @@ for (const what of wrong) console.log(`- ${what}`);
 if (wrong.length > 0) process.exitCode = 1;
 if (wanted.length === 0 && process.argv.includes("-u")) writeTable(table);
 else if (wanted.length === 0 && documentedTable() !== table) {
-  console.log("The table of docs/proxy.md is another: npm run clients -- -u");
+  console.log("The table of tried-clients.md is another: npm run clients -- -u");
   process.exitCode = 1;
 }

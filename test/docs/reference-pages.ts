@@ -5,12 +5,11 @@ import { readPages } from "./pages.js";
 
 const SETTINGS_HEAD = `# Settings
 
-Environment variables, for \`memprefix serve\` and for the commands whose \`--help\` lists them. \`serve\` also takes four of them as flags (\`--host\`,
-\`--port\`, \`--data-dir\`, \`--upstream\`) and reads the file \`.env\` in the working directory. A flag comes before the environment, the environment before
-\`.env\`. Every command warns about a \`MEMPREFIX_\` variable that is no setting, and names the nearest one. \`MEMPREFIX_URL\` and \`MEMPREFIX_USER\` are
-for clients. The library reads none of them: its options are arguments of \`createMemprefix\`.
+Read this page to look up an environment variable. \`serve\` also takes four of them as flags (\`--host\`, \`--port\`, \`--data-dir\`, \`--upstream\`) and reads
+\`.env\` in the working directory. Flags override the environment, which overrides \`.env\`. Every command warns about an unknown \`MEMPREFIX_\` variable. \`MEMPREFIX_URL\`
+and \`MEMPREFIX_USER\` are for clients. The library reads none of them.
 
-This page is made from the list in \`src/cli/setting-list.ts\`; \`npx vitest run test/docs/reference.test.ts -u\` makes it again.
+This page is generated from \`src/cli/setting-list.ts\`: \`npx vitest run test/docs/reference.test.ts -u\`.
 `;
 
 /** `docs/settings.md`. */

@@ -30,7 +30,7 @@ export function shellCommands(script: string): readonly ShellCommand[] {
       if (at < 0) break;
     } else if (">".includes(character)) {
       endWord();
-      at += /^>{1,2} *\S+/.exec(text.slice(at))?.[0].length ?? 0;
+      at += (/^>{1,2} *\S+/.exec(text.slice(at))?.[0].length ?? 1) - 1;
     } else if (/[|&;\n(){}]/.test(character)) {
       endWord();
       commands.push([]);
