@@ -74,6 +74,9 @@ export async function commandPage(): Promise<string> {
   return [CLI_HEAD, ...sections].join("\n");
 }
 
+/** A command with more options is one for evaluations: its options are only named. */
+const MOST_EXPLAINED = 8;
+
 interface DocumentedCommand {
   /** As it is called, without `memprefix`. */
   readonly names: readonly string[];
@@ -100,7 +103,10 @@ function sectionOf({ names, help }: DocumentedCommand, earlier: readonly Documen
     const text = `Its options and exit codes are those of [memprefix ${same.names.join(" ")}](#memprefix-${same.names.join("-")}).`;
     return `## memprefix ${names.join(" ")}\n\n${sentence(description)} ${text}\n`;
   }
-  const list = options.map(({ terms, meaning }) => `- \`${terms}\`: ${meaning}`).join("\n");
+  const isLong = options.length > MOST_EXPLAINED;
+  const list = isLong
+    ? `Options, which \`--help\` explains: ${options.map(({ terms }) => `\`${terms}\``).join(", ")}.`
+    : options.map(({ terms, meaning }) => `- \`${terms}\`: ${meaning}`).join("\n");
   const epilogue = others.filter((part) => !/^(?:Arguments|Options):\n/.test(part)).join(" ");
   const paragraphs = [`## memprefix ${names.join(" ")}`, sentence(description), list, epilogue];
   return `${paragraphs.filter((part) => part !== "").join("\n\n")}\n`;
