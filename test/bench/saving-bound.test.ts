@@ -70,19 +70,4 @@ describe("the most that a batch can save", () => {
       }),
     );
   });
-
-  it("is what is saved where all ask for the same, and where there are two", () => {
-    expect(
-      mostSavable(
-        [1, 2, 3, 4, 5].map(() => contextOf([1, 2, 3])),
-        3,
-      ),
-    ).toBeCloseTo(4 * (4 + 7 + 12));
-    expect(mostSavable([contextOf([1, 2, 3]), contextOf([3, 4, 2])], 2)).toBeCloseTo(7 + 12);
-    expect(mostSavable([contextOf([1])], 2)).toBe(0);
-  });
-
-  it("refuses a depth that is none", () => {
-    for (const depth of [1, 2.5, Number.NaN]) expect(() => mostSavable([], depth)).toThrow("depth is");
-  });
 });

@@ -20,19 +20,9 @@ export interface UsablePath {
   readonly lastUsed: number;
 }
 
-interface WantedBlocks {
-  readonly size: number;
-  has(label: Label): boolean;
-  keys(): Iterable<Label>;
-}
-
-/** The tokens that each wanted block saves. */
-export interface WantedTokens extends WantedBlocks {
-  get(label: Label): number | undefined;
-}
+type WantedBlocks = Pick<ReadonlySet<Label>, "size" | "has" | "keys">;
 
 const NO_PATH: ServedPath = { labels: [], searchPath: [] };
-const NO_MATCH: PrefixMatch = { ...NO_PATH, tokens: 0 };
 
 export function pathTo(node: ServedNode, taken: number): ServedPath {
   const runs: (readonly Label[])[] = [node.row.run.slice(0, taken)];
@@ -44,9 +34,10 @@ export function pathTo(node: ServedNode, taken: number): ServedPath {
   return { labels: runs.reverse().flat(), searchPath: searchPath.reverse() };
 }
 
-/** The served path with the most tokens whose every block is wanted. Exact. Ties go to the most recently used path, then to the older node. */
-export function searchPrefix(root: ServedNode | undefined, wanted: WantedTokens): PrefixMatch {
-  if (root === undefined) return NO_MATCH;
+/** The served path that saves most tokens, by those of each wanted block, and whose every block is wanted. Exact. Ties go to the most recently used path, then to the older node. */
+export function searchPrefix(root: ServedNode | undefined, wanted: ReadonlyMap<Label, number>): PrefixMatch {
+  const nothing = { ...NO_PATH, tokens: 0 };
+  if (root === undefined) return nothing;
   let best = { node: root, taken: 0, tokens: 0 };
   const pending = [{ node: root, tokens: 0 }];
   for (let step = pending.pop(); step !== undefined; step = pending.pop()) {
@@ -63,7 +54,7 @@ export function searchPrefix(root: ServedNode | undefined, wanted: WantedTokens)
       best = { node, taken, tokens };
     if (taken === run.length) eachWanted(node.children, wanted, (child) => pending.push({ node: child, tokens }));
   }
-  return best.tokens === 0 ? NO_MATCH : { ...pathTo(best.node, best.taken), tokens: best.tokens };
+  return best.tokens === 0 ? nothing : { ...pathTo(best.node, best.taken), tokens: best.tokens };
 }
 
 /**

@@ -214,58 +214,41 @@ export function sectionMessage(section: string, placement: SectionPlacement): Ch
   return { role: "user", content };
 }
 
-/** Removes our section from the front of a message. Null: nothing else was in it. The same object: there was none. */
+/**
+ * Removes our section from the front of a message, or from the end of a tool's result. Null: nothing else was in it. The same object: there was
+ * none.
+ */
 export function stripSection(message: ChatMessage, isOurs: (section: string) => boolean): ChatMessage | null {
-  if (message.role === "tool" || message.role === "function") {
-    const bare = withoutSectionAtEnd(message, isOurs);
-    if (bare !== message) return bare;
-  }
-  const { content } = message;
-  if (typeof content === "string") {
-    const rest = afterSection(content, isOurs);
-    if (rest === null) return message;
-    return rest === "" ? null : { ...message, content: withoutGlue(rest) };
-  }
-  if (!Array.isArray(content)) return message;
-  for (const count of SECTION_PARTS) {
-    const text = joinedText(content.slice(0, count), count);
-    const rest = text === null ? null : afterSection(text, isOurs);
-    if (rest === null) continue;
-    const others = content.slice(count);
-    // A section before parts is a part of its own, so a client or a cache mark turned this plain text into parts.
-    if (others.length === 0) return rest === "" ? null : { ...message, content: withoutGlue(rest) };
-    const left = withoutGlue(rest);
-    const last: ContentPart = { ...content[count - 1], type: "text", text: left };
-    return { ...message, content: left === "" ? others : [last, ...others] };
-  }
-  return message;
+  const isResult = message.role === "tool" || message.role === "function";
+  const atEnd = isResult ? stripped(message, (text) => beforeSection(text, isOurs), true) : message;
+  return atEnd !== message ? atEnd : stripped(message, (text) => afterSection(text, isOurs), false);
 }
 
 /** Parts that a section may have become: cache marks split it after its blocks. */
 const SECTION_PARTS = [1, 2];
 
-/** The text of so many text parts; null for others. */
-function joinedText(parts: readonly ContentPart[], count: number): string | null {
-  const texts = parts.map(({ type, text }) => (type === "text" && typeof text === "string" ? text : null));
-  return texts.length < count || texts.includes(null) ? null : texts.join("");
-}
-
-/** A tool's result without the section at its end, which may have been split into two parts. */
-function withoutSectionAtEnd(message: ChatMessage, isOurs: (section: string) => boolean): ChatMessage {
+/** @param restOf the text without its section, with the glue at its front; null for none */
+function stripped(message: ChatMessage, restOf: (text: string) => string | null, isAtEnd: boolean): ChatMessage | null {
   const { content } = message;
+  const own = (rest: string) => (!isAtEnd && rest.startsWith(GLUE) ? rest.slice(GLUE.length) : rest);
+  const bare = (rest: string) => (rest === "" && !isAtEnd ? null : { ...message, content: own(rest) });
   if (typeof content === "string") {
-    const rest = beforeSection(content, isOurs);
-    return rest === null ? message : { ...message, content: rest };
+    const rest = restOf(content);
+    return rest === null ? message : bare(rest);
   }
   if (!Array.isArray(content)) return message;
   for (const count of SECTION_PARTS) {
-    const others = content.slice(0, -count);
-    const text = joinedText(content.slice(-count), count);
-    const rest = text === null ? null : beforeSection(text, isOurs);
+    const parts = isAtEnd ? content.slice(-count) : content.slice(0, count);
+    const others = isAtEnd ? content.slice(0, -count) : content.slice(count);
+    const texts = parts.map(({ type, text }) => (type === "text" && typeof text === "string" ? text : null));
+    const rest = parts.length < count || texts.includes(null) ? null : restOf(texts.join(""));
     if (rest === null) continue;
-    // No other part: a client turned the whole content into one part.
-    if (others.length === 0) return { ...message, content: rest };
-    return { ...message, content: rest === "" ? others : [...others, { type: "text", text: rest }] };
+    // A section beside parts is a part of its own, so a client or a cache mark turned this plain text into parts.
+    if (others.length === 0) return bare(rest);
+    const left = own(rest);
+    const part: ContentPart = { ...(isAtEnd ? {} : parts[count - 1]), type: "text", text: left };
+    if (left === "") return { ...message, content: others };
+    return { ...message, content: isAtEnd ? [...others, part] : [part, ...others] };
   }
   return message;
 }
@@ -286,10 +269,6 @@ function beforeSection(text: string, isOurs: (section: string) => boolean): stri
 function afterSection(text: string, isOurs: (section: string) => boolean): string | null {
   const section = sectionAtStart(text);
   return section !== null && isOurs(section) ? text.slice(section.length) : null;
-}
-
-function withoutGlue(text: string): string {
-  return text.startsWith(GLUE) ? text.slice(GLUE.length) : text;
 }
 
 /** The end of the annotations after a closing tag that ends at `from`. */

@@ -45,16 +45,6 @@ describe("block register", () => {
     ]);
     expect(repeated).toEqual(["a"]);
   });
-
-  it("gives a changed text a label of its own that supersedes the old one", () => {
-    const register = emptyRegister();
-    labelsOf(register, ["a", "lives in Rome"]);
-    expect(labelsOf(register, ["a", "lives in Oslo"])).toEqual([2]);
-    expect(register.successor(label(1))).toBe(2);
-    expect(register.successor(label(2))).toBeNull();
-    expect([...register.current()].map((block) => block.label)).toEqual([2]);
-    expect(register.textOf(label(1))).toBe("lives in Rome");
-  });
 });
 
 describe("block register, forgetting", () => {

@@ -30,14 +30,6 @@ describe("a memory whose text changed", () => {
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 1, replaces: [1] });
   });
 
-  it("with labels gets one of its own", () => {
-    const [, second] = askedWithLabels([rome, tea], [oslo, tea]);
-    expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\nPlease refer to [Doc_2] in the previous conversation.\n</memories>\nUpdate: [Doc_3] Lives in Oslo.\n\nQuestion 1",
-    );
-    expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
-  });
-
   it("is an update again when it goes back to a text given earlier", () => {
     const [, , third, fourth] = asked([rome], [oslo], [rome], [rome]);
     expect(third?.annotations).toEqual(["Update: Lives in Rome."]);
@@ -46,10 +38,6 @@ describe("a memory whose text changed", () => {
     ]);
     // The section before it has just said it.
     expect(fourth?.annotations).toEqual([]);
-    const [, , labelled, after] = askedWithLabels([rome], [oslo], [rome], [rome]);
-    expect(labelled?.annotations).toEqual(["Update: [Doc_1] Lives in Rome."]);
-    expect(labelled?.memories).toEqual(third?.memories);
-    expect(after?.annotations).toEqual(["Please refer to [Doc_1] in the previous conversation."]);
   });
 
   it("can go back and forth", () => {

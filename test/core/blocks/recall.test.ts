@@ -26,10 +26,6 @@ describe("recalling what is known while the memory source is down", () => {
     expect(recallKnown(register, "green", 1)).toEqual([KNOWN[0]]);
   });
 
-  it("gives at most as many as asked for, and the older first where two fit equally", () => {
-    expect(recalled(registerOf(KNOWN), "the user", 2)).toEqual(["tea", "home"]);
-  });
-
   it("gives a memory's current text, so that asking with it changes nothing", () => {
     const register = registerOf([...KNOWN, memory("twin", KNOWN[0]?.text)]);
     register.resolve([memory("tea", "The user likes black tea.")]);

@@ -108,20 +108,6 @@ describe("carry-over", () => {
     expect(prefixExact.order(request, known).labels).toEqual([1, 3, 9]);
   });
 
-  it("starts afresh where carrying costs as much as it saves, or more", () => {
-    const { known } = having([2, 1]);
-    // All of the allowance is used up, which costs a quarter of the 20 retrieved tokens, and all took this path, which costs a fifth.
-    const labelsFor = (saved: number) => {
-      const wanted = [[9, 20 - saved] as const, [1, saved] as const];
-      return carryOver.order(asking(wanted, allowance(5, MANY, CARRIABLE)), known).labels;
-    };
-    expect([8, 9, 10].map(labelsFor)).toEqual([
-      [9, 1],
-      [9, 1],
-      [2, 1, 9],
-    ]);
-  });
-
   it("starts afresh where attention over what it carries takes longer than computing what it saves", () => {
     const { known } = having([1, 2, 3]);
     const model = (perPairMs: number): EngineModel => ({

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { bankAfter, bankAllowance, carryOver } from "../../../src/core/ordering/carry-over.js";
 import { prefixExact } from "../../../src/core/ordering/ordering.js";
-import { Chat, memories, memory, UserScope, user } from "../compose/scope-fixture.js";
+import { Chat, type memories, memory, UserScope, user } from "../compose/scope-fixture.js";
 import { expectPromises } from "../prompt/prompt-promises.js";
 
 const anyRatio = fc.double({ min: 1, max: 5, noNaN: true });
@@ -135,19 +135,5 @@ describe("prompts that share a memory budget", () => {
       }
     });
     fc.assert(life, { numRuns: 150 });
-  });
-
-  it("carry with what earlier ones left unused, and no longer once it is spent", () => {
-    const scope = new UserScope();
-    const ask = (ids: readonly string[], memoryBudgetRatio = 1) =>
-      scope
-        .compose([user("What?")], memories(...ids), { policy: carryOver, memoryBudgetRatio })
-        .memories.filter(({ placement }) => placement === "carried_over").length;
-    expect(ask(["a", "b", "c", "d"], 1.25)).toBe(0);
-    const banked = scope.state.bankedTokens;
-    expect(banked).toBeGreaterThan(0);
-    expect(ask(["a", "c", "d"])).toBe(1);
-    expect(scope.state.bankedTokens).toBeLessThan(banked);
-    expect(ask(["a", "c", "d"])).toBe(0);
   });
 });

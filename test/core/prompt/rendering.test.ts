@@ -147,34 +147,17 @@ Please read the context in the following priority order: [Doc_12] > [Doc_3] and 
     fc.assert(roundTrip, { numRuns: 1_000 });
   });
 
-  it("holds no label, tag or template token but its own, whatever the texts are", () => {
+  it("holds no label, tag, template token or line but its own, whatever the texts are", () => {
     const sections = fc.property(anySection, ({ injection, texts }) => {
-      const section = renderSection({ ...injection, annotations: [] }, textIn(texts));
-      expect(labelsNamed(section)).toEqual(
-        injection.blocks.flatMap((block) => (block.isLabelled ? [block.label] : [])),
-      );
-      expectNoStructure(section);
-      const blockLines = section.split("\n").filter((line) => !line.startsWith("  "));
-      expect(blockLines).toHaveLength(injection.blocks.length + 2);
-    });
-    fc.assert(sections, { numRuns: 1_000 });
-  });
-
-  it("holds no label, tag, template token or line but its own in the lines that quote, whatever the texts are", () => {
-    const quoting = someBlocks.chain((blocks) => {
-      const texts = new Map(blocks.map(([block, text]) => [block, canonicalText(text)]));
-      const annotations = fc.array(anyQuote([...texts.keys()]), { minLength: 1, maxLength: 4 });
-      return annotations.map((lines) => ({ texts, injection: { blocks: [], annotations: lines } }));
-    });
-    const sections = fc.property(quoting, ({ injection, texts }) => {
-      const section = renderSection(injection, textIn(texts));
-      expect(labelsNamed(section)).toEqual([]);
+      const isLabelled = injection.blocks[0]?.isLabelled === true;
+      const shown = isLabelled ? { ...injection, annotations: [] } : injection;
+      const section = renderSection(shown, textIn(texts));
+      expect(labelsNamed(section)).toEqual(isLabelled ? injection.blocks.map((block) => block.label) : []);
       expectNoStructure(section);
       const ownLines = section.split("\n").filter((line) => !line.startsWith("  "));
-      expect(ownLines).toHaveLength(injection.annotations.length + 2);
-      expect(parseSection(section)?.annotations).toHaveLength(injection.annotations.length);
+      expect(ownLines).toHaveLength(shown.blocks.length + shown.annotations.length + 2);
     });
-    fc.assert(sections, { numRuns: 1_000 });
+    fc.assert(sections, { numRuns: 1_500 });
   });
 });
 
@@ -186,15 +169,10 @@ describe("a strict reader", () => {
     "an empty line": "<memories>\n[Doc_1] a\n\n</memories>",
     "an annotation before the closing": "<memories>\n[Doc_1] a\nMost relevant first: [Doc_1].\n</memories>",
     "a continuation of nothing": "<memories>\n  a\n</memories>",
-    "a line that begins with one space": "<memories>\n[Doc_1] a\n b\n</memories>",
     "a tag inside": "<memories>\n[Doc_1] a\n<memories>\n</memories>",
-    "a label without a text": "<memories>\n[Doc_1]\n</memories>",
-    "something on the closing's line": "<memories>\n[Doc_1] a\n</memories> ",
     "a text behind the closing": "<memories>\n[Doc_1] a\n</memories>\ntea",
     "an empty line behind the closing": "<memories>\n[Doc_1] a\n</memories>\n",
-    "a block behind the closing": "<memories>\n[Doc_1] a\n</memories>\n[Doc_2] b [Doc_1]",
     "a continuation behind the closing": "<memories>\n[Doc_1] a\n</memories>\n  b",
-    "two closings": "<memories>\n[Doc_1] a\n</memories>\n</memories>",
   };
 
   it.each(Object.entries(refused))("refuses %s", (_what, section) => {

@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { injectInto, sectionAtStart, sectionMessage, stripSection } from "../../../src/core/prompt/section.js";
+import {
+  appendTo,
+  injectInto,
+  sectionAtStart,
+  sectionMessage,
+  stripSection,
+} from "../../../src/core/prompt/section.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { user } from "../compose/scope-fixture.js";
 import { hostileText } from "../escaping/hostile-text.js";
@@ -42,6 +48,13 @@ describe("a section in a message", () => {
         expect(stripSection(injectInto(message, section), ours)).toEqual(message);
       }),
     );
+  });
+
+  it("comes off the end of a tool's result, which keeps its own blank lines", () => {
+    for (const content of ["\n\n42\n", "", [{ type: "text", text: "\n\n42" }]]) {
+      const result: ChatMessage = { role: "tool", tool_call_id: "c", content };
+      expect(stripSection(appendTo(result, SECTION), ours)).toEqual(result);
+    }
   });
 
   it.each(["after-tool-result", "after-tool-result-as-parts"] as const)(

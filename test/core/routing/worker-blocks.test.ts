@@ -11,18 +11,6 @@ import type { Label } from "../../../src/core/text/ids.js";
 const labels = (...numbers: readonly number[]) => numbers as unknown as Label[];
 
 describe("what workers processed", () => {
-  it("is remembered by name, and less what is forgotten", () => {
-    const workers = new WorkerBlocks([]);
-    workers.take("a", labels(1, 2));
-    workers.take("a", labels(3));
-    workers.take("b", labels(2));
-    expect([...workers.of("a")]).toEqual([1, 2, 3]);
-    workers.forget(new Set(labels(2)));
-    expect([...workers.of("a")]).toEqual([1, 3]);
-    expect(workers.size).toBe(1);
-    expect([...workers.of("nobody")]).toEqual([]);
-  });
-
   it("holds so many blocks of a worker, those processed last, and so many workers", () => {
     const workers = new WorkerBlocks([]);
     workers.take("a", labels(...Array.from({ length: MAX_WORKER_BLOCKS }, (_, n) => n + 1)));
