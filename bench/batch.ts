@@ -2,7 +2,6 @@
  * `npm run bench -- batch`: planning requests that are all known beforehand. Without a flag all parts, else
  *
  *   -- --build          time, heap and resident memory of Alg. 4's tree over 2,000, 12,000 and 100,000 contexts, each in a process of its own
- *   -- --approximation  what clustering in parts, as for 100,000, costs at 12,000: hit ratio after Alg. 5
  *   -- --plan           time and memory of a plan for 10,000 requests, in an empty cache and behind 10,000 that were served
  *   -- --hits           hit ratios over recorded real Mem0 searches of LoCoMo questions, all six conversations as one batch; takes `--data FOLDER` (`recorded-data.ts`), as does --bound
  *   -- --live           hit ratios over the same in batches of 1, 8, 64, 512 and all, each planned from what those before left cached, and one by one; takes `--data` too
@@ -18,15 +17,7 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { encodeO200k } from "../src/cli/o200k.js";
 import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
-import {
-  ClusterTree,
-  clusterContexts,
-  DEFAULT_BATCH_PLANNER,
-  groupBy,
-  type Label,
-  planBatch,
-} from "../src/core/index.js";
-import { schedule } from "../src/core/published/clustering.js";
+import { clusterContexts, DEFAULT_BATCH_PLANNER, groupBy, type Label, planBatch } from "../src/core/index.js";
 import { executedLive, knownAfter } from "./live-batches.js";
 import { onlineOrders } from "./online-orders.js";
 import { RecordedBatch } from "./recorded-batch.js";
@@ -64,22 +55,6 @@ function contexts(count: number, k: number): Label[][] {
     while (blocks.size < k) blocks.add(draw());
     return [...blocks];
   });
-}
-
-/** Hit ratio of the tree's orders, executed by Alg. 5; every prompt ends with a block that is its own. */
-function treeHits(all: readonly (readonly Label[])[], partSize: number | null, capacityShare: number): number {
-  const options = partSize === null ? {} : { maxExact: 0, partSize };
-  const tree = new ClusterTree(clusterContexts(all, options), Number.POSITIVE_INFINITY);
-  const leaves = all.map((context) => tree.leafOf(context));
-  const promptTokens = ((all[0]?.length ?? 0) + 1) * BLOCK_TOKENS;
-  const cache = new SimulatedCache("blocks", { capacityTokens: capacityShare * promptTokens * all.length });
-  let cached = 0;
-  for (const at of schedule(leaves.map((leaf) => leaf?.searchPath ?? []))) {
-    const blocks = [...(leaves[at]?.blocks ?? []), BLOCKS + 1 + at];
-    const tokens = blocks.flatMap((block) => Array.from({ length: BLOCK_TOKENS }, (_, n) => block * BLOCK_TOKENS + n));
-    cached += cache.serve(tokens);
-  }
-  return cached / (promptTokens * all.length);
 }
 
 /** Runs one measurement in a process of its own, so that memory is its own. */
@@ -126,16 +101,6 @@ function planOne(k: number, served: number): void {
   const batch = requests.slice(served);
   const known = knownAfter(requests.slice(0, served), batch);
   report(`10,000 requests, k = ${k}, ${served} served`, () => planBatch(batch, DEFAULT_BATCH_PLANNER, [known]), 3);
-}
-
-function approximation(): void {
-  const all = contexts(12_000, 15);
-  console.log("hit ratio of Alg. 4 + 5 over 12,000 contexts, by capacity as a share of all prompt tokens");
-  printHead(["clustered", "1", "1/4", "1/400"]);
-  for (const partSize of [null, 250, 500, 1_000, 2_000, 4_000]) {
-    const cells = [1, 1 / 4, 1 / 400].map((share) => treeHits(all, partSize, share).toFixed(4).slice(1));
-    printRow([partSize === null ? "exactly" : `by ${partSize}`, ...cells]);
-  }
 }
 
 /** How many contexts at once the bound looks at; more at k = 100 take minutes. */
@@ -212,7 +177,6 @@ else if (flag === "--plan-one") planOne(Number(rest[0]), Number(rest[1]));
 else {
   const parts = {
     "--build": build,
-    "--approximation": approximation,
     "--plan": plan,
     "--hits": hits,
     "--live": live,

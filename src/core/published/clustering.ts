@@ -7,7 +7,7 @@ import { type ClusterNode, ClusterTree, DEFAULT_ALPHA, positionsOf } from "./clu
 
 /** Maximum connected contexts that are clustered exactly: more take over 0.6 GB. */
 const MAX_EXACT_CONTEXTS = 12_000;
-/** Size of the parts of larger components, which reuse no less (docs/internals/ordering-trials.md, "Alg. 4 at scale"). */
+/** Size of the parts of larger components. Figures: `docs/internals/ordering-trials.md`. */
 const PART_CONTEXTS = 1_000;
 
 interface Cluster {

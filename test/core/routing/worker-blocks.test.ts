@@ -6,9 +6,7 @@ import {
   WorkerBlocks,
   type WorkerRow,
 } from "../../../src/core/routing/worker-routing.js";
-import type { Label } from "../../../src/core/text/ids.js";
-
-const labels = (...numbers: readonly number[]) => numbers as unknown as Label[];
+import { label, labels } from "../cache/served-sequences.js";
 
 describe("what workers processed", () => {
   it("holds so many blocks of a worker, those processed last, and so many workers", () => {
@@ -16,8 +14,8 @@ describe("what workers processed", () => {
     workers.take("a", labels(...Array.from({ length: MAX_WORKER_BLOCKS }, (_, n) => n + 1)));
     workers.take("a", labels(1, 9_999));
     expect(workers.of("a").size).toBe(MAX_WORKER_BLOCKS);
-    expect(workers.of("a").has(2 as Label)).toBe(false);
-    expect(workers.of("a").has(1 as Label)).toBe(true);
+    expect(workers.of("a").has(label(2))).toBe(false);
+    expect(workers.of("a").has(label(1))).toBe(true);
     for (let n = 0; n < MAX_WORKERS; n++) workers.take(`worker-${n}`, labels(1));
     expect(workers.size).toBe(MAX_WORKERS);
     expect(workers.of("a").size).toBe(0);
