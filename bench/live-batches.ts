@@ -15,7 +15,7 @@ import {
   type TurnId,
   usablePaths,
 } from "../src/core/index.js";
-import { orderBehind } from "../src/core/ordering/ordering.js";
+import { orderAfter } from "../src/core/ordering/ordering.js";
 import type { ExecutedRequest } from "./recorded-batch.js";
 
 /** Nodes of a user's context index. */
@@ -101,7 +101,7 @@ class UserScope {
     const order =
       front.length === 0
         ? prefixExact.order(request, this.#known).labels
-        : [...front, ...orderBehind(front, request, this.#known)];
+        : [...front, ...orderAfter(front, request, this.#known)];
     index.insert(this.#anchor, order, ++this.#clock);
     recent.take(
       retrieved.map(({ label }) => label),

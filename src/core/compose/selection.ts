@@ -6,7 +6,7 @@ import { listed, type SupersededLabels } from "../conversation/injecting.js";
 import { isExchange } from "../conversation/repeats.js";
 import { type AroundBlocks, sparedBy } from "../cost/engine-model.js";
 import { bankAllowance } from "../ordering/carry-over.js";
-import { type CarryAllowance, type Ordering, type OrderingRequest, orderAfter } from "../ordering/ordering.js";
+import { type CarryAllowance, extendedOrder, type Ordering, type OrderingRequest } from "../ordering/ordering.js";
 import type { Digest, Label } from "../text/ids.js";
 import type { ComposeInput } from "./compose-input.js";
 import type { ScopeState } from "./scope-state.js";
@@ -68,7 +68,7 @@ export function selectBlocks(
   };
   const extended = input.depth?.after ?? null;
   const { policy } = input;
-  const ordering = extended === null ? policy.order(request, state) : orderAfter(extended, policy, request, state);
+  const ordering = extended === null ? policy.order(request, state) : extendedOrder(extended, policy, request, state);
   const placed = new Set(ordering.labels);
   return {
     resolution,

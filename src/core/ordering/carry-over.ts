@@ -4,7 +4,7 @@ import {
   type CarryAllowance,
   labelsOf,
   type OrderingPolicy,
-  orderBehind,
+  orderAfter,
   orderForReuse,
   prefixExact,
   type RetrievedBlock,
@@ -48,7 +48,7 @@ export const carryOver: OrderingPolicy = {
       searchPath: match.searchPath,
     };
   },
-  orderBehind,
+  orderAfter,
 };
 
 /** Rises with `saved`, falls with `carried`, in tokens. */

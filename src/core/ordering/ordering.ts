@@ -72,7 +72,7 @@ const NO_REQUEST: RequestMask = { low: 0, high: 0 };
 
 /** The block sets of the last {@link RECENT_REQUESTS} requests, which predict later ones. */
 export class RecentRetrievals extends TurnRows<RecentRetrieval> {
-  readonly #askedBy = new Map<Label, { -readonly [K in keyof RequestMask]: number }>();
+  readonly #requestersOf = new Map<Label, { -readonly [K in keyof RequestMask]: number }>();
   /** Each request's bit in every mask. */
   readonly #bits = new Map<TurnId, number>();
   readonly #freeBits = Array.from({ length: RECENT_REQUESTS }, (_, bit) => bit);
@@ -86,8 +86,8 @@ export class RecentRetrievals extends TurnRows<RecentRetrieval> {
     return this.stored().map(({ labels }) => new Set(labels));
   }
 
-  askedBy(label: Label): RequestMask {
-    return this.#askedBy.get(label) ?? NO_REQUEST;
+  requestersOf(label: Label): RequestMask {
+    return this.#requestersOf.get(label) ?? NO_REQUEST;
   }
 
   take(labels: readonly Label[], turn: TurnId): void {
@@ -98,7 +98,7 @@ export class RecentRetrievals extends TurnRows<RecentRetrieval> {
     const bit = this.#freeBits.pop() as number;
     this.#bits.set(turn, bit);
     for (const label of labels) {
-      const mask = keptIn(this.#askedBy, label, () => ({ low: 0, high: 0 }));
+      const mask = keptIn(this.#requestersOf, label, () => ({ low: 0, high: 0 }));
       if (bit < WORD) mask.low |= 1 << bit;
       else mask.high |= 1 << (bit - WORD);
     }
@@ -109,11 +109,11 @@ export class RecentRetrievals extends TurnRows<RecentRetrieval> {
     this.#bits.delete(turn);
     this.#freeBits.push(bit);
     for (const label of labels) {
-      const mask = this.#askedBy.get(label);
+      const mask = this.#requestersOf.get(label);
       if (mask === undefined) continue;
       if (bit < WORD) mask.low &= ~(1 << bit);
       else mask.high &= ~(1 << (bit - WORD));
-      if (mask.low === 0 && mask.high === 0) this.#askedBy.delete(label);
+      if (mask.low === 0 && mask.high === 0) this.#requestersOf.delete(label);
     }
   }
 
@@ -132,7 +132,7 @@ export interface OrderingPolicy<in K extends ScopeKnowledge = ScopeKnowledge> {
   readonly name: string;
   order(request: OrderingRequest, known: K): Ordering;
   /** Orders the blocks that are not in `front`, which was sent already. Absent: `order` does, as if they were the whole request. */
-  orderBehind?(front: readonly Label[], request: OrderingRequest, known: K): readonly Label[];
+  orderAfter?(front: readonly Label[], request: OrderingRequest, known: K): readonly Label[];
   /** Records an order after it was served. */
   learn?(request: OrderingRequest, ordering: Ordering, known: K, turn: TurnId): void;
 }
@@ -150,7 +150,7 @@ export const sorted: OrderingPolicy = {
 };
 
 /** Orders a prompt that extends an earlier one: its blocks keep their places. Orders from scratch if it may no longer carry them. */
-export function orderAfter<K extends ScopeKnowledge>(
+export function extendedOrder<K extends ScopeKnowledge>(
   before: Ordering,
   policy: OrderingPolicy<K>,
   request: OrderingRequest,
@@ -165,7 +165,7 @@ export function orderAfter<K extends ScopeKnowledge>(
   const rest = request.retrieved.filter(({ label }) => !placed.has(label));
   const following = (): Ordering["labels"] => {
     if (rest.length === 0) return [];
-    if (policy.orderBehind !== undefined) return policy.orderBehind(front, request, known);
+    if (policy.orderAfter !== undefined) return policy.orderAfter(front, request, known);
     return policy.order({ ...request, retrieved: rest, carrying: null }, known).labels;
   };
   return {
@@ -212,7 +212,7 @@ export const prefixExact: OrderingPolicy = {
     const following = orderForReuse(match.labels, rest, labelsOf(retrieved), recent);
     return withoutCarried([...match.labels, ...following], match.searchPath);
   },
-  orderBehind,
+  orderAfter,
 };
 
 /** Weight of the relevance rank, in units of one recent request with the same blocks. */
@@ -237,7 +237,7 @@ export function orderForReuse(
   rankWeight = RANK_WEIGHT,
 ): Label[] {
   const like = new LikeRequests(front, asked, recent);
-  const wantedBy = rest.map(({ label }) => recent.askedBy(label));
+  const wantedBy = rest.map(({ label }) => recent.requestersOf(label));
   const shared = wantedBy.map((mask) => like.weightOf(mask));
   if (shared.every((weight) => weight === 0)) return labelsOf(rest);
   const rankOf = new Map(asked.map((label, rank) => [label, rank]));
@@ -275,13 +275,13 @@ class LikeRequests {
 
   constructor(front: readonly Label[], asked: readonly Label[], recent: RecentRetrievals) {
     for (const label of front) {
-      const { low, high } = recent.askedBy(label);
+      const { low, high } = recent.requestersOf(label);
       this.#low &= low;
       this.#high &= high;
     }
     if (this.#low === 0 && this.#high === 0) return;
     for (const label of asked) {
-      const { low, high } = recent.askedBy(label);
+      const { low, high } = recent.requestersOf(label);
       for (let bits = low; bits !== 0; bits &= bits - 1) this.#count(lowestBit(bits));
       for (let bits = high; bits !== 0; bits &= bits - 1) this.#count(WORD + lowestBit(bits));
     }
@@ -314,7 +314,7 @@ function lowestBit(bits: number): number {
 }
 
 /** Orders blocks after `front`: along its served continuations, the most relevant first; then for reuse, or by relevance if little is cached. */
-export function orderBehind(
+export function orderAfter(
   front: readonly Label[],
   { anchor, retrieved, leastHit = 0 }: OrderingRequest,
   { index, recent }: ScopeKnowledge,
@@ -358,8 +358,8 @@ export function plannedOrder(
         .sort((a, b) => a.rank - b.rank)
         .map(({ label }) => label);
       if (front.length === 0) return prefixExact.order(request, known);
-      return withoutCarried([...front, ...orderBehind(front, request, known)]);
+      return withoutCarried([...front, ...orderAfter(front, request, known)]);
     },
-    orderBehind,
+    orderAfter,
   };
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { BatchRequest, KeyKnowledge } from "../../../src/core/batch/batch-plan.js";
 import { ContextIndex } from "../../../src/core/cache/context-index.js";
 import { DEFAULT_BATCH_PLANNER, planBatch } from "../../../src/core/compose/policies.js";
-import { orderBehind, prefixExact } from "../../../src/core/ordering/ordering.js";
+import { orderAfter, prefixExact } from "../../../src/core/ordering/ordering.js";
 import { searchPrefix, usablePaths } from "../../../src/core/ordering/prefix-search.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import {
@@ -85,7 +85,7 @@ describe("a batch whose scope has cached prefixes", () => {
         const asked = { anchor: HERE, retrieved, carrying: null };
         const front = order.slice(0, shared);
         const behind =
-          shared === 0 ? prefixExact.order(asked, live.known).labels : orderBehind(front, asked, live.known);
+          shared === 0 ? prefixExact.order(asked, live.known).labels : orderAfter(front, asked, live.known);
         tokens += hit(live, [...front, ...behind]);
       }
       expect(tokens).toBeGreaterThanOrEqual(least);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { orderBehind, plannedOrder, prefixExact } from "../../../src/core/ordering/ordering.js";
+import { orderAfter, plannedOrder, prefixExact } from "../../../src/core/ordering/ordering.js";
 import type { Digest, Label } from "../../../src/core/text/ids.js";
 import { anyLife, anyRequest, anySequence, ServedSequences } from "../cache/served-sequences.js";
 
@@ -18,7 +18,7 @@ describe("an order by a batch plan", () => {
       expect(labels).toEqual(
         front.length === 0
           ? prefixExact.order(request, known).labels
-          : [...front, ...orderBehind(front, request, known)],
+          : [...front, ...orderAfter(front, request, known)],
       );
     });
     fc.assert(behind, { numRuns: 500 });
@@ -30,7 +30,7 @@ describe("an order by a batch plan", () => {
       const { known } = ServedSequences.composedBy(prefixExact, life);
       const retrieved = request.retrieved.map(({ label }) => label);
       const sequence = prefixExact.order(request, known).labels.slice(0, planned);
-      const labels = orderBehind(sequence, request, known);
+      const labels = orderAfter(sequence, request, known);
       for (const label of labels) {
         const left = retrieved.filter((other) => !sequence.includes(other));
         const isServed = (other: Label) =>

@@ -41,7 +41,7 @@ const MENTIONED = labels(1, 2, 3, 4, 5, 6, 7, 8);
 function asMasksSay(recent: RecentRetrievals): string[] {
   const asked = new Map<number, Label[]>();
   for (const block of MENTIONED) {
-    const { low, high } = recent.askedBy(block);
+    const { low, high } = recent.requestersOf(block);
     for (let bit = 0; bit < RECENT_REQUESTS; bit++) {
       if ((((bit < 32 ? low : high) >>> (bit % 32)) & 1) === 1) asked.set(bit, [...(asked.get(bit) ?? []), block]);
     }
