@@ -59,9 +59,10 @@ export class MemoryVersions {
   set(id: MemoryId, facts: Partial<MemoryFacts>): void {
     const memory = this.#memories.get(id);
     if (memory === undefined) return;
-    const changed = { ...memory.facts, ...facts };
-    const isSame = Object.entries(changed).every(([name, value]) => memory.facts[name as keyof MemoryFacts] === value);
-    if (isSame) return;
+    const { isFound, ofRun, origin, until } = memory.facts;
+    const changed = { isFound, ofRun, origin, until, ...facts };
+    const isSame = changed.isFound === isFound && changed.ofRun === ofRun && changed.origin === origin;
+    if (isSame && changed.until === until) return;
     memory.facts = changed;
     if (changed.until === undefined) this.#ending.delete(id);
     else this.#ending.add(id);
