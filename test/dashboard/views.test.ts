@@ -127,41 +127,21 @@ describeInChromium("the views of what prompts cost", () => {
     await expect.poll(() => page.locator("main tbody tr").count()).toBe(1);
   });
 
-  it("show the sums of the API, by window and by model, and follow new prompts", async () => {
+  it("show sums by window and by model, and follow new prompts", async () => {
     await talk(app, "ana", "trip", "a");
     await app.compose({ user_id: "ben", query: "Where?", memories: MEMORIES, model: "opus" });
-    await app.send("POST", "/feedback", {
-      user_id: "ana",
-      request_id: "a-2",
-      prompt_tokens: 100,
-      cached_tokens: 40,
-      ttft_ms: 80,
-    });
     await recorded(3);
     const { page } = await open("");
-    const share = page.locator(".tile").filter({ hasText: "Cached share" });
-    await share.getByText("40%").waitFor();
-    // What was expected is of the same prompt, and one of three is said to be few.
-    expect(await share.innerText()).toMatch(
-      /by the engine, which reported 1 of 3 prompts, few; expected of the same: \d/,
-    );
-    expect(await page.locator(".tile").filter({ hasText: "Holds" }).innerText()).toContain("not known");
-    await expect.poll(() => page.locator("figure.chart canvas").count()).toBe(4);
-    expect(await page.locator("tbody tr").allInnerTexts()).toEqual([
-      expect.stringMatching(/unknown\s+2\s/),
-      expect.stringMatching(/opus\s+1\s/),
-    ]);
+    await expect.poll(() => page.locator("figure.chart canvas").count()).toBe(3);
     await page.getByRole("link", { name: "opus" }).click();
     await page.getByText("model: opus").waitFor();
-    await page.getByRole("link", { name: "Month" }).click();
-    await expect.poll(() => page.url()).toMatch(/model=opus.*window=month|window=month.*model=opus/);
+    await page.getByRole("link", { name: "Hour" }).click();
+    await expect.poll(() => page.url()).toMatch(/model=opus.*window=hour|window=hour.*model=opus/);
     const prompts = page
       .locator(".tile")
       .filter({ hasText: /^Prompts/ })
       .locator(".value");
     await expect.poll(() => prompts.innerText()).toBe("1");
-    await page.getByRole("link", { name: "Hour" }).click();
-    await expect.poll(() => page.url()).toContain("window=hour");
     await app.compose({ user_id: "ben", query: "When?", memories: MEMORIES, model: "opus" });
     await expect.poll(() => prompts.innerText(), { timeout: 10_000 }).toBe("2");
   });

@@ -1,20 +1,11 @@
 import { parsedJson, record } from "../../core/text/json.js";
-import { wholeOf } from "../../engines/upstream/answer-body.js";
-import { openUpstream, type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
+import { openUpstream } from "../../engines/upstream/upstream.js";
 import type { Judgement } from "../base/run-record.js";
-import { completionText } from "../engine/upstream-engine.js";
+import { completionText, EngineAnswerError, jsonSender } from "../engine/upstream-engine.js";
 import type { GoldKind } from "../locomo/locomo-data.js";
 
-/** A call to a judge failed. The message names its address, and no key, question or answer. */
-export class JudgeError extends Error {
-  override readonly name = "JudgeError";
-  constructor(judge: string, what: string) {
-    super(`the judge at ${judge} ${what}`);
-  }
-}
-
 export interface Judge {
-  /** Sends one prompt. `isCorrect` is null where the judge's answer has no readable verdict. Rejects only with {@link JudgeError}. */
+  /** Sends one prompt. `isCorrect` is null where the judge's answer has no readable verdict. Rejects where its API fails. */
   judge(answer: JudgedAnswer, signal: AbortSignal): Promise<Judgement>;
 }
 
@@ -27,52 +18,20 @@ export interface JudgeOptions {
   readonly timeoutMs: number;
 }
 
-/** A verdict is one word; this leaves room for a model that reasons aloud. */
-const MAX_ANSWER_BYTES = 1024 * 1024;
-
 /** A judge with an OpenAI-compatible API, at temperature 0. Opens no connection. Throws a `TypeError` for an invalid URL. */
 export function openJudge({ url, model, apiKey, timeoutMs }: JudgeOptions): Judge {
   const upstream = openUpstream({ url, apiKey, timeoutMs });
   return {
     judge: async (answer, signal) => {
       const prompt = judgePrompt(answer);
-      const body = JSON.stringify({ model, temperature: 0, messages: [{ role: "user", content: prompt }] });
-      const raw = completionText(parsedJson(await sent(upstream, body, timeoutMs, signal)));
-      if (raw === null) throw new JudgeError(upstream.name, "gave no chat completion: its body is not of that shape");
+      // The upstream's timeout covers the first byte; this one the last.
+      const send = jsonSender(upstream, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]));
+      const body = { model, temperature: 0, messages: [{ role: "user", content: prompt }] };
+      const raw = completionText(await send("chat/completions", body));
+      if (raw === null) throw new EngineAnswerError(null, "the judge gave no chat completion");
       return { isCorrect: readVerdict(raw), prompt, raw };
     },
   };
-}
-
-/** The whole answer as text. The upstream's timeout covers the first byte; this one the last. */
-async function sent(upstream: Upstream, body: string, timeoutMs: number, signal: AbortSignal): Promise<string> {
-  const deadline = AbortSignal.timeout(timeoutMs);
-  const call = { method: "POST", path: "chat/completions", query: "", headers: [], body } as const;
-  try {
-    const answer = await upstream.send(call, AbortSignal.any([signal, deadline]));
-    const text = await wholeOf(answer.body, upstream.name, MAX_ANSWER_BYTES);
-    if (answer.status >= 200 && answer.status <= 299) return text;
-    throw new JudgeError(upstream.name, `answered with status ${answer.status}`);
-  } catch (error) {
-    if (!(error instanceof UpstreamError)) throw error;
-    const { failure } = error;
-    const isLate = failure.kind === "aborted" && !signal.aborted && deadline.aborted;
-    throw new JudgeError(upstream.name, said(isLate ? { kind: "timeout", afterMs: timeoutMs } : failure));
-  }
-}
-
-function said(failure: UpstreamFailure): string {
-  switch (failure.kind) {
-    case "timeout":
-    case "stalled":
-      return `did not answer within ${failure.afterMs} ms`;
-    case "aborted":
-      return "was aborted by the caller";
-    case "unreachable":
-      return `could not be reached: ${failure.cause}`;
-    case "broken":
-      return `broke off its answer: ${failure.cause}`;
-  }
 }
 
 /** One answer to judge. All three texts are untrusted. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { JudgeError, judgePrompt, openJudge, readVerdict } from "../../../src/eval/scores/judge.js";
+import { judgePrompt, openJudge, readVerdict } from "../../../src/eval/scores/judge.js";
 import { openAiEngine, sendJson, wholeAnswer } from "../../http/routes/openai-engine.js";
 
 const never = new AbortController().signal;
@@ -8,19 +8,8 @@ const asked = { question: "When did she go?", gold: "7 May 2023", answer: "On Ma
 
 describe("a judge behind an OpenAI-compatible API", () => {
   const endpoint = openAiEngine();
-  const open = (timeoutMs = 5_000) =>
+  const open = (timeoutMs = 60_000) =>
     openJudge({ url: endpoint.url, model: "judge-1", apiKey: "sk-secret", timeoutMs });
-  const failureOf = async (timeoutMs?: number, signal = never) => {
-    const error = await open(timeoutMs)
-      .judge(asked, signal)
-      .then(
-        () => null,
-        (error: unknown) => error,
-      );
-    expect(error).toBeInstanceOf(JudgeError);
-    expect(String(error)).not.toContain("sk-secret");
-    return (error as JudgeError).message.replace(`the judge at ${endpoint.url} `, "");
-  };
 
   it.each([
     ['{"label":"CORRECT"}', true],
@@ -71,44 +60,20 @@ describe("a judge behind an OpenAI-compatible API", () => {
     expect(await open().judge(asked, never)).toMatchObject({ isCorrect: null, raw: "" });
   });
 
-  it("that refuses is an error with the status, without the key", async () => {
-    endpoint.behave((_request, response) =>
-      sendJson(response, 500, { error: { message: "no model for sk-secret", type: "server_error" } }),
-    );
-    expect(await failureOf()).toBe("answered with status 500");
-  });
-
   it.each([
-    ["text/html", "<html>a login page</html>"],
-    ["application/json", '{"choices":[]}'],
-  ])("that answers %s without a completion is an error", async (type, body) => {
-    endpoint.behave((_request, response) => {
-      response.writeHead(200, { "content-type": type }).end(body);
-    });
-    expect(await failureOf()).toBe("gave no chat completion: its body is not of that shape");
+    [500, '{"error":{"message":"no model"}}', "the engine answered with status 500: no model"],
+    [200, "<html>a login page</html>", "the judge gave no chat completion"],
+    [200, '{"choices":[]}', "the judge gave no chat completion"],
+  ])("that answers %i with %s is an error", async (status, body, says) => {
+    endpoint.behave((_request, response) => void response.writeHead(status).end(body));
+    await expect(open().judge(asked, never)).rejects.toThrow(says);
   });
 
-  it("that never answers is timed out, and so is one that never ends", async () => {
-    endpoint.behave(() => {});
-    expect(await failureOf(50)).toBe("did not answer within 50 ms");
+  it("that never ends its answer is not waited for", async () => {
     endpoint.behave((_request, response) => {
       response.writeHead(200, { "content-type": "application/json" }).write('{"choices":');
     });
-    expect(await failureOf(100)).toBe("did not answer within 100 ms");
-  });
-
-  it("is not waited for when nobody does", async () => {
-    endpoint.behave(() => {});
-    const controller = new AbortController();
-    const failing = failureOf(5_000, controller.signal);
-    controller.abort();
-    expect(await failing).toBe("was aborted by the caller");
-  });
-
-  it("that is not there is an error", async () => {
-    const judge = open();
-    await endpoint.close();
-    await expect(judge.judge(asked, never)).rejects.toThrow("could not be reached: ECONNREFUSED");
+    await expect(open(100).judge(asked, never)).rejects.toThrow(endpoint.url);
   });
 });
 
