@@ -147,21 +147,15 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
     expect(results).toHaveLength(3);
   });
 
-  it.each(["*", " ana", ""])("searches nothing for a name that Mem0 takes for others': %j", async (userId) => {
-    const search = vi.spyOn(memory, "search");
+  it.each(["*", " ana", ""])("searches and adds nothing for a name that Mem0 takes for others': %j", async (userId) => {
+    const [search, add] = [vi.spyOn(memory, "search"), vi.spyOn(memory, "add")];
     const chat = withMemprefix(memory, { memprefix, onError });
-    const { messages } = await chat.prompt("Vegetarian?", { userId });
+    const { messages, remember } = await chat.prompt("Vegetarian?", { userId });
     expect(JSON.stringify(messages)).not.toContain("vegetarian");
-    expect(search).not.toHaveBeenCalled();
     expect(errors.length).toBeGreaterThan(0);
-  });
-
-  it.each(["*", " ana", ""])("adds nothing for a name that Mem0 takes for others': %j", async (userId) => {
-    const add = vi.spyOn(memory, "add");
-    const chat = withMemprefix(memory, { memprefix, onError });
-    const { remember } = await chat.prompt("Where to?", { userId });
     await expect(remember("There.")).rejects.toThrow(TypeError);
     await expect(chat.add("I like trains.", { userId })).rejects.toThrow(TypeError);
+    expect(search).not.toHaveBeenCalled();
     expect(add).not.toHaveBeenCalled();
   });
 

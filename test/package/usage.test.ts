@@ -44,36 +44,6 @@ describe("an installed memprefix", () => {
     ]);
   });
 
-  it("has a core that composes from what it is given", async () => {
-    memprefix.write(
-      "core.js",
-      `
-      import {
-        compose, DEFAULT_SCOPE_BOUNDS, EMPTY_SCOPE, ENGINE_MODELS, KEEPS_ALL, prefixExact, ScopeState,
-      } from "memprefix/core";
-      const state = new ScopeState(EMPTY_SCOPE, (text) => text.length, DEFAULT_SCOPE_BOUNDS);
-      const { messages } = compose(state, {
-        conversation: null,
-        messages: [{ role: "user", content: "Where?" }],
-        memories: [{ id: "m-1", text: "in Paris" }],
-        policy: prefixExact,
-        residency: KEEPS_ALL,
-        now: 0,
-        memoryBudgetTokens: null,
-        retention: "keep",
-        engine: ENGINE_MODELS.gpu,
-        annotations: true,
-        countTokens: (text) => text.length,
-        isOurs: () => false,
-      });
-      console.log(JSON.stringify(messages));
-      `,
-    );
-    const { code, stdout } = await memprefix.node(["core.js"]);
-    expect(code).toBe(0);
-    expect(json(stdout)).toEqual([{ role: "user", content: "<memories>\n- in Paris\n</memories>\n\nWhere?" }]);
-  });
-
   it("has no other doors than its exports", async () => {
     memprefix.write("inside.js", 'await import("memprefix/dist/store/sqlite/open.js");');
     expect((await memprefix.node(["inside.js"])).stderr).toContain("ERR_PACKAGE_PATH_NOT_EXPORTED");
