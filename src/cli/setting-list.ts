@@ -32,6 +32,23 @@ const wholeNumber = (min: number, max: number) =>
 const text = z.string().min(1);
 const onOrOff = z.enum(["on", "off"]);
 
+/** What is wrong with a setting's text. */
+class Wrong {
+  readonly messages: readonly string[];
+  constructor(...messages: readonly string[]) {
+    this.messages = messages;
+  }
+}
+
+/** A setting that a function reads. */
+const readBy = <T>(read: (text: string) => T | Wrong) =>
+  z.string().transform((text, context): T => {
+    const value = read(text);
+    if (!(value instanceof Wrong)) return value;
+    for (const message of value.messages) context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  });
+
 /*
  * Settings as JSON, or the name of a preset. A wrong field becomes an issue with its path.
  */
@@ -60,58 +77,39 @@ const depth = z.strictObject({
 });
 
 /** Cost of prompts: the name of an engine family, or an {@link EngineModel} as JSON. */
-export const engineModel = z.string().transform((text, context): EngineModel => {
+export const engineModel = readBy((text): EngineModel | Wrong => {
   const name = ENGINE_MODEL_NAMES.find((known) => known === text);
   if (name !== undefined) return ENGINE_MODELS[name];
-  return readObject(text, model, context, `must be one of ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`);
+  return readObject(text, model, `must be one of ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`);
 });
 
 /** `off` (null), `on`, or the {@link DepthSettings} that differ from the defaults, as JSON. */
-const adaptiveDepth = z.string().transform((text, context): DepthSettings | null => {
+const adaptiveDepth = readBy((text): DepthSettings | null | Wrong => {
   if (text === "off") return null;
   if (text === "on") return DEFAULT_DEPTH;
-  return readObject(text, depth, context, "must be off, on, or an object as JSON");
+  return readObject(text, depth, "must be off, on, or an object as JSON");
 });
 
 /** Names separated by commas, in lower case. */
-const untrustedOrigins = z.string().transform((text, context): ReadonlySet<string> => {
+const untrustedOrigins = readBy((text): ReadonlySet<string> | Wrong => {
   const read = z.array(field.memoryOrigin).safeParse(text.split(","));
-  if (read.success) return new Set(read.data);
-  context.addIssue({ code: "custom", message: "must be names of 1 to 100 characters, separated by commas" });
-  return z.NEVER;
+  return read.success ? new Set(read.data) : new Wrong("must be names of 1 to 100 characters, separated by commas");
 });
 
 /** Options of a search in HTTP's form, as JSON. */
-const mem0Search = z
-  .string()
-  .transform((text, context) =>
-    readObject(text, snakeCased(searchOptions), context, 'must be an object as JSON, such as {"rerank": true}'),
-  )
-  .transform(readerOf(searchOptions));
+const mem0Search = readBy((text) =>
+  readObject(text, snakeCased(searchOptions), 'must be an object as JSON, such as {"rerank": true}'),
+).transform(readerOf(searchOptions));
 
-/** Reads an object from JSON; errors become issues of the setting. */
-function readObject<S extends z.ZodType>(
-  text: string,
-  schema: S,
-  context: z.RefinementCtx<string>,
-  expected: string,
-): z.output<S> {
-  const refuse = (message: string) => context.addIssue({ code: "custom", message });
-  if (!text.trimStart().startsWith("{")) {
-    refuse(expected);
-    return z.NEVER;
-  }
+function readObject<S extends z.ZodType>(text: string, schema: S, expected: string): z.output<S> | Wrong {
+  if (!text.trimStart().startsWith("{")) return new Wrong(expected);
   const given = parsedJson(text);
-  if (given === undefined) {
-    refuse("is not valid JSON");
-    return z.NEVER;
-  }
+  if (given === undefined) return new Wrong("is not valid JSON");
   const read = schema.safeParse(given);
   if (read.success) return read.data;
-  for (const { path, message } of read.error.issues) {
-    refuse(path.length === 0 ? message : `${path.join(".")}: ${message}`);
-  }
-  return z.NEVER;
+  return new Wrong(
+    ...read.error.issues.map(({ path, message }) => (path.length === 0 ? message : `${path.join(".")}: ${message}`)),
+  );
 }
 
 /*
@@ -138,7 +136,7 @@ const ENTRY = /^(\w+)=(header|body|prompt):(.+)$/;
 const FIELD = /^[^\s.,=]{1,100}(?:\.[^\s.,=]{1,100}){0,9}$/;
 
 /** Places in order: `user=header:NAME`, `conversation=body:PATH`, separated by commas. */
-const identitySources = z.string().transform((text, context): IdentitySources => {
+const identitySources = readBy((text): IdentitySources | Wrong => {
   const sources: { [K in keyof IdentitySources]: IdentitySources[K][number][] } = {
     user: [],
     agent: [],
@@ -158,7 +156,7 @@ const identitySources = z.string().transform((text, context): IdentitySources =>
     } else {
       const form =
         "must be user=, agent=, conversation= or side_call=, then header:NAME or body:PATH, separated by commas";
-      context.addIssue({ code: "custom", message: `${form}: ${JSON.stringify(entry)} is not` });
+      return new Wrong(`${form}: ${JSON.stringify(entry)} is not`);
     }
   }
   return sources;
@@ -170,31 +168,26 @@ export interface RoutedWorkers {
 }
 
 /** A known router, any that reads a header (`header:NAME`), or a gateway that takes the worker's name (`workers:NAME,NAME`). */
-const router = z.string().transform((text, context): SessionRouter | RoutedWorkers => {
-  const refuse = (message: string) => {
-    context.addIssue({ code: "custom", message });
-    return z.NEVER;
-  };
+const router = readBy((text): SessionRouter | RoutedWorkers | Wrong => {
   const [, names] = /^workers:(.*)$/.exec(text) ?? [];
   if (names !== undefined) {
     const read = workers.safeParse(names.split(",").map((name) => name.trim()));
-    return read.success ? { workers: read.data } : refuse(read.error.issues[0]?.message ?? "");
+    return read.success ? { workers: read.data } : new Wrong(read.error.issues[0]?.message ?? "");
   }
   if (Object.hasOwn(SESSION_ROUTERS, text)) return SESSION_ROUTERS[text as keyof typeof SESSION_ROUTERS];
   const [, name] = /^header:(.*)$/.exec(text) ?? [];
   const header = headerName.safeParse(name);
   if (header.success) return { header: header.data };
-  return refuse(`must be ${Object.keys(SESSION_ROUTERS).join(", ")}, header:NAME or workers:NAME,NAME`);
+  return new Wrong(`must be ${Object.keys(SESSION_ROUTERS).join(", ")}, header:NAME or workers:NAME,NAME`);
 });
 
 /** `120000` or `120000 tokens`, or `4 slots`. */
-const cacheSize = z.string().transform((text, context): { readonly tokens: number } | { readonly slots: number } => {
+const cacheSize = readBy((text): { readonly tokens: number } | { readonly slots: number } | Wrong => {
   const [, number, unit] = /^([1-9]\d{0,11})(?: (tokens|slots))?$/.exec(text.trim()) ?? [];
   const count = Number(number);
   if (number !== undefined && unit !== "slots") return { tokens: count };
   if (number !== undefined && count <= MAX_SLOTS) return { slots: count };
-  context.addIssue({ code: "custom", message: `must be as 120000 tokens, or 4 slots, at most ${MAX_SLOTS}` });
-  return z.NEVER;
+  return new Wrong(`must be as 120000 tokens, or 4 slots, at most ${MAX_SLOTS}`);
 });
 
 const MAX_SLOTS = 256;
