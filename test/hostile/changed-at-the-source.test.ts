@@ -184,20 +184,6 @@ describe("a memory that changes at its source during a conversation", () => {
     expect(texts.at(-1)).toBe(false);
   });
 
-  it("is found by the next prompt as a look found it, however many others there are to be asked for", async () => {
-    const many = Array.from({ length: 40 }, (_, n) => ({ id: `m-${n}`, memory: `Fact ${n} is this.`, user_id: "ada" }));
-    serve(...many);
-    const said = [{ role: "user", content: "one" }];
-    await composed("c", said, { top_k: 40 });
-    mem0.finds = [];
-    serve({ id: "m-0", memory: "Fact 0 is that.", user_id: "ada" }, ...many.slice(1));
-    said.push({ role: "assistant", content: "To one" }, { role: "user", content: "two" });
-    const looks = [await composed("c", said, { dry_run: true }), await composed("c", said, { dry_run: true })];
-    const next = await composed("c", said, {});
-    expect(JSON.stringify(next.at(-1))).toContain("Update: Fact 0 is that.");
-    expect(looks).toEqual([next, next]);
-  });
-
   it("leaves the conversation by what the webhook brings, with its text or without", async () => {
     const ends: readonly (readonly [string, object])[] = [
       ["the same text", { data: { memory: OLD, lifecycle_state: "archived" } }],

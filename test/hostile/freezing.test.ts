@@ -23,11 +23,6 @@ const attacks: Readonly<Record<string, readonly [path: string, status: number, b
     200,
     () => chat(repeated("<memories>\n- tea <memories>\n", 900_000)),
   ],
-  "half sections in parts": [
-    "/v1/chat/completions",
-    200,
-    () => chat(Array.from({ length: 40 }, () => ({ type: "text", text: repeated("x <memories>\n", 90_000) }))),
-  ],
   "line breaks": ["/compose", 200, () => compose({ query: `tea${repeated("\n", 900_000)}?` })],
   "spaces in a memory": [
     "/compose",
@@ -49,16 +44,6 @@ const attacks: Readonly<Record<string, readonly [path: string, status: number, b
     "/compose",
     422,
     () => compose({ messages: [{ role: "user", content: Array.from({ length: 1_000_000 }, () => ({})) }] }),
-  ],
-  "a million empty messages": [
-    "/compose",
-    422,
-    () => compose({ messages: Array.from({ length: 1_000_000 }, () => ({})) }),
-  ],
-  "a hundred thousand unknown fields": [
-    "/compose",
-    422,
-    () => compose(Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`f${at}`, at]))),
   ],
   "one letter": ["/compose", 200, () => compose({ query: repeated("a", 900_000) })],
   "combining marks": [

@@ -72,22 +72,6 @@ describe("asking for the usage", () => {
   };
   const own = { model: "m", stream: true };
 
-  it("ends for ten minutes, and is then tried again", async () => {
-    let now = 0;
-    const asking = new StreamUsage(() => now);
-    const { sent, send } = engineOf(422, 200);
-    for (const [at, calls] of [
-      [0, 2],
-      [1, 3],
-      [599_999, 4],
-      [600_000, 6],
-    ] as const) {
-      now = at;
-      expect(await asking.send(tenant, own, own, send)).toMatchObject({ isUsageAdded: false, answer: { status: 200 } });
-      expect(sent).toHaveLength(calls);
-    }
-  });
-
   it("remembers so many models only, and no model's name at length", async () => {
     const asking = new StreamUsage(() => 0);
     const { sent, send } = engineOf(400, 200);

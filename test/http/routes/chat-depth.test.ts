@@ -166,18 +166,6 @@ describe("adaptive depth, configured", () => {
     expect(engine.requests.map(({ body }) => body["top_logprobs"])).toEqual([20, 5, undefined, 5, undefined]);
   });
 
-  it("an engine that refuses them is not asked again", async () => {
-    engine.behave(({ body }, response, usage) => {
-      if (body.logprobs) sendJson(response, 400, { error: { message: "'logprobs' is not supported with this model" } });
-      else sendJson(response, 200, wholeAnswer("Two.", usage));
-    });
-    const { answer, headers } = await complete(app);
-    expect(answer.choices[0]?.message.content).toBe("Two.");
-    expect(headers.get("x-memprefix-warnings")).toBe("depth_unavailable");
-    await complete(app);
-    expect(tries()).toBe(2);
-  });
-
   it.each(["fails", "breaks off", "answers no JSON", "thinks first"])(
     "an engine that %s at tries answers the prompt all the same, and is left alone after three of them",
     async (how) => {

@@ -84,13 +84,4 @@ describe("while memories are searched for, with MEMPREFIX_WARM_UP=on", () => {
     expect((await complete(app, LONG)).choices[0]?.message.content).toBe("Green.");
     await engine.requests[0]?.abandoned;
   });
-
-  it("an engine that refuses it gets the prompt all the same", async () => {
-    until.search = isAsked;
-    engine.behave((request, response, usage) => {
-      if (request.body["max_tokens"] === 1) sendJson(response, 400, { error: { message: "max_tokens is too small" } });
-      else sendJson(response, 200, wholeAnswer("Green.", usage));
-    });
-    expect((await complete(app, LONG)).choices[0]?.message.content).toBe("Green.");
-  });
 });

@@ -86,14 +86,4 @@ describe("a client that cuts its history", () => {
     expect(other.plan.added_messages).toBe(last?.plan.added_messages);
     expect(other.messages.slice(0, -1)).toEqual(last?.messages.slice(0, -1));
   });
-
-  it("gets the same prompts as one that sends everything, where that is allowed", async () => {
-    const extended = await prompts({ history: "extended", history_ratio: 100 });
-    const whole: object[] = [system];
-    for (const { turn, messages } of windows()) {
-      whole.push(...messages.slice(-(turn === 0 ? 1 : 2)));
-      const body = { user_id: "bob", conversation_id: "whole", messages: whole, memories: facts(turn) };
-      expect(extended[turn]?.messages).toEqual((await app.compose(body)).messages);
-    }
-  });
 });

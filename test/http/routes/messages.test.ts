@@ -1,14 +1,13 @@
-import Anthropic from "@anthropic-ai/sdk";
+import type Anthropic from "@anthropic-ai/sdk";
 import { describe, expect, it, vi } from "vitest";
 import { streamFixture } from "../../engines/upstream/fixture.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { anthropicServer, sendAnthropic, streamAnthropic } from "./anthropic-server.js";
 import { observedBy } from "./chat-client.js";
-import { messagesClientOf, messagesErrorOf } from "./messages-client.js";
+import { messagesClientOf } from "./messages-client.js";
 
 const TEA = "Ada drinks green tea";
-const EPHEMERAL = { type: "ephemeral" as const };
 const ASK = {
   model: "claude-opus-4-8",
   max_tokens: 50,
@@ -74,25 +73,6 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     await app.send("POST", "/v1/messages", body);
     expect(anthropic.calls[0]?.headers).toMatchObject({ "x-api-key": "sk-ant-own", authorization: "Bearer oauth" });
     for (const name of ["anthropic-version", "x-api-key"]) expect(anthropic.calls[1]?.headers).not.toHaveProperty(name);
-  });
-
-  it("never sends more than four marks, the client's counted and left where they are", async () => {
-    const marked = (name: string) => ({
-      name,
-      input_schema: { type: "object" as const },
-      cache_control: EPHEMERAL,
-    });
-    const system = [{ type: "text" as const, text: "Be brief.", cache_control: EPHEMERAL }];
-    // In a conversation, which goes on; of this model no prompt is known to be too short.
-    const ask = { ...ASK, model: "claude-opus-5-5", system };
-    const talking = client({ "x-memprefix-conversation": "tea" });
-    await talking.messages.create({ ...ask, tools: ["a", "b"].map(marked) });
-    const body = anthropic.calls[0]?.body;
-    expect(body?.system).toEqual(system);
-    expect(body?.["tools"]).toEqual(["a", "b"].map(marked));
-    expect(JSON.stringify(body).match(/"cache_control"/g)).toHaveLength(4);
-    await talking.messages.create({ ...ask, tools: ["a", "b", "c"].map(marked) });
-    expect(JSON.stringify(anthropic.calls[1]?.body).match(/"cache_control"/g)).toHaveLength(4);
   });
 
   it("is named by metadata.user_id where nothing else names the user, and is sent as it is where that is missing too", async () => {
@@ -228,41 +208,6 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     const { response } = await client().messages.create(prefilled).withResponse();
     expect(response.headers.get("x-memprefix-not-composed")).toBe("messages");
     expect(anthropic.calls[0]?.body).toEqual(prefilled);
-  });
-
-  it.each([
-    [400, "invalid_request_error", Anthropic.BadRequestError],
-    [429, "rate_limit_error", Anthropic.RateLimitError],
-    [529, "overloaded_error", Anthropic.InternalServerError],
-  ])("gets an error %i unmodified, its headers with it", async (status, type, raised) => {
-    const answer = { type: "error", error: { type, message: "Says Anthropic." }, request_id: "req_1" };
-    anthropic.behave((response) => sendAnthropic(response, status, answer, { "retry-after": "7" }));
-    for (const stream of [false, true]) {
-      const got = await messagesErrorOf(client().messages.create({ ...ASK, stream }));
-      expect(got).toBeInstanceOf(raised);
-      expect(got.error).toEqual(answer);
-      expect(got.headers?.get("retry-after")).toBe("7");
-      expect(got.headers?.get("x-memprefix-error-origin")).toBe("upstream");
-    }
-    expect(app.faults).toEqual([]);
-  });
-
-  it("gets an error in the middle of a stream as the engine says it, and no end where the engine breaks off", async () => {
-    const [start] = streamFixture("anthropic-stream").events;
-    const overloaded = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
-    const read = async () => {
-      // Of a connection that is to be closed anyway, Node's client takes any end for the answer's.
-      const kept = client({ connection: "keep-alive" });
-      for await (const _event of await kept.messages.create({ ...ASK, stream: true }));
-    };
-    anthropic.behave((response) => streamAnthropic(response, [start, overloaded]));
-    expect((await messagesErrorOf(read())).error).toEqual(overloaded);
-    anthropic.behave((response) => {
-      streamAnthropic(response, [start], false);
-      setImmediate(() => response.destroy());
-    });
-    await expect(read()).rejects.toThrow();
-    expect(app.faults).toEqual([]);
   });
 
   it("counts tokens by the engine, and names nobody for that", async () => {

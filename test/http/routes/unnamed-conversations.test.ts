@@ -135,13 +135,6 @@ describe("a client that names its user and no conversation", () => {
     for (const prompt of prompts().slice(1)) expect(prompt[0]).toEqual({ role: "user", content: "Where?" });
   });
 
-  it("may name a conversation first, and leave the name out later", async () => {
-    const history: Message[] = [];
-    await say(history, "Where?", { "x-memprefix-conversation": "trip" });
-    await say(history, "Which street?");
-    expect(conversations()).toEqual(["trip", "trip"]);
-  });
-
   it("has its conversation recognised by Anthropic's API, with cache marks that move", async () => {
     engine.behave(({ url }, response) => {
       const message = { type: "message", role: "assistant", content: [{ type: "text", text: "Lisbon." }] };
@@ -163,13 +156,5 @@ describe("a client that names its user and no conversation", () => {
     ];
     await client.messages.create({ model: "m", max_tokens: 9, messages });
     expect(new Set(conversations()).size).toBe(1);
-  });
-
-  it("has each first message be a single prompt", async () => {
-    source.found = FACTS.slice(0, 2);
-    await clientOf(app).chat.completions.create(ask("Where?"));
-    await clientOf(app).chat.completions.create(ask("Which street?"));
-    const rows = storedRows(app.database).get("prompts") ?? [];
-    expect(rows.map((row) => row["layout"])).toEqual(["single", "single"]);
   });
 });
