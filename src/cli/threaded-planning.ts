@@ -18,11 +18,6 @@ type Outcome = { readonly id: number } & (
   | { readonly problem: string }
 );
 
-/** Whether a thread ended because its file, or an import of it, is missing. */
-function isMissingFile(error: Error): boolean {
-  return "code" in error && (error.code === "MODULE_NOT_FOUND" || error.code === "ERR_MODULE_NOT_FOUND");
-}
-
 /** Plans batches, large ones in a worker thread, which does not keep the process alive. The plan is the same either way. */
 export class ThreadedPlanning {
   readonly #calls = new WorkerCalls<PlanJob, Outcome>(new URL("./plan-thread.js", import.meta.url), {}, (cause) => {
@@ -35,23 +30,16 @@ export class ThreadedPlanning {
     knowledge: readonly KeyKnowledge[],
     trees: readonly ClusteredKey[],
   ): Promise<BatchPlan> => {
-    const planHere = () => planBatch(requests, planner, knowledge, trees);
     let blocks = 0;
     for (const request of requests) blocks += request.blocks.length;
     for (const { cached } of knowledge) for (const sequence of cached) blocks += sequence.length;
     for (const { nodes } of trees) for (const node of nodes) blocks += node.blocks.length;
     // Run from source, there is no JavaScript file for a thread to load.
-    if (blocks < BLOCKS_FOR_A_THREAD || import.meta.filename.endsWith(".ts")) return planHere();
+    if (blocks < BLOCKS_FOR_A_THREAD || import.meta.filename.endsWith(".ts"))
+      return planBatch(requests, planner, knowledge, trees);
     const batch = packBatch(requests);
     const arrays = [batch.ends.buffer, batch.labels.buffer, batch.tokens.buffer] as ArrayBuffer[];
-    let outcome: Outcome;
-    try {
-      outcome = await this.#calls.ask({ batch, planner, knowledge, trees }, arrays);
-    } catch (error) {
-      // A new build may be replacing the running one. The next large batch tries again.
-      if (error instanceof Error && isMissingFile(error)) return planHere();
-      throw error;
-    }
+    const outcome = await this.#calls.ask({ batch, planner, knowledge, trees }, arrays);
     if ("problem" in outcome) throw new Error(`planning a batch failed: ${outcome.problem}`);
     return { requests: unpackPlan(outcome.plan), trees: outcome.trees };
   };

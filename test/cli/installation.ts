@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { afterEach, beforeEach } from "vitest";
@@ -9,11 +9,6 @@ const ROOT = resolve(import.meta.dirname, "../..");
 /** A built memprefix of its own, whose packages may come and go; a fresh one for every test. */
 export interface Installation {
   readonly root: string;
-  /** Takes all packages away, as the beginning of `npm ci` does. */
-  takePackages(): void;
-  bringPackages(): void;
-  /** Takes memprefix's own built files away, as the beginning of a build does. */
-  takeBuild(): void;
   /** Takes one package, or puts a copy of it in its place that lacks one of its folders. */
   spoil(name: string, without?: string): void;
   mend(name: string): void;
@@ -48,9 +43,6 @@ export function installation(): Installation {
     get root() {
       return root;
     },
-    takePackages: () => renameSync(join(root, "node_modules"), join(root, "away")),
-    bringPackages: () => renameSync(join(root, "away"), join(root, "node_modules")),
-    takeBuild: () => rmSync(join(root, "dist"), { recursive: true }),
     spoil(name, without) {
       rmSync(place(name), { recursive: true });
       if (without === undefined) return;

@@ -56,24 +56,6 @@ describe("a call to an engine", () => {
     expect(seen).toEqual([`Basic ${btoa("me:secret")}`, "Bearer sk-own"]);
   });
 
-  it("is sent again where a kept connection turns out to be closed", async () => {
-    const url = await serve((request, response) => {
-      request.resume().on("end", () => response.end("fine"));
-      // As a server does that has just decided to close an idle connection.
-      request.socket.setTimeout(0);
-    });
-    const upstream = openUpstream({ url, timeoutMs: 2_000 });
-    expect(await textOf(await upstream.send(call, never))).toBe("fine");
-    const sockets = new Promise<void>((done) => {
-      server?.once("request", (request) => {
-        request.socket.destroy();
-        done();
-      });
-    });
-    const [answer] = await Promise.all([upstream.send(call, never).then(textOf), sockets]);
-    expect(answer).toBe("fine");
-  });
-
   describe("with kept connections", () => {
     /** Paths that were requested: what the engine does. */
     const received: string[] = [];

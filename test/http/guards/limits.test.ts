@@ -101,14 +101,6 @@ describe("requests in flight", () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it("are all of one caller where there are no keys", async () => {
-    const held = ["ada", "bob", "cy", "dee"].map((user) => app.send("POST", "/compose", search(user)));
-    await came(4);
-    expect((await app.send("POST", "/compose", compose("eve"))).status).toBe(503);
-    letGo();
-    expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-  });
-
   it("are done when their clients go away", async () => {
     const { send, key } = callerOf(app, "acme");
     const gone = new AbortController();
@@ -188,13 +180,5 @@ describe("a body beyond the limit", () => {
     const exchange = await send("POST", "/compose", { ...compose("ada"), system: "x".repeat(2_000) });
     expect(problemOf(exchange)).toMatchObject({ status: 413 });
     expect(await refused(app, "too_large")).toBe(1);
-  });
-
-  it("is refused where it has no length, too", async () => {
-    const socket = connect(Number(new URL(app.base).port), "127.0.0.1");
-    const type = "host: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n";
-    socket.write(`POST /compose HTTP/1.1\r\n${type}transfer-encoding: chunked\r\n\r\n`);
-    socket.write(`800\r\n${"x".repeat(2_048)}\r\n0\r\n\r\n`);
-    expect(Buffer.concat(await socket.toArray()).toString()).toMatch(/^HTTP\/1\.1 413 /);
   });
 });

@@ -57,26 +57,6 @@ describe("a prompt bounded by max_prompt_tokens", () => {
     }
   });
 
-  it("begins another epoch where the message before one is another than the one that was left out", async () => {
-    const messages: { role: string; content: string }[] = [];
-    const next = async () => {
-      messages.push({
-        role: "user",
-        content: `Question ${messages.length}: where is it, and who has it now, if anybody?`,
-      });
-      const body = { user_id: "ada", conversation_id: "edited", messages, memories: facts(messages.length) };
-      const { plan } = await app.compose({ ...body, max_prompt_tokens: 900 });
-      messages.push({ role: "assistant", content: "Yes." });
-      return plan.epoch;
-    };
-    let epoch = await next();
-    while (epoch === undefined || epoch.left_out_messages === 0) epoch = await next();
-    expect((await next())?.began).toBeNull();
-    const last = messages[epoch.left_out_messages - 1];
-    if (last !== undefined) last.content = "Another message.";
-    expect((await next())?.began).toBe("limit");
-  });
-
   it("is a problem where the messages alone come to more; nothing is stored, and the id is free", async () => {
     const messages = [{ role: "user", content: "word ".repeat(500) }];
     const body = { user_id: "ada", request_id: "r", messages, memories: facts(0), max_prompt_tokens: 100 };
