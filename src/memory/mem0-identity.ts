@@ -52,6 +52,17 @@ export function addArguments({ userId, agentId }: Mem0Scope, { messages, runId, 
   return [sent, options] as const satisfies readonly [unknown, unknown];
 }
 
+/** {@link searchOptions} as Mem0's APIs name them. */
+export function searchFields(options: SearchOptions) {
+  const { showExpired: show_expired, referenceDate: reference_date, ...others } = searchOptions(options);
+  return { ...others, show_expired, reference_date };
+}
+
+/** An addition as Mem0's APIs take it. */
+export function addFields(scope: Mem0Scope, { messages, runId, infer, metadata }: MessageAddition) {
+  return { messages, ...filtersOf(scope), run_id: runId ?? undefined, infer: infer ?? undefined, metadata };
+}
+
 /** Mem0 takes ids only in `filters`, and only in snake_case. */
 export function filtersOf({ userId, agentId }: Mem0Scope): Mem0Ids {
   return { user_id: userId, ...(agentId === null ? {} : { agent_id: agentId }) };

@@ -39,10 +39,10 @@ const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 const REFUSAL_CHARACTERS = 500;
 
-export interface JsonRequest {
+interface JsonRequest {
   readonly source: string;
   readonly url: string;
-  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly method: "GET" | "POST" | "DELETE";
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
   readonly signal: AbortSignal;
@@ -50,11 +50,28 @@ export interface JsonRequest {
   readonly secret?: string | undefined;
 }
 
+/** Calls of a service at paths under its URL. @param keyed the headers that carry its key */
+export function jsonCalls(source: string, { url, apiKey }: Mem0Service, keyed: Readonly<Record<string, string>>) {
+  return (method: JsonRequest["method"], path: string, signal: AbortSignal, body?: unknown): Promise<unknown> => {
+    const typed = body === undefined ? {} : { "content-type": "application/json" };
+    const headers = { accept: "application/json", ...typed, ...keyed };
+    return requestJson({
+      source,
+      url: `${url}${path}`,
+      method,
+      headers,
+      signal,
+      body: JSON.stringify(body),
+      secret: apiKey,
+    });
+  };
+}
+
 /**
  * Returns the answer's JSON, null for an empty body. Rejects with {@link MemorySourceError} only: `aborted`; `unreachable` without a whole
  * answer; `refused` for any status but 2xx, also a redirect that would carry the key elsewhere; `unreadable` for invalid JSON or more than 16 MiB.
  */
-export async function requestJson(request: JsonRequest): Promise<unknown> {
+async function requestJson(request: JsonRequest): Promise<unknown> {
   const response = await answerTo(request);
   const body = await textOf(response, request);
   if (!response.ok) {

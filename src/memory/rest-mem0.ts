@@ -1,6 +1,6 @@
 import type { MemoryId } from "../core/text/ids.js";
-import { filtersOf, searchFilters, searchOptions } from "./mem0-identity.js";
-import { checkedService, type Mem0Service, requestJson } from "./mem0-service.js";
+import { addFields, searchFields, searchFilters } from "./mem0-identity.js";
+import { checkedService, jsonCalls } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
 
@@ -16,28 +16,28 @@ const NAME = "mem0-rest";
 /** Without an agent, a search sees all of the user's memories, whatever their agent. Throws a `TypeError` for invalid settings. */
 export function openRestMem0(options: RestMem0Options): MemorySource {
   const service = checkedService(options);
+  const { apiKey } = service;
+  const call = jsonCalls(NAME, service, apiKey === undefined ? {} : { "x-api-key": apiKey });
   const pathOf = (id: MemoryId) => `/memories/${encodeURIComponent(id)}`;
   const idsIn = new IdPlace();
   return sharedMem0(NAME, {
     search: (search, query, top_k, signal) => {
-      const { showExpired: show_expired, referenceDate: reference_date, ...options } = searchOptions(search);
-      const more = { ...options, show_expired, reference_date, top_k };
+      const more = { ...searchFields(search), top_k };
       const { user_id, agent_id, ...conditions } = searchFilters(search);
       const atTop = { user_id, agent_id, ...(search.filters == null ? {} : { filters: conditions }) };
       return idsIn.search((place) => {
         const named = place === "top" ? atTop : { filters: { user_id, agent_id, ...conditions } };
-        return send(service, "POST", "/search", signal, { query, ...named, ...more });
+        return call("POST", "/search", signal, { query, ...named, ...more });
       });
     },
-    get: (id, signal) => send(service, "GET", pathOf(id), signal),
-    add: (scope, { messages, runId, ...options }, signal) =>
-      send(service, "POST", "/memories", signal, { messages, ...filtersOf(scope), run_id: runId, ...options }),
+    get: (id, signal) => call("GET", pathOf(id), signal),
+    add: (scope, addition, signal) => call("POST", "/memories", signal, addFields(scope, addition)),
     async delete(id, signal) {
-      await send(service, "DELETE", pathOf(id), signal);
+      await call("DELETE", pathOf(id), signal);
       return true;
     },
     async deleteUser(user_id, signal) {
-      await send(service, "DELETE", `/memories?${new URLSearchParams({ user_id })}`, signal);
+      await call("DELETE", `/memories?${new URLSearchParams({ user_id })}`, signal);
     },
   });
 }
@@ -70,27 +70,4 @@ class IdPlace {
 
 function isMisplaced(error: unknown): boolean {
   return error instanceof MemorySourceError && error.failure.kind === "refused" && MISPLACED.has(error.failure.status);
-}
-
-async function send(
-  service: Mem0Service,
-  method: "GET" | "POST" | "DELETE",
-  path: string,
-  signal: AbortSignal,
-  body?: unknown,
-): Promise<unknown> {
-  const { url, apiKey } = service;
-  return await requestJson({
-    source: NAME,
-    url: `${url}${path}`,
-    method,
-    headers: {
-      accept: "application/json",
-      ...(body === undefined ? {} : { "content-type": "application/json" }),
-      ...(apiKey === undefined ? {} : { "x-api-key": apiKey }),
-    },
-    signal,
-    body: JSON.stringify(body),
-    secret: apiKey,
-  });
 }

@@ -16,7 +16,6 @@ import {
 
 /** The calls of a Mem0 that another system owns, under its names. Each rejects with {@link MemorySourceError}. */
 export interface SharedMem0 {
-  load?(): Promise<void>;
   search(search: Mem0Search, query: string, topK: number, signal: AbortSignal): Promise<unknown>;
   /** Null if there is none; absent: no memory can be looked up. */
   get?(id: MemoryId, signal: AbortSignal): Promise<unknown>;
@@ -29,13 +28,12 @@ export interface SharedMem0 {
 
 /** Another system's Mem0 as a source. Results are checked to be the user's, and only the user's own memories are deleted. */
 export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
-  const { load, get, add } = mem0;
+  const { get, add } = mem0;
   const unsupported = (operation: string) => new MemorySourceError(name, { kind: "unsupported", operation });
   return {
     name,
     owned: false,
     sourceUserId: (scope) => sharedUserName(name, scope),
-    ...(load && { load }),
 
     async search({ scope, query, topK, options }, signal) {
       const search = { ...sharedScope(name, scope), ...options };

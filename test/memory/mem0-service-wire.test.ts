@@ -2,11 +2,10 @@ import type { IncomingMessage } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import type { MemoryId } from "../../src/core/text/ids.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
-import type { MemorySource } from "../../src/memory/memory-source.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { localServer } from "../local-server.js";
 import { json, startPlatformServer, startRestServer } from "./mem0-wire-server.js";
-import { failureOf, scopeOf } from "./memory-source.suite.js";
+import { scopeOf } from "./memory-source.suite.js";
 
 const KEY = "m0-very-secret";
 const never = new AbortController().signal;
@@ -14,10 +13,6 @@ const closing: { close(): Promise<void> }[] = [];
 afterEach(async () => {
   for (const server of closing.splice(0)) await server.close();
 });
-
-function search(source: MemorySource, signal = never) {
-  return source.search({ scope: scopeOf("ada"), query: "what does Ada drink?", topK: 5 }, signal);
-}
 
 describe("settings", () => {
   const wrong = [
@@ -70,13 +65,14 @@ describe("on the wire", () => {
       json({ results: [] })(request, response);
     });
     closing.push(server);
-    expect(await search(openRestMem0({ url: server.url }))).toEqual([]);
+    const query = { scope: scopeOf("ada"), query: "what does Ada drink?", topK: 5 };
+    expect(await openRestMem0({ url: server.url }).search(query, never)).toEqual([]);
     expect(headers).toHaveLength(1);
     expect(headers[0]).not.toHaveProperty("x-api-key");
     expect(headers[0]).not.toHaveProperty("authorization");
   });
 
-  it("the hosted source sends what Mem0's client sends, and neither pings nor reports", async () => {
+  it("the hosted source sends what Mem0's client sends", async () => {
     const server = await startPlatformServer(KEY);
     closing.push(server);
     const source = openHostedMem0({ url: server.url, apiKey: KEY });
@@ -111,18 +107,5 @@ describe("on the wire", () => {
       ["DELETE /v2/entities/user/Ada%20Lovelace/", undefined],
     ]);
     expect(server.requests.every(({ headers }) => headers.authorization === `Token ${KEY}`)).toBe(true);
-  });
-
-  it("several hosted calls at a time stop each for its own signal", async () => {
-    const server = await localServer(
-      (_request, response) => void setTimeout(() => json({ results: [] })(_request, response), 50),
-    );
-    closing.push(server);
-    const source = openHostedMem0({ url: server.url, apiKey: KEY });
-    const abort = new AbortController();
-    const [stopped, kept] = [failureOf(search(source, abort.signal)), search(source)];
-    setTimeout(() => abort.abort(), 10);
-    expect(await stopped).toEqual({ kind: "aborted" });
-    expect(await kept).toEqual([]);
   });
 });
