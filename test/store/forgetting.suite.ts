@@ -259,27 +259,6 @@ export function describeForgetting(open: OpenDatabase): void {
       expect(await suite.placesOf(TEA)).toEqual(["messages.message"]);
       expect(await turnsOf("c")).toBe(1);
     });
-
-    it("leaves everything as composing goes on", async () => {
-      const { store, users } = suite;
-      await talk("c", [{ memories: { m2: DOG } }, { memories: { m1: TEA } }]);
-      for (let n = 0; n < 70; n++)
-        await users.compose(ana, {
-          requestId: `x${n}`,
-          question: `Well, ${n}?`,
-          memories: { m2: DOG, [`n${n % 5}`]: `N ${n % 5}.` },
-        });
-      await users.forget(ana, "m1");
-      for (let n = 0; n < 3; n++) {
-        await users.compose(ana, {
-          requestId: `y${n}`,
-          question: `So, ${n}?`,
-          memories: { m2: DOG },
-          conversation: "c",
-        });
-        expect((await storedOf(store, ana)).stored).toEqual(users.state(ana)?.stored());
-      }
-    });
   });
 
   describe("what is old", () => {

@@ -117,14 +117,6 @@ function describeScopes(open: OpenDatabase): void {
       expect(await storedOf(store, ana)).toEqual(before);
       expect(await store.findServed(before.version?.scopeId ?? 0, requestId("r2"))).toBeNull();
     });
-
-    it("take many commits at once, of many users", async () => {
-      const { store, users } = suite;
-      const scopes = Array.from({ length: 40 }, (_, n) => scopeOf(`user-${n}`));
-      await Promise.all(scopes.map((scope) => users.compose(scope, TEA)));
-      await Promise.all(scopes.map((scope) => users.compose(scope, { ...TEA, requestId: "r2" })));
-      expect(await loadEveryUser(store)).toEqual({ users: 40, requests: 80, findings: [] });
-    });
   });
 }
 
@@ -377,18 +369,6 @@ function describeTwoHandles(open: OpenDatabase): void {
           .blocks.map(({ text }) => text),
       ).toEqual(["Ana likes tea again.", "Ana likes tea.", "Bo is a dog."]);
       expect(await other.store.begin(ana, NOW)).not.toBe(before);
-    });
-
-    it("commit in turns, and nothing is lost", async (context) => {
-      const { users, store } = suite;
-      const other = await suite.other(context);
-      for (let n = 0; n < 20; n++) {
-        const by = n % 2 === 0 ? users : other;
-        await by.compose(ana, { ...TEA, requestId: `r${n}`, question: `Question ${n}?`, conversation: "c" });
-      }
-      const { turns } = await store.loadConversation(await users.numberOf(ana), conversationId("c"));
-      expect(turns).toHaveLength(20);
-      expect(turns.map(({ parent }) => parent)).toEqual([null, ...turns.slice(0, -1).map(({ id }) => id)]);
     });
   });
 }

@@ -91,31 +91,6 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     }
   });
 
-  it("never sends it to an agent that comes to the user later", async () => {
-    await app.compose(first);
-    await app.send("GET", "/users/ada/index?agent_id=late");
-    await forget();
-    for (const agent_id of ["late", "later"]) {
-      const answer = await app.compose({ ...ada, agent_id, query: "Where?", memories: [secret, tea] });
-      expect(holds(answer)).toEqual([]);
-    }
-  });
-
-  it("never sends a memory that was forgotten before it was ever seen", async () => {
-    expect(await forget("/users/ada/memories/m-secret")).toMatchObject({ labels: [] });
-    expect(holds(await app.compose(first))).toEqual([]);
-    expect(leftIn()).toEqual([]);
-  });
-
-  it("keeps a text that another memory has too", async () => {
-    await app.compose({ ...ada, query: "Where?", memories: [secret, { ...secret, id: "m-twin" }] });
-    expect(await forget()).toMatchObject({ labels: [], kept_by: ["m-twin"] });
-    const answer = await app.compose({ ...ada, query: "Where?", memories: [{ ...secret, id: "m-twin" }] });
-    expect(answer.blocks).toMatchObject([{ label: 1, memory_id: "m-twin", placement: "cached_prefix" }]);
-    expect(await forget("/users/ada/memories/m-twin")).toMatchObject({ labels: [1], kept_by: [] });
-    expect(leftIn()).toEqual([]);
-  });
-
   it("leaves another user's memory of the same id alone", async () => {
     await app.compose(first);
     const bob = { ...first, user_id: "bob" };

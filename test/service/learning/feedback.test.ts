@@ -44,19 +44,6 @@ describe("feedback", () => {
     await Promise.all([again.close(), steady.close()]);
   });
 
-  it("waits its turn: what was asked for before it is composed before it", async () => {
-    const service = openSlowly();
-    await ask(service, "r1", "a", "b");
-    const [second, , third] = await Promise.all([
-      ask(service, "r2", "a", "c"),
-      report(service, "r2", 0),
-      ask(service, "r3", "a", "b"),
-    ]);
-    expect(second.plan.expectedCachedTokens).toBeGreaterThan(0);
-    expect(third.blocks.map(({ placement }) => placement)).toEqual(["cached_prefix", "new"]);
-    await service.close();
-  });
-
   it("that comes after the cache's time is up does not bring back what it is about", async () => {
     let now = NOON;
     const service = openSlowly({ residency: residencyModel({ kind: "ttl", ttlMs: 60_000 }), now: () => now });

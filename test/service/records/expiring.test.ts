@@ -66,45 +66,6 @@ describe("what nobody used for a time", () => {
     expect(await sweep(5)).toBe(0);
   });
 
-  it("stays where something younger goes on from it or names it", async () => {
-    const question = { role: "user", content: "Well?" };
-    const first = await ask("ana", { m1: "The key is under the pot" }, { conversationId: "c" });
-    await ask("ana", { m2: "The car is red" });
-    now += 10 * DAY;
-    await ask("ana", { m2: "The car is red" });
-    const messages = [question, { role: "assistant", content: "So." }, question];
-    const { query: _query, ...talk } = { query: "", conversationId: "c", messages };
-    await composeWith(service, { userId: "ana", memories: memories({ m1: "The key is under the pot" }), ...talk });
-    expect(await sweep(5)).toBe(1);
-    const third = [...messages, { role: "assistant", content: "So so." }, question];
-    const answer = await composeWith(service, { userId: "ana", conversationId: "c", messages: third, memories: [] });
-    expect(answer.messages.slice(0, first.messages.length)).toEqual(first.messages);
-    expect(await blocksOf("ana")).toBe(2);
-  });
-
-  it("may come back, with a label that nothing had; a memory that was forgotten may not", async () => {
-    await ask("ana", { m1: "The key is under the pot", m2: "The car is red" });
-    await ask("ana", { m3: "The dog is old" });
-    await service.forgetMemory("ana" as UserId, "m3" as MemoryId);
-    now += 10 * DAY;
-    await ask("ana", { m4: "The cat is young" });
-    await sweep(5);
-    const { blocks } = await ask("ana", { m1: "The key is under the pot", m3: "The dog is old" });
-    expect(blocks.map(({ memoryId, label }) => [memoryId, label])).toEqual([["m1", 5]]);
-  });
-
-  it("keeps the text that a memory has now, while a prompt gives an older one", async () => {
-    await ask("ana", { m1: "Ana lives in Rome" }, { conversationId: "c", requestId: "r-1" });
-    await ask("ana", { m1: "Ana lives in Oslo" });
-    now += 10 * DAY;
-    const question = { role: "user", content: "Well?" };
-    const messages = [question, { role: "assistant", content: "So." }, question];
-    await composeWith(service, { userId: "ana", conversationId: "c", messages, memories: [] });
-    await sweep(5);
-    expect((await checkDatabase(file)).findings).toEqual([]);
-    expect(bytes().includes("Ana lives in Oslo")).toBe(true);
-  });
-
   it("goes where another user's is damaged, which is said at the end", async () => {
     await ask("ana", { m1: "The key is under the pot" });
     await ask("bob", { m1: "Bob's car is red" });
