@@ -163,7 +163,6 @@ export class ContextIndex {
   readonly #roots = new Map<Digest, TreeNode>();
   readonly #changes = new ChangedRows<NodeId>();
   #nextId: number;
-  #labelBound = 0;
 
   /** @param blockTokens default: 0 for every block */
   constructor(
@@ -174,7 +173,7 @@ export class ContextIndex {
     private readonly follower: EvictionFollower | null = null,
   ) {
     this.#nextId = nextId;
-    const nodes = new Map(rows.map((row) => [row.id, this.#nodeOf({ ...row }, null)]));
+    const nodes = new Map(rows.map((row) => [row.id, new TreeNode({ ...row }, null)]));
     for (const node of nodes.values()) {
       const { id, parent, anchor } = node.row;
       if (parent !== null) {
@@ -203,11 +202,6 @@ export class ContextIndex {
 
   get nextId(): number {
     return this.#nextId;
-  }
-
-  /** Exclusive upper bound of all labels that it ever held. */
-  get labelBound(): number {
-    return this.#labelBound;
   }
 
   hasAnchor(anchor: Digest): boolean {
@@ -385,11 +379,6 @@ export class ContextIndex {
     }
   }
 
-  #nodeOf(row: IndexNode, above: TreeNode | null): TreeNode {
-    for (const label of row.run) if (label >= this.#labelBound) this.#labelBound = label + 1;
-    return new TreeNode(row, above);
-  }
-
   /** Tokens from the start of the prompt to the end of the node's blocks. */
   #depthOf(node: TreeNode): number {
     return node.toRoot().reduce((tokens, { row }) => tokens + this.ownTokens(row), 0);
@@ -408,7 +397,7 @@ export class ContextIndex {
   #add(above: TreeNode | null, anchor: Digest | null, run: readonly Label[], position: number, tokens = 0): TreeNode {
     const id = this.#nextId++ as NodeId;
     const unused = { nextPosition: 0, uses: 0, live: 0, lastUsed: 0, usedAt: 0 };
-    const node = this.#nodeOf({ id, parent: above?.row.id ?? null, anchor, run, position, tokens, ...unused }, above);
+    const node = new TreeNode({ id, parent: above?.row.id ?? null, anchor, run, position, tokens, ...unused }, above);
     this.#nodes.set(id, node);
     if (anchor !== null) this.#roots.set(anchor, node);
     node.link();

@@ -1,4 +1,5 @@
 import type { ContextIndex, ServedNode } from "../cache/context-index.js";
+import { keptIn } from "../text/collections.js";
 import type { Digest, Label } from "../text/ids.js";
 import {
   type CarryAllowance,
@@ -83,8 +84,10 @@ function cheapestPath(
   const nothing = { labels: [], searchPath: [] };
   const root = index.root(anchor);
   if (root === undefined) return nothing;
-  const weights = new BlockWeights(index.labelBound, retrieved, carrying);
-  const { retrievedTokens } = weights;
+  const wanted = new Map(retrieved.map(({ label, tokens }) => [label, tokens]));
+  const retrievedTokens = retrieved.reduce((sum, { tokens }) => sum + tokens, 0);
+  const costs = new Map<Label, number>();
+  const costOf = (label: Label) => keptIn(costs, label, () => carrying.tokensOf(label) ?? NEVER);
   const { value, crowding } = pricesFor(retrievedTokens, carrying);
   const savedTo = new Float64Array(MAX_VISITED);
   const carriedTo = new Float64Array(MAX_VISITED);
@@ -102,14 +105,15 @@ function cheapestPath(
       const { run, uses } = node.row;
       const crowded = crowding(uses / root.row.uses);
       for (let at = 0; at < run.length; at++) {
-        const weight = weights.of(run[at] as Label);
-        if (weight < 0) {
-          carried -= weight;
+        const label = run[at] as Label;
+        const tokens = wanted.get(label);
+        if (tokens === undefined) {
+          carried += costOf(label);
           if (carried <= carrying.tokens) continue;
           carried = NEVER;
           break;
         }
-        saved += weight;
+        saved += tokens;
         const worth = value(saved, carried) - crowded;
         if (worth > best.value) best = { node, taken: at + 1, value: worth };
       }
@@ -118,36 +122,6 @@ function cheapestPath(
     carriedTo[visited] = carried;
   }
   return best.value === 0 ? nothing : pathTo(best.node, best.taken);
-}
-
-/** Tokens by label, negative for blocks that were not retrieved. Zero becomes a tiny weight, to keep its sign. */
-class BlockWeights {
-  readonly retrievedTokens: number;
-  readonly #weights: Float64Array;
-
-  constructor(
-    bound: number,
-    retrieved: readonly RetrievedBlock[],
-    private readonly carrying: CarryAllowance,
-  ) {
-    this.#weights = new Float64Array(bound);
-    let sum = 0;
-    for (const { label, tokens } of retrieved) {
-      sum += tokens;
-      if (label < bound) this.#weights[label] = tokens || Number.MIN_VALUE;
-    }
-    this.retrievedTokens = sum;
-  }
-
-  of(label: Label): number {
-    return (this.#weights[label] as number) || this.#lookUp(label);
-  }
-
-  #lookUp(label: Label): number {
-    const weight = -((this.carrying.tokensOf(label) ?? NEVER) || Number.MIN_VALUE);
-    this.#weights[label] = weight;
-    return weight;
-  }
 }
 
 export const MAX_MEMORY_BUDGET_RATIO = 100;
