@@ -1,19 +1,16 @@
 import type { GivenTime } from "../text/given-time.js";
 import type { Digest, Label, MemoryId } from "../text/ids.js";
 
+/** In place of a label: a memory no longer holds. Labels of blocks begin at 1. */
+export const WITHDRAWN = 0 as Label;
+
 /** One memory at one version of its text. Memories with the same text share a block, so that a prompt has no text twice. */
-export interface ContextBlock {
+export interface StoredBlock {
   readonly label: Label;
   readonly text: string;
   readonly textDigest: Digest;
   /** Tokens of its rendered line, line break included. */
   readonly tokens: number;
-}
-
-/** In place of a label: a memory no longer holds. Labels of blocks begin at 1. */
-export const WITHDRAWN = 0 as Label;
-
-export interface StoredBlock extends ContextBlock {
   /** {@link WITHDRAWN}: by none. Null while some memory has this text. */
   supersededBy: Label | null;
 }
@@ -77,16 +74,11 @@ export interface RetrievedMemory {
   readonly end?: MemoryEnd | undefined;
 }
 
-export interface RenderedMemory {
-  readonly id: MemoryId;
-  /** Not yet canonical where the memory's own words are all of it. */
-  readonly text: string;
+/** Its `text` is not yet canonical where the memory's own words are all of it. */
+export interface RenderedMemory extends Omit<RetrievedMemory, "createdAt" | "updatedAt"> {
   readonly dated?: true;
-  readonly ofRun?: true;
-  readonly origin?: string;
   /** When its text was written. Absent: unknown. */
   readonly writtenAt?: GivenTime;
-  readonly end?: MemoryEnd | undefined;
   /** Whether a search found it; absent if a request brought it, or it was recalled. */
   readonly found?: true;
 }

@@ -27,7 +27,7 @@ export interface ClusterMatch {
 }
 
 /** Weight of the position term of eq. 1; the paper's range is 0.001 to 0.01. */
-export const DEFAULT_ALPHA = 0.001;
+export const ALPHA = 0.001;
 
 /** Position of each block in a context, from 0. */
 export type Positions = ReadonlyMap<Label, number>;
@@ -40,15 +40,15 @@ export function positionsOf(context: readonly Label[]): Positions {
 }
 
 /**
- * Context distance (ContextPilot eq. 1): the share of the longer context's blocks that are not shared, plus `alpha` times the mean shift of shared
+ * Context distance (ContextPilot eq. 1): the share of the longer context's blocks that are not shared, plus {@link ALPHA} times the mean shift of shared
  * ones. 1 if none is shared; large shifts can exceed 1. O(|a| + |b|).
  */
-export function contextDistance(a: readonly Label[], b: readonly Label[], alpha = DEFAULT_ALPHA): number {
-  return distanceWhereShared(positionsOf(a), b, alpha) ?? 1;
+export function contextDistance(a: readonly Label[], b: readonly Label[]): number {
+  return distanceWhereShared(positionsOf(a), b) ?? 1;
 }
 
 /** {@link contextDistance} from known positions; null if no block is shared. O(|b|). */
-function distanceWhereShared(a: Positions, b: readonly Label[], alpha = DEFAULT_ALPHA): number | null {
+function distanceWhereShared(a: Positions, b: readonly Label[]): number | null {
   let shared = 0;
   let shift = 0;
   for (let position = 0; position < b.length; position++) {
@@ -57,7 +57,7 @@ function distanceWhereShared(a: Positions, b: readonly Label[], alpha = DEFAULT_
     shared++;
     shift += Math.abs(other - position);
   }
-  return shared === 0 ? null : 1 - shared / Math.max(a.size, b.length) + (alpha * shift) / shared;
+  return shared === 0 ? null : 1 - shared / Math.max(a.size, b.length) + (ALPHA * shift) / shared;
 }
 
 /** Maximum length of a search path: a search stops one level above it. */

@@ -3,7 +3,7 @@ import { contextComponents, contextParts } from "../batch/prefix-tree.js";
 import { alignTo, blocksKey, intersectionOf, labelsOf } from "../ordering/ordering.js";
 import { groupBy, keptIn } from "../text/collections.js";
 import type { Label, NodeId } from "../text/ids.js";
-import { type ClusterNode, ClusterTree, DEFAULT_ALPHA, positionsOf } from "./cluster-tree.js";
+import { ALPHA, type ClusterNode, ClusterTree, positionsOf } from "./cluster-tree.js";
 
 /** Maximum connected contexts that are clustered exactly: more take over 0.6 GB. */
 const MAX_EXACT_CONTEXTS = 12_000;
@@ -206,7 +206,7 @@ class NearestNeighbourChain {
 /** Steps per unit of distance. Whole steps make sums exact and independent of the merge order: about 2^32 for 2,000 contexts, 2^27 for 12,000. */
 export function distanceSteps(contexts: number, longest: number): number {
   const pairs = Math.max(1, (contexts * contexts) / 4);
-  const farthest = 1 + DEFAULT_ALPHA * longest;
+  const farthest = 1 + ALPHA * longest;
   return 2 ** Math.min(40, Math.floor(53 - Math.log2(pairs * farthest)));
 }
 
@@ -247,7 +247,7 @@ function pairDistances(contexts: readonly (readonly Label[])[], steps: number): 
     for (const j of touched) {
       const [both, moved] = [shared[j] as number, shift[j] as number];
       const longer = Math.max(context.length, contexts[j]?.length ?? 0);
-      const distance = Math.round((1 - both / longer + (DEFAULT_ALPHA * moved) / both) * steps);
+      const distance = Math.round((1 - both / longer + (ALPHA * moved) / both) * steps);
       distances[pairAt(i, j)] = distance;
       shared[j] = 0;
       shift[j] = 0;

@@ -80,15 +80,10 @@ const AFTER_SENTENCE = " .!…。！";
 const AFTER_STATEMENT = `${AFTER_SENTENCE},;:`;
 const QUESTION_MARKS = "?？";
 const SAID = /[\p{L}\p{N}\p{S}]/u;
-const SAID_IN_ASCII = /[A-Za-z0-9$+<=>^`|~]/;
-/** Text that Unicode normalisation leaves as it is. */
-const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
 /** A text's sentences without letter case, Unicode forms, bullet and final punctuation. No boundary where in doubt. Linear time. */
 export function sentencesOf(text: string): readonly string[] {
-  const isAscii = PRINTABLE_ASCII.test(text);
-  const isSpaced = isAscii && !text.includes("  ");
-  const plain = (isSpaced ? text : text.normalize("NFC").replace(/\s+/gu, " ")).trim();
+  const plain = text.normalize("NFC").replace(/\s+/gu, " ").trim();
   const sentences: string[] = [];
   let from = 0;
   let depth = 0;
@@ -106,7 +101,7 @@ export function sentencesOf(text: string): readonly string[] {
     }
   }
   sentences.push(plain.slice(from));
-  return sentences.map((sentence) => comparable(sentence, isAscii)).filter((sentence) => sentence !== "");
+  return sentences.map(comparable).filter((sentence) => sentence !== "");
 }
 
 /** Whether the character at `at` ends the sentence that begins at `from`. */
@@ -121,11 +116,9 @@ function endsSentence(text: string, at: number, from: number): boolean {
   return word.length > 1 && !word.includes(".") && !/^\p{N}+$/u.test(word) && !FULL_STOPPED.has(word.toLowerCase());
 }
 
-/** ASCII needs no Unicode classes or normal forms, which take most of the time. */
-function comparable(sentence: string, isAscii: boolean): string {
+function comparable(sentence: string): string {
   const bare = withoutEnd(sentence.trim().replace(BULLET, ""));
-  if (!(isAscii ? SAID_IN_ASCII : SAID).test(bare)) return "";
-  return isAscii ? bare.toLowerCase() : bare.toLowerCase().normalize("NFC");
+  return SAID.test(bare) ? bare.toLowerCase().normalize("NFC") : "";
 }
 
 /** Without final punctuation; a question keeps one mark. A pattern would try every position. */
