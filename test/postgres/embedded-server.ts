@@ -11,7 +11,6 @@ import { onDemand } from "../on-demand.js";
 export interface EmbeddedServer {
   /** Of its database `postgres`. */
   readonly url: string;
-  processId(): Promise<number>;
   kill(): Promise<void>;
   restart(): Promise<void>;
   stop(): Promise<void>;
@@ -73,7 +72,6 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
   }
   return {
     url: `postgres://memprefix:memprefix@127.0.0.1:${port}/postgres`,
-    processId,
     async kill() {
       process.kill(await processId(), "SIGKILL");
     },
