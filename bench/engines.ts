@@ -1,30 +1,24 @@
 /**
  * `npm run bench -- engines --data FOLDER`: prompts to a real engine, with and without memprefix's proxy, as their clients see them: time to the
- * first token, to the end, throughput, tokens. Recorded real Mem0 searches; every client has a LoCoMo conversation of its own, sends its
- * questions one after the other, and what each of them found. `ARMS`: `readme` (Mem0's README), `hand` (in the last message), `hop` (the same,
- * through a proxy that does nothing: none on the engine's cores costs less), `contextpilot` (ContextPilot 0.5.0's `optimize`, its time not
- * counted), `memprefix` (its defaults), or a retention. `LAYOUT=conversation` sends the whole history, `window` the last 20 messages, `single`
- * none. `CLIENTS=1` at once, `N=CLIENTS` of them in all, `TURNS=10`, `K=20`, `ANSWER=16` tokens, `MODEL=smol`, `CONTEXT=8192`, `BLOCKS` of the
- * cache. Arms of one engine evict each other's prompts: `APART=1` starts as many engines as arms, and as many rounds of all turns as engines,
- * since one engine is up to half as fast again as the next by where its memory happens to lie; each arm has each of them once. `WARM_UP=4`
- * turns of as many other clients come before, so that a service is measured whose code is compiled and which knows its engine. `npm run engines`
+ * first token, to the end, throughput, tokens. Recorded real Mem0 searches. Every client has a LoCoMo conversation of its own, and sends its
+ * questions one after the other, with what each of them found and the whole history. `ARMS`: `readme` (Mem0's README), `hand` (in the last
+ * message), `memprefix` (its defaults), or a retention. `CLIENTS=1` at once, `N=CLIENTS` of them in all, `TURNS=10`, `K=20`, `ANSWER=16` tokens,
+ * `MODEL=smol`, `CONTEXT=8192`, `BLOCKS` of the cache. Arms of one engine evict each other's prompts: `APART=1` starts as many engines as arms, and
+ * runs all turns once per engine, each arm with another engine each time, because equal engines differ in speed by up to a half. `WARM_UP=4` turns
+ * of as many other clients come before, so that a service is measured whose code is compiled and which knows its engine. `npm run engines`
  * installs what it starts.
  */
-import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import type { ChatMessage, MemoryId } from "../src/core/index.js";
 import { eventsOf } from "../src/engines/upstream/answer-body.js";
 import { INSTRUCTION, inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
 import { launch, listening } from "../test/cli/launch.js";
-import { besidePath, installAll, program } from "../test/real-engines/install.js";
+import { installAll } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
 import { type RealEngine, serving } from "../test/real-engines/serving.js";
-import { listeningChild } from "./child-process.js";
 import { neededTraces } from "./recorded-data.js";
 import { mean, quantile } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
@@ -34,10 +28,7 @@ const number = (name: string, standard: number) => Number(env[name] ?? standard)
 const [clients, turns, k, answer] = [number("CLIENTS", 1), number("TURNS", 10), number("K", 20), number("ANSWER", 16)];
 const all = number("N", clients);
 const warmUp = number("WARM_UP", 0);
-const layout = env["LAYOUT"] ?? "conversation";
-const HOP = fileURLToPath(new URL("bare-hop.ts", import.meta.url));
-const WINDOW_MESSAGES = 20;
-const arms = (env["ARMS"] ?? "readme,hand,contextpilot,memprefix").split(",");
+const arms = (env["ARMS"] ?? "readme,hand,memprefix").split(",");
 const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol";
 const traces = neededTraces();
 
@@ -60,20 +51,16 @@ const isApart = env["APART"] === "1";
 await installAll();
 const blocks = env["BLOCKS"] === undefined ? {} : { blocks: number("BLOCKS", 0) };
 const engines: RealEngine[] = [];
-const pilot = arms.includes("contextpilot") ? startContextPilot() : null;
 const results = new Map<string, Result>();
 try {
   for (let n = 0; n < (isApart ? arms.length : 1); n++)
     engines.push(await serving({ engine: "vllm", model, contextTokens: number("CONTEXT", 8_192), ...blocks }));
   for (let round = 0; round < engines.length; round++) await roundOf(round);
-  console.log(
-    `${model}, ${layout}, k=${k}: ${all} clients, ${clients} at once, ${turns} turns, ${answer} tokens of answer`,
-  );
+  console.log(`${model}, k=${k}: ${all} clients, ${clients} at once, ${turns} turns, ${answer} tokens of answer`);
   const titles = ["TTFT p50, ms", "p95", "total p50", "p95", "prompts/s", `of ${first}`, "tokens in the prompt"];
   printHead(["", ...titles, "computed", "off by", "failed"]);
   for (const arm of arms) printRow([arm, ...figures(arm)]);
 } finally {
-  pilot?.end();
   for (const engine of engines) await engine.kill();
 }
 
@@ -130,11 +117,7 @@ function nothingSent(): Pick<Arm, "histories" | "sent" | "seconds" | "failed"> {
 /** One arm, with a service of its own where it has one. */
 async function open(way: string, round: number, { url }: RealEngine): Promise<Arm> {
   const arm = { way, round, base: url, firstClient: 0, ...nothingSent(), close: async () => {} };
-  if (way === "readme" || way === "hand" || way === "contextpilot") return arm;
-  if (way === "hop") {
-    const { address, stop } = await listeningChild(["--import", "tsx", HOP], { UPSTREAM: url });
-    return { ...arm, base: `${address}/v1`, close: stop };
-  }
+  if (way === "readme" || way === "hand") return arm;
   const folder = mkdtempSync(join(tmpdir(), "memprefix-engines-"));
   const service = launch(["serve"], {
     PATH: env["PATH"] ?? "",
@@ -203,37 +186,26 @@ async function ask(arm: Arm, client: number, turn: number, history: ChatMessage[
     .slice(0, k)
     .map((at) => ({ id: `m-${at}` as MemoryId, text: trace.memories[at]?.memory ?? "" }));
   const question: ChatMessage = { role: "user", content: asked.question };
-  const before = layout === "single" ? [] : layout === "window" ? history.slice(1 - WINDOW_MESSAGES) : history;
-  const chat = [...before, question];
+  const chat = [...history, question];
   const body = { model, temperature: 0, max_tokens: answer, stream: true, stream_options: { include_usage: true } };
-  const { messages, ...more } = await prompted(arm.way, client, chat, found);
+  const { messages, ...more } = prompted(arm.way, client, chat, found);
   const sent = await send(arm.base, { ...body, ...more, messages: ofRun(arm, client, messages) });
   history.push(question, { role: "assistant", content: sent.text });
   return sent;
 }
 
-async function prompted(
+function prompted(
   arm: string,
   client: number,
   chat: readonly ChatMessage[],
   found: readonly { readonly id: MemoryId; readonly text: string }[],
-): Promise<{ readonly messages: readonly ChatMessage[] }> {
+): { readonly messages: readonly ChatMessage[] } {
   if (arm === "readme") return { messages: readmeMessages(found, chat) };
-  if (arm === "hand" || arm === "hop") return { messages: inLastMessage(found, chat) };
-  if (arm === "contextpilot") {
-    const docs = found.map(({ text }) => text);
-    const conversation = layout === "single" ? null : `client ${client}`;
-    const [system] = (await pilot?.ask({ docs, query: String(chat.at(-1)?.content), conversation })) ?? [];
-    return { messages: [...(system === undefined ? [] : [system]), ...chat] };
-  }
+  if (arm === "hand") return { messages: inLastMessage(found, chat) };
   const memories = found.map(({ id, text }) => ({ id, memory: text }));
-  const named = layout === "single" ? {} : { conversation_id: "c" };
-  const retention = arm === "memprefix" ? {} : { retention: arm };
+  const memprefix = { conversation_id: "c", memories, ...(arm === "memprefix" ? {} : { retention: arm }) };
   const system: ChatMessage = { role: "system", content: INSTRUCTION };
-  return {
-    messages: [system, ...chat],
-    ...{ user: `client ${client}`, memprefix: { ...named, memories, ...retention } },
-  };
+  return { messages: [system, ...chat], ...{ user: `client ${client}`, memprefix } };
 }
 
 /** With a line at the head that no other arm, round and client has: nothing of theirs is found cached. */
@@ -273,24 +245,4 @@ interface Chunk {
     readonly prompt_tokens: number;
     readonly prompt_tokens_details: { readonly cached_tokens?: number } | null;
   } | null;
-}
-
-function startContextPilot() {
-  const child = spawn(besidePath("contextpilot", "python"), [program("contextpilot_optimize.py")], {
-    stdio: ["pipe", "pipe", "ignore"],
-  });
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  let last: Promise<unknown> = Promise.resolve();
-  return {
-    /** One after the other. */
-    ask(given: object): Promise<ChatMessage[]> {
-      const answer = last.then(async () => {
-        child.stdin.write(`${JSON.stringify(given)}\n`);
-        return JSON.parse(String((await lines.next()).value)) as ChatMessage[];
-      });
-      last = answer.catch(() => {});
-      return answer;
-    },
-    end: () => child.kill(),
-  };
 }

@@ -1,12 +1,11 @@
 /**
- * `npm run bench -- routing`: prompts of six users, routed to 2, 4 and 8 workers with a prefix cache each. The users are six LoCoMo
+ * `npm run bench -- routing`: prompts of six users, routed to 8 workers (`WORKERS`) with a prefix cache each. The users are six LoCoMo
  * conversations with recorded real Mem0 searches (first 150 questions of each), single prompts of the default policy. Takes
  * `--data FOLDER` (`recorded-data.ts`).
  *
- * Online: question 1 of each user, question 2 of each, …, at a steady rate. In batches: the same requests, 64 at a time or all at once,
- * sent in the plan's order. Round robin gives each next prompt to the next worker; hashing by user gives user n to worker n mod workers,
- * which is the best that a hash can do. Each worker has vLLM's cache; `¼` is a quarter of what one endless cache holds after all prompts,
- * shared evenly by the workers. Balance is the tokens of the busiest worker ÷ the mean, over the run and over pieces of 100 prompts.
+ * Online: question 1 of each user, question 2 of each, …, ten a second. One batch: the same requests, sent in the plan's order. Round robin gives
+ * each next prompt to the next worker. Hashing by user gives user n to worker n mod workers, the best that a hash can do. Each worker has vLLM's
+ * cache; `¼` is a quarter of what one endless cache holds after all prompts, shared evenly by the workers. `K=20,100`, `WORKERS=2,4,8`.
  *
  * First Chain-of-Agents, which `--agents` runs alone.
  *
@@ -23,10 +22,10 @@ import { type BatchInput, composeBatch } from "../src/service/batch/batch.js";
 import { type ComposeRequest, readComposeOptions } from "../src/service/compose/compose-request.js";
 import { neededTraces } from "./recorded-data.js";
 import { distinctTokens, inTurn } from "./shared-cache.js";
-import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 
-const PIECE = 100;
+/** Of online requests. */
+const PER_SECOND = 10;
 const NO_ABORT = new AbortController().signal;
 
 interface Sent {
@@ -123,17 +122,9 @@ function balance(sent: readonly Sent[], workers: number): number {
   return (Math.max(...loads) * workers) / loads.reduce((sum, load) => sum + load, 0);
 }
 
-function pieceBalance(sent: readonly Sent[], workers: number): number {
-  const pieces = Array.from({ length: Math.floor(sent.length / PIECE) }, (_, n) =>
-    sent.slice(n * PIECE, (n + 1) * PIECE),
-  );
-  return mean(pieces.map((piece) => balance(piece, workers)));
-}
-
 function row(name: string, sent: readonly Sent[], workers: number, all: number): void {
   const ratios = [hitRatio(sent, workers, undefined), hitRatio(sent, workers, all / 4)].map((r) => r.toFixed(3));
-  const balances = [balance(sent, workers), pieceBalance(sent, workers)].map((b) => b.toFixed(2));
-  printRow([workers, name, ...ratios, ...balances]);
+  printRow([workers, name, ...ratios, balance(sent, workers).toFixed(2)]);
 }
 
 /** The same prompts by the rules that know no cache. */
@@ -200,23 +191,20 @@ async function agents(): Promise<void> {
 
 await agents();
 if (process.argv.includes("--agents")) process.exit();
-for (const k of [20, 100]) {
+const numbers = (name: string, standard: string) => (process.env[name] ?? standard).split(",").map(Number);
+for (const k of numbers("K", "20")) {
   const asked = userQuestions(k);
   const alone = await online(asked, 1, 1);
   const all = distinctTokens(alone, new SimulatedCache("blocks"));
   console.log(
     `\nk = ${k}: ${asked.length} prompts; one endless cache: ${hitRatio(alone, 1, undefined).toFixed(3)}, ${all} tokens\n`,
   );
-  printHead(["workers", "routed", "endless", "¼", "busiest ÷ mean", "in pieces"]);
-  for (const workers of [2, 4, 8]) {
+  printHead(["workers", "routed", "endless", "¼", "busiest ÷ mean"]);
+  for (const workers of numbers("WORKERS", "8")) {
     rivals("online, ", alone, workers, all);
-    for (const perSecond of [1, 10, 100])
-      row(`online, by blocks, ${perSecond}/s`, await online(asked, workers, perSecond), workers, all);
-    for (const size of [64, asked.length]) {
-      const title = size === asked.length ? "one batch, " : `batches of ${size}, `;
-      const sent = await inBatches(asked, workers, size);
-      rivals(title, sent, workers, all);
-      row(`${title}by blocks`, sent, workers, all);
-    }
+    row("online, by blocks", await online(asked, workers, PER_SECOND), workers, all);
+    const batch = await inBatches(asked, workers, asked.length);
+    rivals("one batch, ", batch, workers, all);
+    row("one batch, by blocks", batch, workers, all);
   }
 }

@@ -4,7 +4,7 @@ import { appendFile, readdir, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { BESIDE, MODELS, PACKAGES } from "./packages.js";
+import { MODELS, PACKAGES, ROUTERS } from "./packages.js";
 
 /** Where engines and weights are: outside the checkout, some 9 GB. */
 export const ENGINES_FOLDER =
@@ -19,11 +19,10 @@ export function isInstalled(): boolean {
   return existsSync(MARK) && readFileSync(MARK, "utf8") === JSON.stringify(PACKAGES);
 }
 
-/** Installs the engines, the weights and what is tried beside them, where they are not there already. Rejects with a sentence that says what is missing. */
+/** Installs the engines, the weights and the routers where they are not there already. Rejects with a sentence that says what is missing. */
 export async function installAll(): Promise<void> {
   await installEngines();
-  await installBeside("contextpilot");
-  await installBeside("routers");
+  await installRouters();
 }
 
 async function installEngines(): Promise<void> {
@@ -67,15 +66,14 @@ async function installEngines(): Promise<void> {
   writeFileSync(MARK, JSON.stringify(PACKAGES));
 }
 
-/** A program of what is tried beside the engines; its name is as in {@link BESIDE}. */
-export const besidePath = (name: keyof typeof BESIDE, file: string) => join(ENGINES_FOLDER, name, "bin", file);
+export const routerPath = (file: string) => join(ENGINES_FOLDER, "routers", "bin", file);
 
-async function installBeside(name: keyof typeof BESIDE): Promise<void> {
-  const mark = join(ENGINES_FOLDER, name, "installed.json");
-  const wanted = JSON.stringify(BESIDE[name]);
+async function installRouters(): Promise<void> {
+  const mark = join(ENGINES_FOLDER, "routers", "installed.json");
+  const wanted = JSON.stringify(ROUTERS);
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return;
-  await run(PYTHON, ["-m", "venv", join(ENGINES_FOLDER, name)]);
-  await run(besidePath(name, "python"), ["-m", "pip", "--disable-pip-version-check", "-q", "install", ...BESIDE[name]]);
+  await run(PYTHON, ["-m", "venv", join(ENGINES_FOLDER, "routers")]);
+  await run(routerPath("python"), ["-m", "pip", "--disable-pip-version-check", "-q", "install", ...ROUTERS]);
   writeFileSync(mark, wanted);
 }
 

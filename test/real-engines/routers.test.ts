@@ -5,7 +5,7 @@ import { type Launched, launch, listening } from "../cli/launch.js";
 import { endingWithUs } from "../ending-children.js";
 import { freePort } from "../local-server.js";
 import { temporaryFolder } from "../temporary-folders.js";
-import { besidePath } from "./install.js";
+import { routerPath } from "./install.js";
 import { chatsAt, memoriesOf } from "./real-engine.suite.js";
 import { type RealEngine, serving } from "./serving.js";
 
@@ -19,7 +19,7 @@ const PATIENT = { timeout: 120_000, interval: 500 };
 const engine = { engine: "llama", model: "smol", contextTokens: 2_048, slots: 4 } as const;
 
 describe.each(ROUTERS)("$router in front of two engines", ({ router, program: [name, ...command], policy }) => {
-  const binary = besidePath("routers", name);
+  const binary = routerPath(name);
   const isThere = existsSync(binary);
   const skipped = isThere ? "" : " (skipped: npm run engines installs it)";
   const folder = temporaryFolder();
