@@ -90,15 +90,13 @@ async function inBatches(asked: readonly UserQuestion[], workers: number, size: 
   const names = namesOf(workers);
   const inputs = asked.map(({ request }, index): BatchInput => ({ index, request }));
   const sent: Sent[] = [];
-  for await (const event of composeBatch(memprefix.batches, inputs, {
-    window: size,
-    workers: names,
-    signal: NO_ABORT,
-  })) {
-    if (event.kind === "failure") throw event.error;
-    if (event.kind !== "answer") continue;
-    sent.push(sentOf(asked[event.index]?.user ?? 0, event.answer.messages, event.worker ?? undefined, names));
-  }
+  const options = { workers: names, signal: NO_ABORT };
+  for (let from = 0; from < inputs.length; from += size)
+    for await (const event of composeBatch(memprefix.batches, inputs.slice(from, from + size), options)) {
+      if (event.kind === "failure") throw event.error;
+      if (event.kind !== "answer") continue;
+      sent.push(sentOf(asked[event.index]?.user ?? 0, event.answer.messages, event.worker ?? undefined, names));
+    }
   await memprefix.close();
   return sent;
 }
@@ -162,14 +160,15 @@ async function agents(): Promise<void> {
   const inputs = asked.map(({ request }, index): BatchInput => ({ index, request }));
   const workers = asked.map(() => "");
   const loads = new Map<string, number>();
-  const options = { window: AGENTS, workers: names, signal: NO_ABORT };
-  for await (const event of composeBatch(memprefix.batches, inputs, options)) {
-    if (event.kind === "failure") throw event.error;
-    if (event.kind !== "answer") continue;
-    const worker = event.worker ?? "";
-    workers[event.index] = worker;
-    loads.set(worker, (loads.get(worker) ?? 0) + promptTokens(event.answer.messages).length);
-  }
+  const options = { workers: names, signal: NO_ABORT };
+  for (let from = 0; from < inputs.length; from += AGENTS)
+    for await (const event of composeBatch(memprefix.batches, inputs.slice(from, from + AGENTS), options)) {
+      if (event.kind === "failure") throw event.error;
+      if (event.kind !== "answer") continue;
+      const worker = event.worker ?? "";
+      workers[event.index] = worker;
+      loads.set(worker, (loads.get(worker) ?? 0) + promptTokens(event.answer.messages).length);
+    }
   await memprefix.close();
   const known = (worker: (index: number) => string) => {
     const readBy = new Map<number, Set<string>>();

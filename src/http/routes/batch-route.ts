@@ -1,6 +1,6 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import { linkedSignal } from "../../service/base/linked-signal.js";
-import { type BatchEvent, composeBatch, MAX_BATCH } from "../../service/batch/batch.js";
+import { type BatchEvent, composeBatch } from "../../service/batch/batch.js";
 import * as wire from "../contracts/batch-contract.js";
 import { operation } from "../contracts/operations.js";
 import { readJson } from "../guards/body.js";
@@ -27,7 +27,7 @@ export function addBatchRoute(
     const { inputs, options } = wire.readBatch(given.value);
     const client = linkedSignal(c.req.raw.signal);
     const { signal } = client;
-    const events = composeBatch(c.get("memprefix").batches, inputs, { window: MAX_BATCH, ...options, signal });
+    const events = composeBatch(c.get("memprefix").batches, inputs, { ...options, signal });
     const body = streamed(jsonFor(events), client, (error, controller) => {
       if (!signal.aborted) onFault(error);
       controller.error(error);

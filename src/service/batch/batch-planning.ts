@@ -99,8 +99,8 @@ interface PlannedFound {
 }
 
 /**
- * Plans a window of requests of any users: gives them in execution order. Requests can share a prefix only within one key: user, agent and the
- * text before the blocks. The cached prefixes are read now, so earlier windows count. A request alone in its key needs no plan. ContextPilot's
+ * Plans requests of any users: gives them in execution order. Requests can share a prefix only within one key: user, agent and the
+ * text before the blocks. The cached prefixes are read now, so earlier batches count. A request alone in its key needs no plan. ContextPilot's
  * planner knows of no text before the blocks, and plans by scope, on the scope's cluster tree.
  */
 export async function planFound(
@@ -195,7 +195,7 @@ export interface RoutableRequest {
 }
 
 /**
- * Routes a batch's requests window by window: each to the worker that processed most of its blocks, balanced by recent tokens (the bound is in
+ * Routes a batch's requests: each to the worker that processed most of its blocks, balanced by recent tokens (the bound is in
  * `routeToWorkers`).
  */
 export class BatchRouting {

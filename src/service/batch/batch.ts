@@ -1,7 +1,7 @@
 /*
  * batch: many requests at once.
- * Enters: requests of any users, as a list or a stream. Leaves: events in execution order: answers (with a worker, if any are named) and failures.
- * Plans one window at a time, and composes each request through the composer.
+ * Enters: requests of any users, as a list. Leaves: events in execution order: answers (with a worker, if any are named) and failures.
+ * Plans them together, and composes each request through the composer.
  */
 
 import { setImmediate } from "node:timers/promises";
@@ -35,14 +35,13 @@ export type BatchEvent =
       readonly answer: ComposeAnswer;
     }
   | { readonly kind: "failure"; readonly index: number; readonly error: unknown }
-  | ({ readonly kind: "end" } & BatchProgress);
-
-export interface BatchProgress {
-  readonly read: number;
-  readonly found: number;
-  readonly composed: number;
-  readonly failed: number;
-}
+  | {
+      readonly kind: "end";
+      readonly read: number;
+      readonly found: number;
+      readonly composed: number;
+      readonly failed: number;
+    };
 
 export interface BatchComposer {
   readonly composer: Pick<PromptComposer, "compose" | "known" | "clusters" | "replaceClusters" | "lookUp">;
@@ -55,7 +54,6 @@ export interface BatchComposer {
 }
 
 export interface ComposeBatchOptions {
-  readonly window: number;
   /** Names of workers, each different; null: the configured ones. */
   readonly workers?: readonly string[] | null;
   readonly planner?: BatchPlanner | undefined;
@@ -66,97 +64,71 @@ export interface ComposeBatchOptions {
 }
 
 /**
- * Composes a batch (docs/internals/algorithms.md, "Batch planning") window by window: looks up memories, plans by what should be cached then, and
- * composes one prompt at a time. A failed request is an event; the others continue. The last event is `end`.
+ * Composes a batch (docs/internals/algorithms.md, "Batch planning"): looks up memories, plans by what should be cached now, and composes one prompt
+ * at a time. A failed request is an event; the others continue. The last event is `end`.
  */
 export async function* composeBatch(
   batches: BatchComposer,
-  inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>,
-  { window, workers: given = null, planner = DEFAULT_BATCH_PLANNER, warmStart = false, signal }: ComposeBatchOptions,
+  inputs: Iterable<BatchInput>,
+  { workers: given = null, planner = DEFAULT_BATCH_PLANNER, warmStart = false, signal }: ComposeBatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const { composer, reports, countTokens, planning } = batches;
   const workers = given ?? batches.workers;
   const routing = workers.length === 0 ? null : new BatchRouting(workers, batches.routing);
-  const progress = { read: 0, found: 0, composed: 0, failed: 0 };
-  for await (const some of windowsOf(inputs, window)) {
-    const readable: FoundRequest[] = [];
-    for (const input of some) {
-      progress.read++;
-      if ("error" in input) {
-        progress.failed++;
-        yield { kind: "failure", index: input.index, error: input.error };
-      } else readable.push({ ...input, lookup: { found: [] } });
-    }
-    const found: FoundRequest[] = [];
-    for (let at = 0; at < readable.length; at += SEARCHES_AT_ONCE) {
-      const searched = await Promise.all(
-        readable.slice(at, at + SEARCHES_AT_ONCE).map(async (input) => lookedUp(composer, input, signal)),
-      );
-      signal.throwIfAborted();
-      for (const input of searched) {
-        if ("error" in input) {
-          progress.failed++;
-          yield { kind: "failure", index: input.index, error: input.error };
-        } else {
-          progress.found++;
-          found.push(input);
-        }
-      }
-    }
-    const blocks = new BatchBlocks(countTokens);
-    const { requests: plan, trees } = await planFound(found, blocks, { planning, planner }, composer);
-    const routed = (await routing?.route(plan, blocks)) ?? [];
-    const processed: (RoutableRequest & { readonly worker: string })[] = [];
-    for (const [at, { found: input, order, shared }] of plan.entries()) {
-      // Lets other requests run.
-      await setImmediate();
-      signal.throwIfAborted();
-      const { index, lookup } = input;
-      try {
-        const request = { ...input.request, workers, worker: routed[at] ?? null };
-        // The plan's first blocks apply if the request names no policy.
-        const ahead = { lookup, front: order.slice(0, shared) };
-        const answer = publicAnswer(await composer.compose({ request, signal, found: ahead }));
-        const { worker = null } = answer;
-        if (worker !== null) processed.push({ found: input, order, worker });
-        if (warmStart) await reports.neverServed(request.userId, request.agentId, answer.requestId);
-        yield { kind: "answer", index, rank: progress.composed, worker, answer };
-        progress.composed++;
-      } catch (error) {
-        progress.failed++;
-        yield { kind: "failure", index, error };
-      }
-    }
-    await routing?.remember(processed);
-    for (const { scope, nodes } of trees) await composer.replaceClusters(scope, nodes);
+  const read: BatchInput[] = [];
+  for (const input of inputs) {
+    read.push(input);
+    // Reading blocks the event loop: let other requests run.
+    if (read.length % READ_AT_ONCE === 0) await setImmediate();
   }
-  yield { kind: "end", ...progress };
+  const found: FoundRequest[] = [];
+  const failed: { readonly index: number; readonly error: unknown }[] = [];
+  for (let at = 0; at < read.length; at += SEARCHES_AT_ONCE) {
+    const some = read.slice(at, at + SEARCHES_AT_ONCE);
+    for (const input of await Promise.all(some.map((one) => lookedUp(composer, one, signal))))
+      if ("error" in input) failed.push(input);
+      else found.push(input);
+    signal.throwIfAborted();
+  }
+  for (const failure of failed) yield { kind: "failure", ...failure };
+  const blocks = new BatchBlocks(countTokens);
+  const { requests: plan, trees } = await planFound(found, blocks, { planning, planner }, composer);
+  const routed = (await routing?.route(plan, blocks)) ?? [];
+  const processed: (RoutableRequest & { readonly worker: string })[] = [];
+  let composed = 0;
+  for (const [at, { found: input, order, shared }] of plan.entries()) {
+    // Lets other requests run.
+    await setImmediate();
+    signal.throwIfAborted();
+    const { index, lookup } = input;
+    try {
+      const request = { ...input.request, workers, worker: routed[at] ?? null };
+      // The plan's first blocks apply if the request names no policy.
+      const ahead = { lookup, front: order.slice(0, shared) };
+      const answer = publicAnswer(await composer.compose({ request, signal, found: ahead }));
+      const { worker = null } = answer;
+      if (worker !== null) processed.push({ found: input, order, worker });
+      if (warmStart) await reports.neverServed(request.userId, request.agentId, answer.requestId);
+      yield { kind: "answer", index, rank: composed, worker, answer };
+      composed++;
+    } catch (error) {
+      yield { kind: "failure", index, error };
+    }
+  }
+  await routing?.remember(processed);
+  for (const { scope, nodes } of trees) await composer.replaceClusters(scope, nodes);
+  yield { kind: "end", read: read.length, found: found.length, composed, failed: read.length - composed };
 }
 
 async function lookedUp(
   composer: Pick<PromptComposer, "lookUp">,
-  input: FoundRequest,
+  input: BatchInput,
   signal: AbortSignal,
-): Promise<FoundRequest | { readonly index: number; readonly error: unknown }> {
+): Promise<FoundRequest | Extract<BatchInput, { readonly error: unknown }>> {
+  if ("error" in input) return input;
   try {
     return { ...input, lookup: await composer.lookUp(input.request, signal) };
   } catch (error) {
     return { index: input.index, error };
   }
-}
-
-async function* windowsOf<T>(
-  items: AsyncIterable<T> | Iterable<T>,
-  size: number,
-): AsyncGenerator<T[], void, undefined> {
-  let window: T[] = [];
-  for await (const item of items) {
-    window.push(item);
-    // Reading blocks the event loop: let other requests run.
-    if (window.length % READ_AT_ONCE === 0) await setImmediate();
-    if (window.length < size) continue;
-    yield window;
-    window = [];
-  }
-  if (window.length > 0) yield window;
 }

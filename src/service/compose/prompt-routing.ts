@@ -51,7 +51,7 @@ export class PromptRouting {
     return routePrompt(routed, names, state.workers, this.#loads, now);
   }
 
-  /** Records the blocks that a worker processes with a new prompt. A batch uses {@link remember} after each window instead. */
+  /** Records the blocks that a worker processes with a new prompt. A batch uses {@link remember} at its end instead. */
   record(state: Pick<ScopeState, "workers">, worker: string, memories: RoutablePrompt["memories"]): void {
     state.workers.take(worker, [...newLabels(memories)]);
   }

@@ -29,14 +29,14 @@ const asked = (facts: readonly number[], more: Partial<ComposeOptions> = {}): Co
   ...more,
 });
 
-function batchedBy({ batches }: Memprefix, requests: readonly ComposeOptions[], window = 1_000) {
-  return answersOf(batches, requests, { window });
+function batchedBy({ batches }: Memprefix, requests: readonly ComposeOptions[]) {
+  return answersOf(batches, requests);
 }
 
 async function answersOf(
   composer: BatchComposer,
   requests: readonly ComposeOptions[],
-  options: Omit<ComposeBatchOptions, "signal">,
+  options: Omit<ComposeBatchOptions, "signal"> = {},
 ) {
   const inputs: BatchInput[] = requests.map((options, index) => ({
     index,
@@ -61,24 +61,6 @@ describe("a batch by the service", () => {
       expect(blocks.slice(0, 3).map(({ memoryId }) => memoryId)).toEqual(front.map((n) => `m${n}`));
       expect(blocks.filter(({ placement }) => placement === "cached_prefix")).toHaveLength(3);
     }
-    await service.close();
-  });
-
-  it("plans each window from what the windows before left cached", async () => {
-    const service = openService();
-    const pairs = [
-      [0, 1, 2, 3],
-      [3, 1, 2, 4],
-      [5, 3, 2, 1],
-      [6, 2, 1, 3],
-    ];
-    const answers = await batchedBy(
-      service,
-      pairs.map((facts) => asked(facts)),
-      2,
-    );
-    const front = (answer: ComposeAnswer | undefined) => answer?.blocks.slice(0, 3).map(({ memoryId }) => memoryId);
-    expect(answers.map(front)).toEqual(answers.map(() => front(answers[0])));
     await service.close();
   });
 
@@ -148,9 +130,7 @@ describe("a batch by the service", () => {
         return found;
       },
     };
-    expect(
-      await answersOf({ ...service.batches, composer: searched }, [asked([1, 0]), asked([2, 1])], { window: 10 }),
-    ).toHaveLength(2);
+    expect(await answersOf({ ...service.batches, composer: searched }, [asked([1, 0]), asked([2, 1])])).toHaveLength(2);
     expect(planned.map(({ cached }) => cached)).toEqual([[]]);
     await service.close();
   });
@@ -168,7 +148,7 @@ describe("a batch by the service", () => {
       });
     const orderOf = ({ blocks }: ComposeAnswer) => blocks.map(({ memoryId }) => memoryId);
     const first = open();
-    const options = { window: 10, planner: "context-pilot" } as const;
+    const options = { planner: "context-pilot" } as const;
     await answersOf(first.batches, [asked([2, 1, 3]), asked([2, 6, 1]), asked([4, 1, 0])], options);
     await answersOf(first.batches, [asked([5, 7])], options);
     expect(planned[0]?.nodes.length).toBe(6);

@@ -29,7 +29,7 @@ async function warm(more: Partial<ComposeOptions> = {}): Promise<{ service: Memp
     index,
     request: readComposeOptions({ userId: "cy", requestId: `known-${index}`, query: "?", memories: searched, ...more }),
   }));
-  const options = { window: 100, signal: new AbortController().signal };
+  const options = { signal: new AbortController().signal };
   for await (const event of composeBatch(service.batches, inputs, options)) {
     if (event.kind === "failure") throw event.error;
   }

@@ -202,7 +202,6 @@ describe("many requests at once", () => {
             running.push(
               (async () => {
                 for await (const event of composeBatch(batches, inputs, {
-                  window: 3,
                   workers: action.workers,
                   signal,
                 }))

@@ -26,7 +26,7 @@ async function workersOfBatch(
     return { index, request };
   });
   const workers: (string | null)[] = [];
-  const options = { window: 100, workers: names, signal: new AbortController().signal };
+  const options = { workers: names, signal: new AbortController().signal };
   for await (const event of composeBatch(service.batches, inputs, options)) {
     if (event.kind === "answer") workers[event.index] = event.worker;
     else if (event.kind === "failure") throw event.error;

@@ -47,7 +47,7 @@ it("expires what a user's index holds in that user's queue alone: chats, warm-up
   expect(engine.requests).toHaveLength(2);
   await service.feedback(ana, null, composed?.requestId as never, { promptTokens: 400, cachedTokens: 0 });
   const inputs = [0, 1].map((index) => ({ index, request: compose }));
-  for await (const event of composeBatch(service.batches, inputs, { window: 2, signal: new AbortController().signal }))
+  for await (const event of composeBatch(service.batches, inputs, { signal: new AbortController().signal }))
     expect(event.kind).not.toBe("failure");
   expect(running.length).toBeGreaterThan(5);
   expect(running.every((jobs) => jobs > 0)).toBe(true);
