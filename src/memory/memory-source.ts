@@ -125,7 +125,7 @@ export interface MemorySource {
   readonly owned: boolean;
   /** Loads packages and a model before the first call does. After a failure the next call tries again. */
   load?(): Promise<void>;
-  /** The user's id in a source that memprefix does not own, if it may differ from the caller's. */
+  /** The user's id in a source that memprefix does not own. Throws for a name that the source could not be given. */
   sourceUserId?(scope: Pick<Scope, "tenant" | "userId">): string;
   /** The most relevant memories, best first, at most `topK`; ended ones among them do not count. */
   search(query: MemoryQuery, signal: AbortSignal): Promise<readonly RetrievedMemory[]>;

@@ -44,7 +44,6 @@ export interface Warning {
     | "injected_text_removed"
     | "memory_cut"
     | "memory_source_failed"
-    | "user_id_scoped"
     | "memory_budget_unused"
     | "memory_held_back"
     | "memory_left_out"

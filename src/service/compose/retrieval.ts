@@ -35,8 +35,6 @@ export type MemoryLookup =
       readonly cut?: readonly MemoryId[];
       /** Memories that no longer hold, and were not found. */
       readonly ended?: readonly EndedMemory[];
-      /** The user's id in the source, if nothing was found under it and it differs from the caller's. */
-      readonly emptyUnder?: string;
     }
   /** `query` is null if the request narrowed its search by something unknown about memories. */
   | { readonly failed: MemorySourceError; readonly query: string | null };
@@ -61,9 +59,7 @@ export async function lookUpMemories(
     const topK = topKOf(request, parts.defaults);
     const options = searchOptionsOf(parts.defaults, request);
     const found = await source.search({ scope, query, topK, options }, signal);
-    if (found.length > 0) return asBlocks(parts, request, found, true);
-    const sourceUserId = source.sourceUserId?.(scope) ?? scope.userId;
-    return sourceUserId === scope.userId ? { found } : { found, emptyUnder: sourceUserId };
+    return asBlocks(parts, request, found, true);
   } catch (error) {
     if (error instanceof MemorySourceError) return { failed: error, query: isNarrowed(request) ? null : query };
     throw error;
@@ -118,8 +114,8 @@ export interface SettledLookup {
  */
 export function settleLookup(lookup: MemoryLookup, register: BlockRegister, topK: number, now: number): SettledLookup {
   if ("found" in lookup) {
-    const { found, changed = [], cut = [], ended = [], emptyUnder } = lookup;
-    const warnings = [...cutWarnings(cut), ...endedWarnings(ended), ...scopedIdWarnings(emptyUnder, register)];
+    const { found, changed = [], cut = [], ended = [] } = lookup;
+    const warnings = [...cutWarnings(cut), ...endedWarnings(ended)];
     return { memories: found, changed, ended, warnings };
   }
   register.expire(now);
@@ -204,13 +200,6 @@ function endedWarnings(ended: readonly EndedMemory[]): readonly Warning[] {
 function cutWarnings(memoryIds: readonly MemoryId[]): readonly Warning[] {
   if (memoryIds.length === 0) return [];
   return [{ code: "memory_cut", message: "has a text that is too long; it was truncated", memoryIds }];
-}
-
-/** Only if no memory of the user was ever seen; otherwise the source's id is right. */
-function scopedIdWarnings(id: string | undefined, register: BlockRegister): readonly Warning[] {
-  if (id === undefined || register.size > 0) return [];
-  const message = `nothing was found in Mem0, where this user is ${JSON.stringify(id)}; memories kept there under the plain user id need a key of the tenant default`;
-  return [{ code: "user_id_scoped", message }];
 }
 
 /** The newest words of the user: a message of images alone has none. */
