@@ -113,7 +113,7 @@ export function asker(answers: Answers, user: string, choices: Choices): Actor {
   };
 }
 
-/** Batches of several users, every other one routed to workers. Each line that arrives is an answer. */
+/** Batches of several users, every other one routed to workers. */
 export function batcher(answers: Answers, deeds: Deeds, users: readonly string[], choices: Choices): Actor {
   let batch = 0;
   let pending: readonly Body[] | undefined;
@@ -123,7 +123,7 @@ export function batcher(answers: Answers, deeds: Deeds, users: readonly string[]
         const user = users[choices.pick(users.length)] ?? "";
         return { user_id: user, request_id: `b${batch}-${n}`, query: "And?", memories: choices.found(user) };
       });
-      if (!(await sendBatch(services, pending, batch % 2 === 0 ? "" : "?workers=one,two", answers))) return;
+      if (!(await sendBatch(services, pending, batch % 2 === 0 ? {} : { workers: ["one", "two"] }, answers))) return;
       batch++;
       pending = undefined;
       deeds.batches++;
@@ -131,54 +131,49 @@ export function batcher(answers: Answers, deeds: Deeds, users: readonly string[]
   };
 }
 
+interface BatchEntry {
+  readonly index: number;
+  readonly answer?: { worker?: string; engine: { headers: Record<string, string> } };
+  readonly problem?: { readonly status: number };
+}
+
+/** @returns whether every request was answered */
 async function sendBatch(
   services: Services,
   bodies: readonly Body[],
-  query: string,
+  options: object,
   answers: Answers,
 ): Promise<boolean> {
   const address = services.address();
   if (address === null) return false;
   const since = performance.now();
-  let answered = 0;
   try {
-    const answer = await fetch(`${address}/compose/batch${query}`, {
+    const answer = await fetch(`${address}/compose/batch`, {
       method: "POST",
-      body: bodies.map((body) => `${JSON.stringify(body)}\n`).join(""),
-      headers: { "content-type": "application/x-ndjson" },
+      body: JSON.stringify({ requests: bodies, ...options }),
+      headers: { "content-type": "application/json" },
     });
-    let rest = "";
-    for await (const text of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-      const lines = (rest + text).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines)
-        if (takeLine(line, bodies, answers, (what) => services.rejected(since, what))) answered++;
+    const text = await answer.text();
+    if (answer.status !== 200) throw new Error(`a batch failed: ${text}`);
+    const { answers: entries } = JSON.parse(text) as { readonly answers: readonly BatchEntry[] };
+    const rejected = entries.filter(({ problem }) => problem !== undefined);
+    for (const { problem } of rejected) {
+      if (problem?.status !== 503) throw new Error(`a batch's request failed: ${JSON.stringify(problem)}`);
+      services.rejected(since, JSON.stringify(problem));
     }
+    for (const { index, answer: composed } of entries) if (composed) keepBatched(bodies[index], composed, answers);
+    return rejected.length === 0;
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-  }
-  return answered === bodies.length;
-}
-
-function takeLine(line: string, bodies: readonly Body[], answers: Answers, rejected: (what: string) => void): boolean {
-  const event = JSON.parse(line) as {
-    index?: number;
-    answer?: { worker?: string; engine: { headers: Record<string, string> } };
-    problem?: { readonly status: number };
-  };
-  const body = bodies[event.index ?? -1];
-  if (event.answer === undefined || body === undefined) {
-    // Others tell of progress, or are the last.
-    if (event.problem === undefined) return false;
-    if (event.problem.status !== 503) throw new Error(`a batch's request failed: ${line}`);
-    rejected(line);
     return false;
   }
+}
+
+function keepBatched(body: Body | undefined, answer: NonNullable<BatchEntry["answer"]>, answers: Answers): void {
   // Where it was routed to is the batch's to say, and no part of the request's answer.
-  delete event.answer.worker;
-  for (const header of ["x-smg-routing-key", "x-dynamo-session-id"]) delete event.answer.engine.headers[header];
-  answers.keep(body, JSON.stringify(event.answer));
-  return true;
+  delete answer.worker;
+  for (const header of ["x-smg-routing-key", "x-dynamo-session-id"]) delete answer.engine.headers[header];
+  if (body !== undefined) answers.keep(body, JSON.stringify(answer));
 }
 
 /** An engine: says what it cached of requests, and drops some. */
