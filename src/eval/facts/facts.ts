@@ -27,10 +27,11 @@ const CLAIMED_EVERY = 2;
 export async function* measureFacts({ cases, open, score }: FactParts): AsyncGenerator<FactResults> {
   const results: FactResults = { updates: new Map(), claims: new Map() };
   for (const [at, fact] of cases.entries()) {
-    const measure = async (prompts: readonly FactPrompt[]) => {
-      const found: (readonly [string, AnswerOdds])[] = [];
-      for (const { name, messages } of prompts) found.push([name, await score(messages, fact.answers)]);
-      return found;
+    const measure = async ([first, ...others]: readonly FactPrompt[]) => {
+      const scored = async ({ name, messages }: FactPrompt) => [name, await score(messages, fact.answers)] as const;
+      // The first puts what all prompts begin with into the cache.
+      const found = first === undefined ? [] : [await scored(first)];
+      return [...found, ...(await Promise.all(others.map(scored)))];
     };
     const updates = await measure(await updatePrompts(fact, open));
     const claims = at % CLAIMED_EVERY === 0 ? await measure(await falsePrompts(fact, open)) : [];

@@ -62,7 +62,8 @@ const held =
     let previousResponseId: string | undefined;
     for (const question of conversation.questions) {
       const options = {
-        ...(kept === "session" ? { session } : { previousResponseId }),
+        ...(kept === "session" ? { session } : {}),
+        ...(previousResponseId === undefined ? {} : { previousResponseId }),
         ...(windowed ? { sessionInputCallback: window } : {}),
       };
       if (stream) {
@@ -72,12 +73,12 @@ const held =
         await result.completed;
         answers.push(text);
         history = result.history;
-        previousResponseId = result.lastResponseId;
+        if (kept === "responses") previousResponseId = result.lastResponseId;
       } else {
         const result = await runner.run(agent, question, options);
         answers.push(result.finalOutput);
         history = result.history;
-        previousResponseId = result.lastResponseId;
+        if (kept === "responses") previousResponseId = result.lastResponseId;
       }
     }
     if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join("\n"));
