@@ -11,13 +11,12 @@ export { type CacheReading, CachingEngine, type CapacityOrigin } from "./cache/c
 export {
   ContextIndex,
   type HeldEnd,
-  type IndexNode,
   type PassedAnchor,
-  type ServedNode,
   type ServedPrompt,
 } from "./cache/context-index.js";
 export * from "./cache/engine-cache.js";
 export { type IndexEntry, indexEntries } from "./cache/index-entries.js";
+export type { IndexNode, ServedNode } from "./cache/index-node.js";
 export * from "./cache/observed-cache.js";
 export * from "./cache/predicted-cache.js";
 export * from "./cache/residency.js";

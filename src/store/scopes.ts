@@ -1,13 +1,12 @@
 import {
   changesFromJson,
+  changesTo,
   changesToJson,
   EMPTY_SCOPE,
   foldScope,
   type MemoryId,
   type Scope,
   type StoredScope,
-  scopeFromJson,
-  scopeToJson,
 } from "../core/index.js";
 import { type Database, type ReadRows, type Statement, sql, type UserTransaction } from "./database.js";
 import { promptInsert, promptUpdate } from "./prompts.js";
@@ -80,9 +79,11 @@ export async function readScope(read: ReadRows, scope: Scope, known: KnownScope 
   const later = rows.flatMap(({ changes }) => changes ?? []);
   if (later.length !== version - (isWhole ? snapshotVersion : known.version.version))
     throw new StoreUnavailableError("damaged", { cause: new Error("changes of a scope are missing") });
-  const whole = snapshot === null ? EMPTY_SCOPE : decoded("a scope's snapshot", snapshot, scopeFromJson);
-  const changes = later.map((each) => decoded("a scope's changes", each, changesFromJson));
-  return { ...stored, newer: withForgotten(foldScope(isWhole ? whole : known.stored(), changes), forgotten) };
+  const changes = [...(snapshot === null ? [] : [snapshot]), ...later].map((each) =>
+    decoded("a scope's changes", each, changesFromJson),
+  );
+  const newer = foldScope(isWhole ? EMPTY_SCOPE : known.stored(), changes);
+  return { ...stored, newer: withForgotten(newer, forgotten) };
 }
 
 /** The memories that a user forgot, each with the time of the newest prompt that had it; null: none had. */
@@ -188,7 +189,7 @@ export function snapshotStatements({ scopeId, version }: ScopeVersion, state: St
   return {
     version: { scopeId, version: next, snapshotVersion: next },
     statements: [
-      sql(update, scopeId, next, JSON.stringify(scopeToJson(state))),
+      sql(update, scopeId, next, JSON.stringify(changesToJson(changesTo(state)))),
       sql("delete from changes where scope_id = $1", scopeId),
     ],
   };

@@ -53,7 +53,7 @@ export function describeUsers(open: OpenDatabase): void {
       // Who comes back is another user.
       await users.compose(ana, TEA);
       expect(await store.begin(ana, NOW)).toBeGreaterThan(before);
-      expect((await storedOf(store, ana)).stored?.counters.requests).toBe(1);
+      expect((await storedOf(store, ana)).stored?.counters.nextTurn).toBe(2);
     });
 
     it("has nothing that is never sent again", async () => {

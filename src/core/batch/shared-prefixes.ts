@@ -1,4 +1,5 @@
-import { ContextIndex, followSequence } from "../cache/context-index.js";
+import { ContextIndex } from "../cache/context-index.js";
+import { followSequence } from "../cache/index-node.js";
 import {
   blocksKey,
   orderForReuse,

@@ -1,5 +1,6 @@
 import type { Label, NodeId } from "../text/ids.js";
-import type { ContextIndex, ServedNode } from "./context-index.js";
+import type { ContextIndex } from "./context-index.js";
+import type { ServedNode } from "./index-node.js";
 
 /** A node of the context index with its search path, for display. */
 export interface IndexEntry {

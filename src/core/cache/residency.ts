@@ -179,19 +179,7 @@ const MIN_SHARE = 0.1;
 
 /** The slot with the longest shared prefix, if above {@link MIN_SHARE} of its tokens; else the least recently used one. */
 export function chooseSlot(free: readonly FreeSlot[]): number | undefined {
-  let best: number | undefined;
-  for (const [index, slot] of free.entries()) {
-    const other = best === undefined ? undefined : free[best];
-    if (other === undefined || isBetter(slot, other)) best = index;
-  }
-  return best;
-}
-
-function isBetter(slot: FreeSlot, other: FreeSlot): boolean {
-  const [reused, otherReused] = [reusedTokens(slot), reusedTokens(other)];
-  return reused === otherReused ? slot.lastUsed < other.lastUsed : reused > otherReused;
-}
-
-function reusedTokens({ tokens, shared }: FreeSlot): number {
-  return shared > tokens * MIN_SHARE ? shared : 0;
+  const reused = ({ tokens, shared }: FreeSlot) => (shared > tokens * MIN_SHARE ? shared : 0);
+  const [best] = [...free.entries()].sort(([, a], [, b]) => reused(b) - reused(a) || a.lastUsed - b.lastUsed);
+  return best?.[0];
 }

@@ -102,15 +102,10 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     countTokens,
     history.turns.some(({ isRestated }) => isRestated),
   );
-  // Each turn id takes a tick, so that turn ids equal clock readings.
-  const newTurnId = () => {
-    state.tick();
-    return state.newTurnId();
-  };
-  const { parent, restated } = exactPath(history, replay, newTurnId);
+  const { parent, restated } = exactPath(history, replay, () => state.newTurnId());
   for (const { turn: again } of restated) turns.add(again);
-  const clock = state.tick();
-  const served = serve(index, input.cache.residency, sections, replay, clock, input.now);
+  const turnId = state.newTurnId();
+  const served = serve(index, input.cache.residency, sections, replay, turnId, input.now);
   const { leaf } = served;
   const cachedBlocks = draft.head?.cachedBlocks ?? served.cachedBlocks;
   const resident = Math.max(
@@ -118,7 +113,6 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     replay.othersTokens,
   );
   const expectedCachedTokens = input.cache.wholeBlocks(resident);
-  const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
   if (input.memoryBudgetRatio !== null) {
     const carriedTokens = register.tokensOf(ordering.carried);
@@ -167,7 +161,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     known: wholeBlocks(Math.max(replay.knownTokens, headBefore === replay.head ? replay.headTokens : 0)),
     cached: expectedCachedTokens,
     moved: conversation === null ? register.tokensOf(movedBlocks(memories, firstNew)) : 0,
-    isFirst: clock === 1,
+    isFirst: turnId === 1,
     isContinued,
     hasOtherModel: rootBefore !== null && rootBefore.model !== model,
     hasOtherTools,

@@ -2,9 +2,9 @@ import type { StoredBlock } from "../blocks/context-block.js";
 import { NO_ROWS_CHANGED, type RowChanges } from "../text/collections.js";
 import { digestOf } from "../text/ids.js";
 import { objectsOf, type Table, tableOf } from "../text/tables.js";
-import type { ScopeChanges, StoredScope } from "./scope-state.js";
+import type { ScopeChanges } from "./scope-state.js";
 
-/* A scope's state and its changes as JSON in which lists are tables. */
+/* A scope's changes as JSON in which lists are tables. */
 
 const OF_VERSIONS = ["found", "ofRun", "origin", "until", "dated"];
 
@@ -33,34 +33,6 @@ function rowsJson<Key extends number>({ upserted, removed }: RowChanges<Key, obj
 function rowChanges<Key extends number, Row>(json: RowsJson | undefined): RowChanges<Key, Row> {
   if (json === undefined) return NO_ROWS_CHANGED;
   return { upserted: objectsOf(json.written), removed: (json.removed ?? []) as readonly Key[] };
-}
-
-export type ScopeJson = ReturnType<typeof scopeToJson>;
-
-export function scopeToJson({ counters, bankedTokens, register, nodes, recent, workers, published }: StoredScope) {
-  return {
-    counters,
-    bankedTokens,
-    blocks: blocksTable(register.blocks),
-    versions: tableOf(register.versions),
-    nodes: tableOf(nodes),
-    recent: tableOf(recent),
-    workers: tableOf(workers),
-    clusters: tableOf(published.clusters),
-    accesses: tableOf(published.accesses),
-  };
-}
-
-export function scopeFromJson(json: ScopeJson): StoredScope {
-  return {
-    counters: { ...json.counters },
-    bankedTokens: json.bankedTokens,
-    register: { blocks: blocksOf(json.blocks), versions: objectsOf(json.versions, OF_VERSIONS), forgotten: [] },
-    nodes: objectsOf(json.nodes),
-    recent: objectsOf(json.recent),
-    workers: objectsOf(json.workers),
-    published: { clusters: objectsOf(json.clusters), accesses: objectsOf(json.accesses) },
-  };
 }
 
 export type ChangesJson = ReturnType<typeof changesToJson>;

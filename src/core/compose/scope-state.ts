@@ -1,7 +1,8 @@
 import { BlockRegister } from "../blocks/block-register.js";
 import type { MemoryVersion, RegisterChanges, StoredRegister } from "../blocks/context-block.js";
 import { hasNoText } from "../blocks/memory-versions.js";
-import { ContextIndex, type IndexNode } from "../cache/context-index.js";
+import { ContextIndex } from "../cache/context-index.js";
+import type { IndexNode } from "../cache/index-node.js";
 import type { Conversation } from "../conversation/conversation.js";
 import { type RecentRetrieval, RecentRetrievals } from "../ordering/ordering.js";
 import {
@@ -20,12 +21,9 @@ import type { TokenCounter } from "../text/message.js";
 export interface ScopeCounters {
   readonly nextLabel: number;
   readonly nextNode: number;
+  /** Turn ids are also the scope's logical clock. */
   readonly nextTurn: number;
-  /** Requests composed so far: the scope's logical clock. */
-  readonly requests: number;
 }
-
-export const FIRST_COUNTERS: ScopeCounters = { nextLabel: 1, nextNode: 1, nextTurn: 1, requests: 0 };
 
 /** Without conversations, which load one by one. */
 export interface StoredScope {
@@ -40,7 +38,7 @@ export interface StoredScope {
 }
 
 export const EMPTY_SCOPE: StoredScope = {
-  counters: FIRST_COUNTERS,
+  counters: { nextLabel: 1, nextNode: 1, nextTurn: 1 },
   bankedTokens: 0,
   register: { blocks: [], versions: [], forgotten: [] },
   nodes: [],
@@ -85,7 +83,6 @@ export class ScopeState implements WithPublished {
   bankedTokens: number;
   readonly #conversations: LruMap<ConversationId, Conversation>;
   #nextTurn: number;
-  #requests: number;
 
   constructor(
     stored: StoredScope,
@@ -103,15 +100,11 @@ export class ScopeState implements WithPublished {
     this.bankedTokens = stored.bankedTokens;
     this.#conversations = new LruMap(bounds.maxLoadedConversations);
     this.#nextTurn = stored.counters.nextTurn;
-    this.#requests = stored.counters.requests;
   }
 
-  get requests(): number {
-    return this.#requests;
-  }
-
-  tick(): number {
-    return ++this.#requests;
+  /** The newest turn's id: the scope's logical clock. */
+  get clock(): number {
+    return this.#nextTurn - 1;
   }
 
   newTurnId(): TurnId {
@@ -189,9 +182,24 @@ export class ScopeState implements WithPublished {
       nextLabel: this.register.nextLabel,
       nextNode: this.index.nextId,
       nextTurn: this.#nextTurn,
-      requests: this.#requests,
     };
   }
+}
+
+/** The changes that lead from {@link EMPTY_SCOPE} to a state. */
+export function changesTo({ register, nodes, recent, workers, published, ...counts }: StoredScope): ScopeChanges {
+  const added = <Key extends number, Row>(upserted: readonly Row[]): RowChanges<Key, Row> => ({
+    upserted,
+    removed: [],
+  });
+  return {
+    ...counts,
+    register: { ...register, removedBlocks: [] },
+    index: added(nodes),
+    recent: added(recent),
+    workers: added(workers),
+    published: { clusters: added(published.clusters), accesses: added(published.accesses) },
+  };
 }
 
 /** Applies changes to a stored state, as a store does for the next load. O(state + all changes); shares rows with its input. */

@@ -1,4 +1,5 @@
-import type { ContextIndex, ServedNode } from "../cache/context-index.js";
+import type { ContextIndex } from "../cache/context-index.js";
+import type { ServedNode } from "../cache/index-node.js";
 import { keptIn } from "../text/collections.js";
 import type { Digest, Label } from "../text/ids.js";
 import {

@@ -1,6 +1,6 @@
 /* prefix-search: searches served sequences. Enters: an anchor's root, wanted blocks. Leaves: the served path that serves them best. */
 
-import { followSequence, type ServedNode } from "../cache/context-index.js";
+import { followSequence, type ServedNode } from "../cache/index-node.js";
 import type { Label } from "../text/ids.js";
 
 export interface ServedPath {

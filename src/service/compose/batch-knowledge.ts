@@ -48,12 +48,12 @@ export function clustersOf({ state }: WorkingScope): readonly ClusteredTexts[] {
 /** Stores the tree that a batch's planner made of {@link clustersOf}. Texts that no prompt was given, and forgotten ones, are left out. */
 export async function replaceClusters(working: WorkingScope, nodes: readonly ClusteredTexts[]): Promise<void> {
   if (!working.isStored) return;
-  const { register, published, requests } = working.state;
+  const { register, published, clock } = working.state;
   const unknown = new Map<Digest, Label>();
   const labelOf = (text: Digest): Label =>
     register.withText(text) ?? keptIn(unknown, text, () => (register.nextLabel + unknown.size) as Label);
   const labelled = nodes.map((node) => ({ ...node, blocks: node.blocks.map(labelOf) }));
-  published.clusters.replace(labelled, requests);
+  published.clusters.replace(labelled, clock);
   published.clusters.forget(new Set(unknown.values()));
   await working.commit((held) => held.commitChanges(deltaOf(working.state)));
 }

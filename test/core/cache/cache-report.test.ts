@@ -4,7 +4,7 @@ import { reachOf } from "../../../src/core/cache/cache-report.js";
 import { indexEntries } from "../../../src/core/cache/index-entries.js";
 import { KEEPS_ALL } from "../../../src/core/cache/residency.js";
 import type { Composition } from "../../../src/core/compose/compose.js";
-import { Chat, memory, system, UserScope, user } from "../compose/scope-fixture.js";
+import { memory, system, UserScope, user } from "../compose/scope-fixture.js";
 import { checkIndex } from "./index-rules.js";
 import { blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
 import { anySequence } from "./served-sequences.js";
@@ -51,35 +51,6 @@ describe("a report of a miss in the blocks", () => {
     // "d" was behind the missed "b"; "e" was behind the hit "a" and used after "d", which was evicted by then.
     expect(expected(scope, "a", "b", "d")).toBe(upTo(again, 2));
     expect(expected(scope, "a", "e")).toBe(upTo(again, 2));
-  });
-});
-
-describe("a report of a miss at the head", () => {
-  it("leaves only what the request itself was served, whatever the instructions of the others were", () => {
-    const scope = new UserScope();
-    ask(scope, "a", "b");
-    const chat = new Chat(scope, "chat", "Be brief.");
-    chat.ask("One?", bigs("c"));
-    chat.answer("1");
-    const again = ask(scope, "a");
-    scope.report(again, 0);
-    checkIndex(scope.state.index);
-    expect(expected(scope, "a", "b")).toBe(upTo(ask(new UserScope(), "a", "b"), 1));
-    expect(chat.ask("Two?").plan).toMatchObject({ expectedCachedTokens: 0, stableMessages: 2 });
-  });
-});
-
-describe("a late report", () => {
-  it("of one of two requests sent at once does not take what the other had not written yet for gone", () => {
-    const scope = new UserScope();
-    ask(scope, "a");
-    const first = ask(scope, "a", "b");
-    scope.now -= MINUTE - 100;
-    const second = ask(scope, "a", "b", "c");
-    expect(second.plan.expectedCachedTokens).toBe(upTo(second, 2));
-    scope.report(second, upTo(second, 1));
-    scope.evict(second.leaf);
-    expect(expected(scope, "a", "b")).toBe(upTo(first, 2));
   });
 });
 

@@ -1,5 +1,6 @@
-import type { ContextIndex, ServedNode } from "../../../src/core/cache/context-index.js";
+import type { ContextIndex } from "../../../src/core/cache/context-index.js";
 import { type IndexEntry, indexEntries } from "../../../src/core/cache/index-entries.js";
+import type { ServedNode } from "../../../src/core/cache/index-node.js";
 import type { NodeId } from "../../../src/core/text/ids.js";
 
 /**

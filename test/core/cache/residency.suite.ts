@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { IndexNode } from "../../../src/core/cache/context-index.js";
 import { indexEntries } from "../../../src/core/cache/index-entries.js";
+import type { IndexNode } from "../../../src/core/cache/index-node.js";
 import type { ResidencyModel } from "../../../src/core/cache/residency.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { checkIndex } from "./index-rules.js";

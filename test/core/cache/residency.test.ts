@@ -13,16 +13,6 @@ describeResidencyModel("ttl", residencyModel({ kind: "ttl", ttlMs: TTL_MS }));
 const heldOf = (prompts: ServedPrompts, served: readonly PromptServed[]) =>
   served.map((prompt) => prompts.holds(prompt));
 
-describe("residency: all", () => {
-  it("takes nothing, however old and however much", () => {
-    const prompts = new ServedPrompts(residencyModel({ kind: "all" }), 1_000);
-    const served = Array.from({ length: 50 }, (_, n) => prompts.serve(labels(n + 1)));
-    prompts.now = Number.MAX_SAFE_INTEGER;
-    prompts.expire();
-    expect(heldOf(prompts, served)).not.toContain(false);
-  });
-});
-
 describe("residency: ttl", () => {
   const ttl = () => new ServedPrompts(residencyModel({ kind: "ttl", ttlMs: TTL_MS }));
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { ContextIndex, type IndexNode } from "../../../src/core/cache/context-index.js";
+import { ContextIndex } from "../../../src/core/cache/context-index.js";
+import type { IndexNode } from "../../../src/core/cache/index-node.js";
 import { type ResidencyModel, type SectionTokens, serve } from "../../../src/core/cache/residency.js";
 import type { Digest, Label, NodeId, TurnId } from "../../../src/core/text/ids.js";
 import { anySequence, HERE, isHeld, label } from "./served-sequences.js";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { chooseSlot, type FreeSlot, residencyModel } from "../../../src/core/cache/residency.js";
+import { chooseSlot, residencyModel } from "../../../src/core/cache/residency.js";
 import { checkIndex } from "./index-rules.js";
 import { describeResidencyModel } from "./residency.suite.js";
 import { anyPromptEvents, blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
@@ -68,19 +68,7 @@ describe("residency: slots", () => {
   });
 });
 
-const slot = (given: Partial<FreeSlot>): FreeSlot => ({ tokens: 1_000, shared: 0, lastUsed: 1, ...given });
-
 describe("the slot for a prompt", () => {
-  it("is none where none is free", () => {
-    expect(chooseSlot([])).toBeUndefined();
-  });
-
-  it("is the one with the longest shared prefix, however old it is", () => {
-    expect(
-      chooseSlot([slot({ shared: 300, lastUsed: 9 }), slot({ shared: 400, lastUsed: 8 }), slot({ lastUsed: 1 })]),
-    ).toBe(1);
-  });
-
   it("is always one of the free ones, and the least recently used of equal matches", () => {
     const any = fc.record({
       tokens: fc.nat(50),

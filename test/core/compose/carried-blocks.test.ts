@@ -65,10 +65,6 @@ describe("blocks that are carried", () => {
     expect(timesIn(epoch(TEAS, {}), TEAS.text)).toBe(1);
   });
 
-  it("are none that the request is not about", () => {
-    expect(timesIn(epoch(TEAS, { mayCarry: false }), TEAS.text)).toBe(0);
-  });
-
   const said = [user("Hello."), assistant("Hi."), user("My PIN is 4711."), assistant("Noted."), user("Next.")];
   const ask = (messages: typeof said, memories: ComposeInput["memories"]) => {
     const later = [...messages, assistant("Yes."), ASKED];

@@ -9,7 +9,7 @@ describe("compose, one prompt", () => {
     for (const messages of [[], [system("Be brief.")]]) {
       expect(() => scope.compose(messages, memories("a"))).toThrow("no instruction");
     }
-    expect(scope.state.register.size + scope.state.index.size + scope.state.requests).toBe(0);
+    expect(scope.state.register.size + scope.state.index.size).toBe(0);
   });
 
   it("passes fields, parts and roles that it does not know through untouched", () => {

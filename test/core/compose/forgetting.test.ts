@@ -1,7 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
-import { anyForm, Chat, FORMS, memories, memory, UserScope } from "./scope-fixture.js";
+import { Chat, FORMS, memories, memory, UserScope } from "./scope-fixture.js";
 
 describe("a memory that was forgotten", () => {
   it("is in no line of an earlier turn: of the best, or of what became of it", () => {
@@ -45,33 +44,5 @@ describe("a memory that was forgotten", () => {
       chat.answer(`Answer ${n}`);
       if (n === 3) expect(composition.annotations[0]).toMatch(/^Update: .*Oslo\.$/);
     }
-  });
-
-  it("breaks no promise of any conversation, whatever is forgotten when", () => {
-    const anyStep = fc.record({
-      chat: fc.nat(1),
-      forget: fc.option(fc.nat(6), { freq: 3 }),
-      memories: fc.array(fc.tuple(fc.nat(6), fc.nat(6)), { maxLength: 5 }),
-    });
-    const life = fc.property(anyForm, fc.array(anyStep, { maxLength: 12 }), (form, steps) => {
-      const scope = new UserScope();
-      const chats = [new Chat(scope, "one", undefined, form), new Chat(scope, "two", undefined, form)];
-      const forgotten = new Set<string>();
-      for (const [n, step] of steps.entries()) {
-        if (step.forget !== null) {
-          scope.forget(`m${step.forget}`);
-          forgotten.add(`m${step.forget}`);
-        }
-        const requested = step.memories.map(([id, fact]) => memory(`m${id}`, `Fact ${fact}.`));
-        const composition = chats[step.chat]?.ask(`Question ${n}`, requested);
-        if (composition === undefined) continue;
-        expectPromises(
-          composition,
-          requested.filter(({ id }) => !forgotten.has(id)),
-        );
-        chats[step.chat]?.answer(`Answer ${n}`);
-      }
-    });
-    fc.assert(life, { numRuns: 250 });
   });
 });

@@ -10,44 +10,17 @@ import { Chat, countTokens, memory, UserScope, user } from "../compose/scope-fix
 import { textsIn } from "../prompt/prompt-promises.js";
 
 const tea = memory("tea", "Ana likes tea.");
-const teaAgain = memory("again", "- ana likes  tea");
-const both = memory("both", "Ana likes tea. She lives in Porto.");
 
 /** Memories of a prompt that has nothing but these messages. */
 function alone(register: BlockRegister, resolution: Resolution, messages: readonly ChatMessage[] = []): Resolution {
   return withoutRepeats(register, resolution, NOTHING_STANDING, new Map(), messages);
 }
 
-/** The texts of one single prompt, and which label each memory is under. */
-function given(retrieved: (typeof tea)[], { question = "Who?", dedupe = "contained" as "contained" | "exact" } = {}) {
-  const { messages, memories, warnings } = new UserScope().compose([user(question)], retrieved, { dedupe });
-  return {
-    texts: textsIn(messages),
-    labels: Object.fromEntries(memories.map(({ memoryId, label }) => [memoryId, label])),
-    warnings: Object.fromEntries(warnings.map(({ code, memoryIds }) => [code, memoryIds])),
-  };
-}
-
 describe("a text that another memory of the request says too", () => {
-  it("is given once where the two are equal but for case, white space and punctuation around", () => {
-    expect(given([tea, teaAgain])).toEqual({
-      texts: ["Ana likes tea."],
-      labels: { tea: 1, again: 1 },
-      warnings: { contained_text: ["again"] },
-    });
-  });
-
-  it("is given where only equal texts are given once", () => {
-    expect(given([tea, teaAgain, both], { dedupe: "exact" })).toMatchObject({
-      texts: [tea.text, teaAgain.text, both.text],
-      warnings: {},
-    });
-  });
-
   it("is given where what the other says of it has another date", () => {
     const may = memory("may", "2023-05-08: Ana likes tea.");
     const june = memory("june", "2023-06-08: Ana likes tea. She lives in Porto.");
-    expect(given([may, june]).texts).toHaveLength(2);
+    expect(textsIn(new UserScope().compose([user("Who?")], [may, june]).messages)).toHaveLength(2);
   });
 });
 
@@ -166,20 +139,4 @@ describe("whatever two texts say", () => {
     );
     expect(leftOut).toBeGreaterThan(tried / 20);
   }, 300_000);
-
-  it("the same is left out in whatever order they come", () => {
-    const request = fc.uniqueArray(text, { minLength: 2, maxLength: 6 });
-    fc.assert(
-      fc.property(request, fc.infiniteStream(fc.nat()), (texts, random) => {
-        const all = texts.map((said, n) => ({ id: `m-${n}` as MemoryId, text: said }));
-        const register = new BlockRegister({ blocks: [], versions: [], forgotten: [] }, 1, countTokens);
-        const labelsOf = (retrieved: typeof all) => {
-          const { memories } = alone(register, register.resolve(retrieved));
-          return Object.fromEntries(memories.map(({ memoryId, label }) => [memoryId, label]).sort());
-        };
-        const shuffled = all.map((one) => ({ one, at: random.next().value })).sort((x, y) => x.at - y.at);
-        expect(labelsOf(shuffled.map(({ one }) => one))).toEqual(labelsOf(all));
-      }),
-    );
-  });
 });

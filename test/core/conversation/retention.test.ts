@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import type { RetentionName } from "../../../src/core/conversation/conversation.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
-import { Chat, type ComposeOptions, FORMS, LABELLED, memories, memory, UserScope } from "../compose/scope-fixture.js";
+import { Chat, type ComposeOptions, FORMS, memories, memory, UserScope } from "../compose/scope-fixture.js";
 import { expectPromises, sectionsOf, textsIn } from "../prompt/prompt-promises.js";
 import { DEAR_CACHE, sharedMessages } from "./any-conversation.js";
 
@@ -49,25 +49,6 @@ describe("retention", () => {
       ]);
       expect(third.memories).toMatchObject([{ placement: "new" }]);
     });
-  });
-
-  it("with labels never drops an update", () => {
-    const chat = new Chat(new UserScope(), "chat", undefined, LABELLED);
-    chat.ask("One?", [memory("home", "Lives in Rome.")]);
-    chat.answer("1");
-    chat.ask("Two?", [memory("home", "Lives in Oslo."), ...memories("a")], { retention: "ephemeral" });
-    chat.answer("2");
-    const third = chat.ask("Three?", memories("b"));
-    expect(sectionsOf(third.messages)[1]).toEqual({
-      blocks: [],
-      updates: [{ label: 2, text: "Lives in Oslo." }],
-      annotations: ["Update: [Doc_2] Lives in Oslo."],
-    });
-    chat.answer("3");
-    chat.ask("Four?", [memory("home", "Lives in Rome.")], { retention: "ephemeral" });
-    chat.answer("4");
-    const fifth = chat.ask("Five?", memories("b"));
-    expect(sectionsOf(fifth.messages).at(-2)?.annotations).toEqual(["Update: [Doc_1] Lives in Rome."]);
   });
 
   it.each(["volatile", "ephemeral"] as const)("%s: updates stay", (retention) => {
