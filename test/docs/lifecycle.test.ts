@@ -36,7 +36,7 @@ describe("the walk of a request", () => {
   });
 
   it.each(STEPS)("step $number: $name is declared in its file, and its caller imports it", ({ name, file, caller }) => {
-    const declared = new RegExp(`(?:function|class|const) ${name}\\b|^  ${name}\\(`, "m");
+    const declared = new RegExp(`(?:function|class|const) ${name}\\b|^  (?:override )?${name}\\(`, "m");
     expect(readFileSync(file, "utf8")).toMatch(declared);
     if (caller === null) return;
     const code = readFileSync(stepAt(caller).file, "utf8");
