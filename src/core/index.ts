@@ -4,16 +4,11 @@ export type { BatchRequest, KeyKnowledge, PlannedRequest } from "./batch/batch-p
 export { BlockRegister } from "./blocks/block-register.js";
 export * from "./blocks/context-block.js";
 export * from "./blocks/dated-memory.js";
-export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/provider-memories.js";
+export { withoutProviderMemories } from "./blocks/provider-memories.js";
 export { recallKnown } from "./blocks/recall.js";
 export * from "./cache/cache-report.js";
 export { type CacheReading, CachingEngine, type CapacityOrigin } from "./cache/caching-engine.js";
-export {
-  ContextIndex,
-  type HeldEnd,
-  type PassedAnchor,
-  type ServedPrompt,
-} from "./cache/context-index.js";
+export { ContextIndex } from "./cache/context-index.js";
 export * from "./cache/engine-cache.js";
 export { type IndexEntry, indexEntries } from "./cache/index-entries.js";
 export type { IndexNode, ServedNode } from "./cache/index-node.js";
@@ -73,34 +68,19 @@ export {
   type OrderingRequest,
   plannedOrder,
   prefixExact,
-  RECENT_REQUESTS,
   type RecentRetrieval,
   RecentRetrievals,
-  type RequestMask,
   type RetrievedBlock,
   retrieval,
   type ScopeKnowledge,
   sorted,
 } from "./ordering/ordering.js";
-export {
-  type PrefixMatch,
-  searchPrefix,
-  servedAfter,
-  type UsablePath,
-  usablePaths,
-  walkGreedily,
-} from "./ordering/prefix-search.js";
+export { usablePaths } from "./ordering/prefix-search.js";
 export * from "./prompt/prompt.js";
 export * from "./prompt/section.js";
 export { type KnownTool, type SentTools, type ToolChanges, toolsToSend } from "./prompt/tools.js";
-export { type Access, AccessWindow } from "./published/access-frequency.js";
-export {
-  type ClusterMatch,
-  type ClusterNode,
-  ClusterTree,
-  contextDistance,
-} from "./published/cluster-tree.js";
-export { type ClusteredKey, clusterContexts, schedule } from "./published/clustering.js";
+export { type ClusterNode, ClusterTree, contextDistance } from "./published/cluster-tree.js";
+export { type ClusteredKey, clusterContexts } from "./published/clustering.js";
 export * from "./published/published-knowledge.js";
 export {
   type BatchWorker,
@@ -111,7 +91,7 @@ export {
   WorkerLoads,
   type WorkerRow,
 } from "./routing/worker-routing.js";
-export { groupBy, keptIn, LruMap, NO_ROWS_CHANGED, type RowChanges } from "./text/collections.js";
+export { groupBy, LruMap, type RowChanges } from "./text/collections.js";
 export * from "./text/ids.js";
 export {
   CUT_MARK,

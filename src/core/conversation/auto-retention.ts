@@ -19,21 +19,15 @@ import {
 import { memoryToRepeat } from "./repeated-memory.js";
 import type { Replay } from "./replay.js";
 
-/**
- * Expected further turns of a conversation, as a multiple of its turns so far. With 1 a fast start costs too much at k = 100; with 2 or more,
- * memories are kept for turns that most conversations never reach (`npm run bench -- retention`, also with `DEAR=1`).
- */
+/** Expected further turns, as a multiple of the turns so far. 1 starts afresh too often at k = 100; 2 keeps memories too long (`bench -- retention`). */
 const OUTLOOK = 1.5;
 /** Maximum of those: predictions further ahead are unreliable. */
 const FARTHEST = 75;
-/** Sections that stay have to make a turn cheaper than this share of what it costs without: with them fresh starts come sooner, which is known less well. */
+/** Sections stay only if a turn costs less than this share of its cost without them, since fresh starts then come sooner. */
 const WORTHWHILE = 0.9;
-/** Prior: until something is observed, a block returns as often as if the user had this many memories. */
+/** Prior for how often blocks return: as if the user had this many memories. */
 const POOL = 150;
-/**
- * Shape of the gamma distribution of how often blocks are retrieved: what is new of a retrieval after 1 to 30 others, at k = 20, 40 and 100,
- * is within .11 of it in every recorded conversation.
- */
+/** Shape of the gamma distribution of retrieval rates. Fits each recorded conversation within .11 at k = 20, 40 and 100. */
 const RATES_SHAPE = 3;
 
 interface RetentionInput {
@@ -44,16 +38,11 @@ interface RetentionInput {
 }
 
 /**
- * Chooses the retention of one turn by the expected cost of the rest of the conversation; memprefix's own (docs/internals/algorithms.md,
- * "Conversations"). Two decisions, each by its cost over the expected further turns (`ahead`):
- * - Keep this turn's annotations? Kept, every later turn attends over them or is billed for them. Dropped, the next turn recomputes the
- *   question and answer after them.
- * - Start afresh? That recomputes all plain text after the first section and this turn's blocks once. The turns ahead are then shorter, and
- *   send more: how much of a retrieval is new depends on how many turns stand. Blocks are never dropped between fresh starts: a block injected by
- *   one turn and again by the next would be recomputed twice with everything after it. The turns ahead may start afresh too, at any of them, and
- *   then in a rhythm of their own: with one at every turn, memories are in the newest message only.
- * The turns ahead end where the prompt would outgrow its share of the engine's cache: from there on it would be computed whole, so before that
- * it starts afresh. Comparison with the fixed retentions: `docs/retention.md`.
+ * Chooses one turn's retention by the expected cost of the rest of the conversation (docs/internals/algorithms.md, "Conversations";
+ * docs/retention.md). Two decisions over the expected further turns (`ahead`), which end where the prompt would outgrow its share of the cache:
+ * - Keep this turn's annotations? Kept, every later turn attends over them. Dropped, the next turn recomputes the question and answer after them.
+ * - Start afresh? That recomputes all plain text after the first section. Later turns are shorter but inject more. They may start afresh too, at any
+ *   turn and then in a rhythm of their own. Between fresh starts blocks stay: one that returns would be recomputed twice, with all after it.
  *
  * @param replay of the earlier turns without a fresh start
  * @param resolution the request's memories
@@ -102,8 +91,7 @@ export function chooseRetention(
   const answered = messagesTokens(split.answer.messages, countTokens);
   const answers = [...replay.turns.slice(1).map(({ tokens }) => tokens.answer), answered];
   const answer = answers.reduce((sum, tokens) => sum + tokens, 0) / answers.length;
-  // The engine computed the answer itself, so a prompt cached up to the end of its last turn has the answer cached too. What a client writes
-  // otherwise than before may reach the engine as it did before, so nothing is dropped because of it.
+  // The engine computed the answer, so it is cached too. Restated text may reach the engine unchanged, so nothing is dropped because of it.
   const isWhole = replay.cachedTokens === replay.tokens || recalled.some(({ isRestated }) => isRestated);
   const total = replay.tokens + answered;
   const held = Math.min(isWhole ? total : replay.cachedTokens, cache.residentTokens);
@@ -127,7 +115,7 @@ export function chooseRetention(
   const room = shareTokens - (total + going.total + question);
   const isOutgrown = room < longer && afresh.total < total - plain + going.total;
   if (isOutgrown && standing.turns > 0) {
-    // What every prompt costs says nothing of how long they are.
+    // Without the fixed cost, which does not depend on length.
     const own = (uncached: number, cached: number) => cost(uncached, cached) - cost(0, 0);
     const keptTurns = turnsToKeep({
       replay,
@@ -222,10 +210,7 @@ interface OutgrownPrompt {
   readonly cost: (uncached: number, cached: number) => number;
 }
 
-/**
- * The sections of how many turns stay where a prompt outgrew its share: up to them nothing is computed again, and what they give is not given
- * again, but the next fresh start comes sooner. The least mean cost of a turn until then.
- */
+/** How many turns keep their sections, which are cached, if a prompt outgrew its share: the least mean cost of a turn until the next fresh start. */
 function turnsToKeep(outgrown: OutgrownPrompt): number {
   const { sectionAfter, question, answered, held, cost } = outgrown;
   const { headTokens, turns } = outgrown.replay;
@@ -252,7 +237,7 @@ function turnsToKeep(outgrown: OutgrownPrompt): number {
   return best.turns;
 }
 
-/** Mean cost of a turn, of a fresh start and those after it, until the prompt outgrows its share again; infinite where it has at once. */
+/** Mean cost of a turn from a fresh start until the prompt outgrows its share again; infinite if at once. */
 function meanUntilOutgrown(
   { shareTokens, question, answer, chance, cost }: OutgrownPrompt,
   starting: number,
@@ -282,10 +267,7 @@ function chanceOf(seen: SeenRetrievals, retrieved: readonly RetrievedBlock[]): n
   return (again + (count * count) / (count + POOL)) / (pairs + count);
 }
 
-/**
- * The share of a retrieval that none of so many others has. Blocks are retrieved at rates that are gamma distributed, of shape
- * {@link RATES_SHAPE}.
- */
+/** The share of a retrieval that none of so many others has. */
 function newShare(others: number, chance: number): number {
   return (1 + others * ((1 - chance) ** (-1 / RATES_SHAPE) - 1)) ** -RATES_SHAPE;
 }
@@ -298,9 +280,7 @@ interface SectionSize {
   readonly annotations: number;
 }
 
-/**
- * How many turns injected blocks that the prompt still contains; tokens of plain text before the first section of earlier turns, and after it.
- */
+/** How many turns' blocks the prompt still has; tokens of plain text before the first section of earlier turns, and after it. */
 function standingText(replay: Replay, answered: number) {
   const standing = { turns: 0, inFront: replay.headTokens, after: 0 };
   let place: "inFront" | "after" = "inFront";

@@ -2,31 +2,28 @@ import type { AnswerTime } from "./time-law-fit.js";
 
 /** Prompts that are known; an engine computes fewer at a time. */
 const MOST_PROMPTS = 1_024;
-/** Prompts that an engine computes in one step have their first tokens at one time; they come as much apart as this share of the wait. */
+/** Share of the wait within which first tokens come from one step of the engine. */
 const ONE_STEP = 0.01;
-/** Prompts in a row whose waits are no samples, at most. */
+/** After so many uncertain waits in a row, the next one is a sample. */
 const MOST_UNCERTAIN = 8;
-/** Less of an answer's time than this share says nothing of the answer: the rest went into others' prompts. */
+/** Minimum share of an answer's time that was its own. */
 const LEAST_OWN = 0.6;
 
-/** What an engine has to do for a prompt. */
 export interface PromptWork {
-  /** Tokens that it computes, about. */
+  /** Estimated. */
   readonly computedTokens: number;
-  /** Tokens of the whole prompt, over which its answer attends. */
   readonly promptTokens: number;
 }
 
-/** Prompts of the same work. */
 export interface MeanPrompt extends PromptWork {
-  /** How many, with parts of those that were computed in part. */
+  /** Number of such prompts; partly computed ones count in part. */
   readonly count: number;
 }
 
-/** About how long an engine computes a prompt, above 0. */
+/** Estimated time to compute a prompt, above 0. */
 export type WorkTime = (work: PromptWork) => number;
 
-/** From when a prompt was sent to its answer's first token, in milliseconds of one clock. */
+/** In milliseconds of one clock. */
 export interface PromptWait {
   readonly sentAt: number;
   readonly firstAt: number;
@@ -40,17 +37,16 @@ interface Worked extends PromptWait {
 }
 
 /**
- * What one engine works on, for all its users (docs/internals/algorithms.md, "What a prompt costs"). It computes several prompts and gives several
- * answers at a time, and a client waits for all of them. So a law of the engine's is fitted to what it computed in that time, not to the prompt that
- * was waited for: a queue says what others sent.
+ * What one engine computes for all its users (docs/internals/algorithms.md, "What a prompt costs"). A client waits for everything that the engine
+ * computes meanwhile, so the speed model is fitted to that, not to the client's own prompt.
  */
 export class EngineWork {
   /** By request, in the order of their first tokens. */
   readonly #prompts = new Map<string, Worked>();
-  /** Newest prompts whose waits were no samples. */
+  /** Uncertain waits since the last sample. */
   #uncertain = 0;
 
-  /** A prompt's first token came. Does nothing where it is known. */
+  /** Records a prompt's first token. A known prompt stays as it is. */
   begins(requestId: string, { sentAt, firstAt }: PromptWait, work: PromptWork): void {
     if (this.#prompts.has(requestId)) return;
     this.#prompts.set(requestId, { sentAt, firstAt, endedAt: null, ...atLeastOne(work) });
@@ -58,22 +54,21 @@ export class EngineWork {
     if (oldest !== undefined && this.#prompts.size > MOST_PROMPTS) this.#prompts.delete(oldest);
   }
 
-  /** The engine's own counts of a prompt. */
+  /** Corrects a prompt by the engine's own counts. */
   counted(requestId: string, work: PromptWork): void {
     const prompt = this.#prompts.get(requestId);
     if (prompt !== undefined) Object.assign(prompt, atLeastOne(work));
   }
 
-  /** An answer's last token came, or its client left. */
+  /** Records an answer's last token, or that its client left. */
   ends(requestId: string, at: number): void {
     const prompt = this.#prompts.get(requestId);
     if (prompt !== undefined) prompt.endedAt ??= at;
   }
 
   /**
-   * Whether {@link meanPrompt} has all that the engine computed while a prompt waited: not where another one still waited when its first token
-   * came, of which a part may be computed by then. In a queue that never ends it has nearly all: so each is a sample after some that were none. To
-   * be asked once for each prompt.
+   * Whether {@link meanPrompt} has all that the engine computed while a prompt waited. Call it once per prompt. False if another prompt, which may
+   * be partly computed, still waits; but in an endless queue {@link MOST_UNCERTAIN} limits how often.
    */
   isSample(requestId: string): boolean {
     const own = this.#prompts.get(requestId);
@@ -86,10 +81,10 @@ export class EngineWork {
   }
 
   /**
-   * What the engine computed while a prompt waited for its first token, that prompt included, as so many prompts of one size: a law that is
-   * linear in tokens and pairs has it that each took as long as their mean, whatever that law is. Null where nothing is known of the prompt.
+   * What the engine computed while a prompt waited for its first token, that prompt included, as equal prompts: a law that is linear in tokens and
+   * pairs gives their mean the mean time. Null for an unknown prompt.
    *
-   * @param timeOf says how much of a prompt was computed before this one was sent, and nothing else
+   * @param timeOf only decides how much of a prompt was computed before this one was sent
    */
   meanPrompt(requestId: string, timeOf: WorkTime): MeanPrompt | null {
     const own = this.#prompts.get(requestId);
@@ -110,11 +105,10 @@ export class EngineWork {
   }
 
   /**
-   * An answer without what the engine did for others: less the time of prompts that were computed meanwhile, and after a prompt as long as those
-   * of all answers that were given meanwhile, on average, as at each of its tokens the engine computes one of theirs, too. The answer as it is
-   * where nothing is known of it; null where little of its time is left.
+   * An answer without what the engine did for others: less the time of prompts computed meanwhile. Answers given meanwhile count as a longer prompt,
+   * since each step of the engine adds a token to all of them. Unchanged for an unknown prompt; null if little of its time is left.
    *
-   * @param timeOf milliseconds that the engine takes to compute a prompt
+   * @param timeOf milliseconds to compute a prompt
    */
   ownAnswer(requestId: string, answer: AnswerTime, timeOf: WorkTime): AnswerTime | null {
     const own = this.#prompts.get(requestId);
@@ -131,24 +125,19 @@ export class EngineWork {
     return { ...answer, promptTokens, ms: left };
   }
 
-  /** For how long other prompts were computed between two times. */
   #othersTimeIn(requestId: string, from: number, to: number, timeOf: WorkTime): number {
     let sum = 0;
     for (const other of this.#othersIn(requestId, from, to)) sum += Math.min(timeOf(other), other.firstAt - from);
     return sum;
   }
 
-  /**
-   * The other prompts that were computed between two times: a prompt is computed just before its first token. Of those whose first token came
-   * later nothing is known yet.
-   */
+  /** The other prompts whose first tokens came between two times: they are computed just before. */
   *#othersIn(requestId: string, from: number, to: number): Iterable<Worked> {
     for (const [id, other] of this.#prompts)
       if (id !== requestId && other.firstAt > from && other.firstAt <= to) yield other;
   }
 }
 
-/** Until when the first tokens come of what was computed in one step with a prompt. */
 function endOfStep({ sentAt, firstAt }: PromptWait): number {
   return firstAt + ONE_STEP * (firstAt - sentAt);
 }

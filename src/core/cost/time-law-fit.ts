@@ -1,6 +1,5 @@
 import type { TimeLaw } from "./engine-model.js";
 
-/** One served request. */
 export interface FirstTokenTime {
   readonly uncachedTokens: number;
   readonly cachedTokens: number;
@@ -8,42 +7,38 @@ export interface FirstTokenTime {
   readonly ms: number;
 }
 
-/** One answer after its first token. */
+/** An answer after its first token. */
 export interface AnswerTime {
-  /** Tokens of its prompt. */
   readonly promptTokens: number;
-  /** Tokens after the first one. */
   readonly tokens: number;
-  /** From its first token to its last, in milliseconds. */
+  /** Milliseconds. */
   readonly ms: number;
 }
 
 /** Maximum samples, FIFO, so that the law follows changes of its engine. */
 export const KEPT_SAMPLES = 256;
-/** Of fewer samples, coefficients that are free to fit explain anything. */
+/** Fewer samples fit anything. */
 const LEAST_SAMPLES = 16;
-/** Twice the logarithm of a likelihood ratio that is significant: χ² of two degrees of freedom, once in 1,800 tries; … */
+/** Significant likelihood ratio, as twice its logarithm: χ² of two degrees of freedom, once in 1,800 tries; … */
 const SIGNIFICANT = 15;
-/** … and of one, once in 20 tries, for which of two laws. */
+/** … and of one degree, once in 20 tries, to choose between two laws. */
 const SIGNIFICANT_SHAPE = 3.84;
-/** A law that takes less than a third off the squared errors says too little, however sure it is. */
+/** A law must take at least a third off the squared errors. */
 const LEAST_RATIO = 1.5;
-/** Shorter answers say little of the time per token. */
 const LEAST_ANSWER_TOKENS = 4;
-/** Rounds of least absolute errors, which outliers hardly affect, then rounds in which outliers have no weight. */
+/** Rounds of least absolute errors, then of Tukey's biweight. */
 const [ABSOLUTE_ROUNDS, ROUNDS] = [12, 8];
 /** Smaller relative errors count as this. */
 const MIN_ERROR = 0.01;
-/** Cut-off in median deviations: samples beyond it have no weight (Tukey's biweight). */
+/** Samples beyond so many median deviations have no weight. */
 const CUT = 4.685;
-/** Milliseconds. What is reported as less was not measured, and squares of its inverse may be no numbers. */
+/** Shorter times were not measured, and squares of their inverse may overflow. */
 const SHORTEST_MS = 1e-6;
 
 /**
- * Fits the time law `fixed + perToken·u + (perPair + perPairToken·(c + u))·u·(c + u/2)` (docs/internals/algorithms.md, "What a prompt
- * costs") to measured first-token times: least squares of relative errors, no coefficient below 0, outliers (a queue, a pause, a cold start)
- * without weight. Null where it explains the times no better than the lengths of the prompts alone do: the times of such an engine say nothing
- * of what it computes. The last coefficient is 0 unless it is significant, too.
+ * Fits the time law `fixed + perToken·u + (perPair + perPairToken·(c + u))·u·(c + u/2)` (docs/internals/algorithms.md, "What a prompt costs") to
+ * first-token times: least squares of relative errors, no negative coefficient, no weight for outliers. The last coefficient is 0 unless significant.
+ * Null if the prompts' lengths alone explain the times as well: then they say nothing about what the engine computes.
  */
 export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms }) => ms >= SHORTEST_MS);
@@ -64,12 +59,9 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
 }
 
 /**
- * Milliseconds that each token of a prompt adds to each token of its answer.
- *
- * The law of the first token bounds it. A token of an answer attends over the prompt as one more of the prompt's tokens would, which takes
- * `perPair` a token at least. And against all else that it takes it is at most as much as of a prompt's token: attention is the same, while the
- * model's weights are read for one token in place of many. Between these any order of magnitude is as likely as another, so it is their geometric
- * mean, unless the time per token depends significantly on the prompt's length.
+ * Milliseconds that each token of a prompt adds to each token of its answer: the fitted value, if significant, else the geometric mean of its bounds.
+ * At least `perPair`, since an answer's token attends over the prompt like one more of its tokens. At most the share of attention in a prompt token's
+ * time, since the model's weights are read for one token, not for many.
  */
 export function answerPace(samples: readonly AnswerTime[], { perTokenMs, perPairMs }: TimeLaw): number {
   const recent = samples
@@ -84,12 +76,12 @@ export function answerPace(samples: readonly AnswerTime[], { perTokenMs, perPair
   return Math.min(most, Math.max(perPairMs, law[1] ?? 0));
 }
 
-/** Parts of a time, as shares of the measured one: they add up to 1 by a law that is right. */
+/** Parts of a time as shares of the measured one, whose sum by a perfect law is 1. */
 type Row = readonly number[];
 
 /**
- * Whether a law is better than another that has fewer coefficients, and than each time's neighbours, as a queue that fills and a machine that
- * changes its speed explain: a likelihood-ratio test of log errors. Errors beyond the cut-off count as that.
+ * Whether a law beats one with fewer coefficients, and each time's neighbours (a queue, a machine that slows down): a likelihood-ratio test of log
+ * errors, limited to the cut-off.
  */
 function isBetter(rows: readonly Row[], law: Row, simpler: Row, significant: number): boolean {
   const own = logErrors(rows.map((row) => dot(row, law)));
@@ -107,14 +99,12 @@ function isBetter(rows: readonly Row[], law: Row, simpler: Row, significant: num
   );
 }
 
-/** Logarithms of shares of the measured time, which are 1 where they are right, about their median. */
 function logErrors(shares: readonly number[]): readonly number[] {
   const logs = shares.map((share) => Math.log(Math.max(Number.MIN_VALUE, share)));
   const middle = median(logs);
   return logs.map((log) => log - middle);
 }
 
-/** Weighted least squares of relative errors over some columns, with no coefficient below 0 and no weight for outliers. */
 function robustFit(rows: readonly Row[], columns: readonly number[]): Row {
   let weights = rows.map(() => 1);
   let law: Row = [];
@@ -129,12 +119,11 @@ function robustFit(rows: readonly Row[], columns: readonly number[]): Row {
   return law;
 }
 
-/** Typical size of errors, whatever the outliers. */
 function scaleOf(errors: readonly number[]): number {
   return Math.max(MIN_ERROR, 1.4826 * median(errors.map(Math.abs)));
 }
 
-/** Weighted least squares of `row · x = 1` with x ≥ 0: the best solution over all subsets of non-zero coefficients. */
+/** Weighted least squares of `row · x = 1` with x ≥ 0: the best over all subsets of non-zero coefficients. */
 function leastSquares(rows: readonly Row[], weights: readonly number[], columns: readonly number[]): Row {
   const sum = (of: (row: Row) => number) => rows.reduce((all, row, at) => all + (weights[at] ?? 0) * of(row), 0);
   const normal = columns.map((i) => [
@@ -146,7 +135,6 @@ function leastSquares(rows: readonly Row[], weights: readonly number[], columns:
     const chosen = columns.flatMap((_, at) => ((kept & (1 << at)) === 0 ? [] : [at]));
     const parts = solve(chosen.map((i) => [...chosen, columns.length].map((j) => normal[i]?.[j] ?? 0)));
     if (parts === null || parts.some((part) => part < 0)) continue;
-    // Of a solution, what it takes off the squared errors.
     const gain = chosen.reduce((all, i, at) => all + (parts[at] ?? 0) * (normal[i]?.[columns.length] ?? 0), 0);
     const law: number[] = [];
     for (const [at, i] of chosen.entries()) law[columns[i] ?? 0] = parts[at] ?? 0;
@@ -155,7 +143,7 @@ function leastSquares(rows: readonly Row[], weights: readonly number[], columns:
   return best.law;
 }
 
-/** Solves equations, each a row of coefficients and what they add up to, by elimination; null if they are singular. */
+/** Gaussian elimination; null for a singular system. */
 function solve(system: readonly number[][]): readonly number[] | null {
   for (const [pivot, own] of system.entries()) {
     const first = own[pivot] ?? 0;

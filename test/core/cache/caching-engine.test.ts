@@ -44,19 +44,6 @@ describe("what an engine says of its cache", () => {
     expect(cache.lookup("a").residentTokens).toBe(0);
   });
 
-  it("tells of a restart, after which nothing is cached", () => {
-    const { engine, cache } = withPrompt();
-    engine.read(reading(1_000), 2);
-    expect(cache.heldSince).toBeNull();
-    engine.read(reading(0), 3);
-    expect(cache.heldSince).toBe(3);
-    expect(cache.lookup("a").residentTokens).toBe(0);
-    cache.admit({ ...own, handle: handle(2), at: 4, total: 1_200, cached: 0, known: 1_000 });
-    cache.report(handle(2), { cachedTokens: 0, promptTokens: 1_200 }, 5);
-    expect(cache.capacity).toBe(10_000);
-    expect(cache.lookup("a").residentTokens).toBe(10_000);
-  });
-
   it("is not changed for others by a tenant that reports nonsense", () => {
     const { engine, cache } = withPrompt();
     const liar = new PredictedCache(engine);

@@ -7,7 +7,7 @@ import { RETENTION_NAMES } from "../../../src/core/conversation/conversation.js"
 import { blockBounds } from "../../../src/core/index.js";
 import { carryOver } from "../../../src/core/ordering/carry-over.js";
 import { messageText } from "../../../src/core/text/message.js";
-import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
+import { expectPromises } from "../prompt/prompt-promises.js";
 import {
   anyForm,
   assistant,
@@ -137,21 +137,6 @@ describe("prompts of one request at growing depths", () => {
 });
 
 describe("a prompt with a depth", () => {
-  it("gives the most relevant memories, says which are held back, and keeps only what it gave", () => {
-    const scope = new UserScope();
-    const composition = scope.compose([user("Q")], memories("a", "b", "c", "d"), {
-      conversation: "c",
-      depth: depthOf(2),
-    });
-    expect(textsIn(composition.messages)).toEqual(["The user's a is known.", "The user's b is known."]);
-    expect(composition.memories.map(({ memoryId }) => memoryId)).toEqual(["a", "b"]);
-    expect(composition.warnings).toMatchObject([{ code: "memory_held_back", memoryIds: ["c", "d"] }]);
-    expect(composition.plan.depth).toEqual({ retrieved: 4, given: 2, outcome: "sure", probes: [] });
-    expect(composition.turn.requested).toEqual([1, 2]);
-    expect(composition.turn.injection.blocks.map(({ label }) => label)).toEqual([1, 2]);
-    expect(composition.annotations).toEqual([]);
-  });
-
   it("is ordered afresh where what was tried carries more than is left in the memory bank by now", () => {
     const scope = new UserScope();
     const ask = [user("Q")];
