@@ -107,7 +107,7 @@ export class PromptInputs {
     };
   }
 
-  /** What the request asks for. */
+  /** What the request requires. */
   #wanted(
     { state }: WorkingScope,
     { request, keepsInstructions, isInResult }: RequestTerms,
