@@ -7,7 +7,6 @@ const MOST_PERIODS = 1_024;
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** What was used after a time, or what is within a capacity. */
 export interface UsedTokens {
   readonly tokens: number;
   /** Streams whose newest prompts end there. */
@@ -24,7 +23,6 @@ interface Period {
 
 /** Tokens of all users by their last use. Constant work and memory per use. */
 class TokensByUse {
-  /** Oldest first. */
   #periods: Period[] = [];
   #clearedAt = NEVER;
 
@@ -208,7 +206,6 @@ function newRun(before: Run | null, end: number, isHead: boolean): Run {
   return { before, from, end, usedAt: NEVER, tips: 0, continued: 0, isHead, settledAt: NEVER, uses: [] };
 }
 
-/** The last run first. */
 function* runsTo(leaf: CachedRun): Generator<Run, void, undefined> {
   for (let run = leaf as Run | null; run !== null; run = run.before) yield run;
 }

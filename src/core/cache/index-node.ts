@@ -73,7 +73,6 @@ export class TreeNode implements ServedNode {
     return nodes;
   }
 
-  /** The blocks from its anchor to itself. */
   get labels(): readonly Label[] {
     return this.toRoot()
       .toReversed()

@@ -31,7 +31,6 @@ interface StreamPrompt {
   readonly among: number | null;
 }
 
-/** A prompt whose report is awaited. */
 interface SentPrompt extends StreamPrompt, Pick<CachePrompt, "user" | "known"> {
   readonly stream: Stream;
   /** Its time in the cache's own order. */
@@ -53,7 +52,6 @@ interface DoubtfulPrompt {
 interface Stream {
   /** The newest prompt that cannot be released. */
   settled: StreamPrompt | null;
-  /** Later ones, oldest first. */
   open: SentPrompt[];
   /** Null: none since the last prompt that should have hit. */
   doubtful: DoubtfulPrompt | null;
@@ -64,7 +62,6 @@ interface KnownHead {
   readonly users: Map<string, number>;
 }
 
-/** What a stream shares the cache with. */
 interface Sharing {
   /** See {@link StreamPrompt.among}. In the second turn the streams since its first; before it, all that are cached. */
   readonly among: number;

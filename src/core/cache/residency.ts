@@ -34,13 +34,11 @@ export interface SectionTokens extends PassedAnchor {
 
 export interface Foreseen {
   readonly cachedTokens: number;
-  /** Leading blocks of the last section. */
   readonly cachedBlocks: number;
   /** The end of the prompt that this one replaces. */
   readonly replaces: NodeId | null;
 }
 
-/** What the index holds of the turns before. */
 export interface KnownTurns {
   /** Tokens of the prefix that earlier prompts share. */
   readonly cachedTokens: number;

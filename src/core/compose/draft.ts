@@ -54,7 +54,6 @@ export interface DraftedSection extends PromptSection {
 export interface PromptDraft {
   readonly prompt: Prompt;
   readonly totalTokens: number;
-  /** Tokens that the engine has to compute. */
   readonly computedTokens: number;
   readonly history: RecalledHistory;
   readonly replay: Replay;
@@ -75,7 +74,6 @@ export interface PromptDraft {
 interface DraftRequest {
   readonly state: ScopeState;
   readonly input: ComposeInput;
-  /** Its memories as blocks. */
   readonly resolution: Resolution;
   readonly terms: HistoryTerms;
   /** Maximum tokens; infinite: no limit. */
@@ -84,7 +82,6 @@ interface DraftRequest {
 
 const ONLY_ITS_MESSAGES: HistoryTerms = { added: 0, ratio: 1, isByCost: false, mayCut: false, window: null };
 
-/** The messages of a draft, and the place of its memories. */
 interface DraftForm {
   readonly messages: readonly ChatMessage[];
   /** False: it starts afresh. */
@@ -148,7 +145,6 @@ function firstWithin(all: Iterable<Candidate>): PromptDraft {
   return last;
 }
 
-/** The preferred draft first. */
 function* candidates(request: DraftRequest): Generator<Candidate> {
   const { input, most } = request;
   const { window, mayCut, added } = request.terms;
@@ -159,7 +155,6 @@ function* candidates(request: DraftRequest): Generator<Candidate> {
   yield* mayCut ? ofNewEpoch(request, "limit") : withFewerMemories(request, whole);
 }
 
-/** Continues the conversation with all its messages and memories. */
 const UNCUT = {
   continues: true,
   began: null,
@@ -376,7 +371,6 @@ function hitTokens({ turns, cachedTokens, tokens, headTokens }: Replay, beforeSe
   return isWhole ? beforeSection : Math.max(cachedTokens, headTokens);
 }
 
-/** What a prompt continues and keeps, and its memories. */
 function readHistory(request: DraftRequest, { messages, continues, inFront, room }: DraftForm) {
   const { state, input } = request;
   const { register } = state;

@@ -52,7 +52,6 @@ export class SeenRetrievals {
 
 const MOST_ADDED = 2_000;
 
-/** What a conversation's newest prompt was sent after. */
 export interface SentAfter {
   readonly root: PromptRoot;
   readonly tools: readonly KnownTool[];
@@ -127,7 +126,6 @@ export class Conversation {
     return retrievals;
   }
 
-  /** The first turn of a turn's path. */
   epochOf(turn: TurnId, parent: TurnId | null): TurnId {
     return (parent === null ? undefined : this.#turns.get(parent)?.epoch) ?? turn;
   }
@@ -162,7 +160,6 @@ export class Conversation {
   }
 }
 
-/** The replayed part of a prompt, by the labels of its blocks. */
 export interface Standing {
   /** Labels whose text is in the prompt. */
   readonly given: ReadonlySet<Label>;
@@ -210,7 +207,6 @@ export interface Turn extends RetentionChoice {
   readonly promptTokens: number;
   /** Tokens that the engine had to compute, without the answer before the question. */
   readonly computedTokens: number;
-  /** The first turn of its path. */
   readonly epoch: TurnId;
   /** Meaning of the last message before its given ones that memprefix left out. */
   readonly behind: Digest | null;
@@ -275,7 +271,6 @@ export interface RetentionChoice {
 export const FRESH_START_REASONS = ["cost", "share", "limit", "memory_forgotten"] as const;
 export type FreshStartReason = (typeof FRESH_START_REASONS)[number];
 
-/** A retention as it was chosen for one prompt. */
 export interface ChosenRetention extends RetentionChoice {
   /** Null: it does not start afresh. */
   readonly freshStartReason: FreshStartReason | null;

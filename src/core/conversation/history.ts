@@ -205,7 +205,6 @@ function newPlacement(
 interface PathStep {
   readonly turn: Turn;
   readonly after: PathStep | null;
-  /** Messages that the path covers up to its end. */
   readonly covered: number;
 }
 
@@ -247,7 +246,6 @@ function continuesByBytes({ given }: Turn, { digests }: MeantMessages, at: numbe
   return given.every((digest, i) => digests[at + i] === digest);
 }
 
-/** Splits a turn's plain messages at the place of its section. */
 export function splitAtAnchor(
   { messages, digests }: DigestedMessages,
   placement: SectionPlacement,

@@ -21,7 +21,6 @@ import type { Standing, Turn } from "./conversation.js";
 
 export interface InjectionRequest {
   readonly requested: readonly StoredBlock[];
-  /** The one that a line may repeat. */
   readonly best: Label | null;
   readonly standing: Standing;
   readonly superseded: SupersededLabels;

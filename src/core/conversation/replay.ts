@@ -41,7 +41,6 @@ export interface Replay extends KnownTurns {
   readonly stableMessages: number;
 }
 
-/** The parts of a scope's state that a replay reads. */
 interface ReplayScope {
   readonly index: ContextIndex;
   readonly register: BlockRegister;
@@ -173,7 +172,6 @@ function sectionTokens(
   };
 }
 
-/** @param tokensBefore tokens of the prompt before the turn */
 function replayTurn(
   conversation: Conversation,
   recalled: RecalledTurn,
@@ -210,7 +208,6 @@ function replayTurn(
   return replayed;
 }
 
-/** Messages that a turn adds after its anchor. */
 function messagesAfterAnchor(placement: SectionPlacement, section: string): number {
   return !isOwnMessage(placement) || section !== "" ? 1 : 0;
 }
