@@ -146,10 +146,9 @@ export class ClusterTree {
     // A leaf shares a block with every ancestor, so an inner node that keeps a leaf keeps a block.
     for (const place of naming) {
       if (!this.#places.has(place.row.id)) continue;
-      const siblings = (this.#parentOf(place) as ClusterPlace).children;
-      siblings.remove(place);
+      place.parent?.children.remove(place);
       place.row.blocks = place.row.blocks.filter((label) => !labels.has(label));
-      siblings.add(place);
+      place.parent?.children.add(place);
       this.#changes.written(place.row.id);
     }
   }
@@ -181,10 +180,8 @@ export class ClusterTree {
       if (!isRoot && children.size === 1) throw new Error(`node ${id}: unary chain`);
       if (isEnd && this.#leafOfBlocks.get(blocksKey(row.blocks)) !== place)
         throw new Error(`node ${id}: a second leaf`);
-      for (let above = this.#parentOf(place); isEnd && above !== this.#root && above !== undefined; ) {
+      for (let above = place.parent; isEnd && above !== this.#root && above !== null; above = above.parent)
         if (intersectionOf(above.row.blocks, row.blocks).length === 0) throw new Error(`node ${id}: a stranger here`);
-        above = this.#parentOf(above);
-      }
       for (const child of children) {
         if (child.row.parent !== id) throw new Error(`node ${child.row.id}: linked wrongly`);
         if (child.row.position >= row.nextPosition) throw new Error(`node ${child.row.id}: position was never given`);
@@ -226,7 +223,7 @@ export class ClusterTree {
 
   /** Replaces a leaf by its intersection with a context, with the leaf as a child. */
   #split(leaf: ClusterPlace, context: readonly Label[], distance: number): ClusterPlace {
-    const parent = this.#parentOf(leaf) as ClusterPlace;
+    const parent = leaf.parent as ClusterPlace;
     parent.children.remove(leaf);
     const blocks = intersectionOf(leaf.row.blocks, context);
     const upper = this.#add(parent, { blocks, position: leaf.row.position, distance });
@@ -237,12 +234,18 @@ export class ClusterTree {
 
   #load(nodes: readonly ClusterNode[]): void {
     for (const node of nodes) {
-      this.#places.set(node.id, { row: { ...node }, children: new ClusterChildren() });
+      this.#places.set(node.id, { row: { ...node }, parent: null, children: new ClusterChildren() });
       this.#nextId = Math.max(this.#nextId, node.id + 1);
     }
     for (const place of this.#places.values()) {
-      if (place.row.parent === null) this.#root = place;
-      else this.#parentOf(place)?.children.add(place);
+      const { id, parent } = place.row;
+      if (parent === null) {
+        this.#root = place;
+        continue;
+      }
+      place.parent = this.#places.get(parent) ?? null;
+      if (place.parent === null) throw new Error(`cluster tree: node ${id} has no parent`);
+      place.parent.children.add(place);
     }
     for (const place of this.#places.values())
       if (isLeaf(place) && place !== this.#root) this.#leafOfBlocks.set(blocksKey(place.row.blocks), place);
@@ -250,7 +253,7 @@ export class ClusterTree {
 
   /** A last sibling replaces the parent; the root goes with its last child. */
   #removeLeaf(leaf: ClusterPlace): void {
-    const parent = this.#parentOf(leaf) as ClusterPlace;
+    const parent = leaf.parent as ClusterPlace;
     this.#leafOfBlocks.delete(blocksKey(leaf.row.blocks));
     this.#drop(leaf);
     const [sibling] = parent.children;
@@ -259,7 +262,7 @@ export class ClusterTree {
       this.#root = null;
       this.#drop(parent);
     } else if (sibling !== undefined && parent.children.size === 1) {
-      const above = this.#parentOf(parent) as ClusterPlace;
+      const above = parent.parent as ClusterPlace;
       this.#drop(parent);
       this.#hang(sibling, above, parent.row.position);
     }
@@ -279,21 +282,9 @@ export class ClusterTree {
     return [...this.#leafOfBlocks.values()].sort((a, b) => a.row.lastUsed - b.row.lastUsed || a.row.id - b.row.id);
   }
 
-  /** Undefined for the root. Throws if the parent is missing. */
-  #parentOf({ row }: ClusterPlace): ClusterPlace | undefined {
-    if (row.parent === null) return undefined;
-    const parent = this.#places.get(row.parent);
-    if (parent === undefined) throw new Error(`cluster tree: node ${row.id} has no parent`);
-    return parent;
-  }
-
   #searchPathOf(place: ClusterPlace): number[] {
     const path: number[] = [];
-    let step = place;
-    for (let parent = this.#parentOf(step); parent !== undefined; parent = this.#parentOf(step)) {
-      path.push(step.row.position);
-      step = parent;
-    }
+    for (let step = place; step.parent !== null; step = step.parent) path.push(step.row.position);
     return path.reverse();
   }
 
@@ -302,7 +293,7 @@ export class ClusterTree {
     const id = this.#nextId++ as NodeId;
     const { blocks, position, distance } = node;
     const at = { id, parent: parent?.row.id ?? null, blocks, position, nextPosition: 0, distance };
-    const place: ClusterPlace = { row: { ...at, lastUsed: 0 }, children: new ClusterChildren() };
+    const place: ClusterPlace = { row: { ...at, lastUsed: 0 }, parent, children: new ClusterChildren() };
     this.#places.set(id, place);
     parent?.children.add(place);
     this.#changes.written(id);
@@ -311,12 +302,13 @@ export class ClusterTree {
 
   #hang(place: ClusterPlace, parent: ClusterPlace, position: number): void {
     Object.assign(place.row, { parent: parent.row.id, position });
+    place.parent = parent;
     parent.children.add(place);
     this.#changes.written(place.row.id);
   }
 
   #drop(place: ClusterPlace): void {
-    this.#parentOf(place)?.children.remove(place);
+    place.parent?.children.remove(place);
     this.#places.delete(place.row.id);
     this.#changes.removed(place.row.id);
   }
@@ -325,6 +317,8 @@ export class ClusterTree {
 /** Blocks and position are constant while the node has a parent. */
 export interface ClusterPlace {
   readonly row: { -readonly [K in keyof ClusterNode]: ClusterNode[K] };
+  /** Null for the root only. */
+  parent: ClusterPlace | null;
   readonly children: ClusterChildren;
 }
 
