@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { type ConversationId, DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type UserId } from "../core/index.js";
 import { openUpstream, UpstreamError } from "../engines/upstream/upstream.js";
 import { EvaluationError } from "../eval/base/run-files.js";
@@ -26,6 +27,8 @@ export async function runEvalFacts(options: EvalFactsOptions, call: Invocation):
   if (!URL.canParse(engine) || !/^https?:/.test(engine))
     throw new EvaluationError("--engine: must be an http or https address as http://127.0.0.1:8000/v1");
   const stop = stopSignal(call);
+  // All prompts of a case are sent at once.
+  setMaxListeners(0, stop.signal);
   const apiKey = engineKey(call.env);
   const send = jsonSender(openUpstream({ url: engine, apiKey, timeoutMs }), stop.signal);
   const memprefix = openMeasuredMemprefix(
