@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
 import { describeInChromium } from "../chromium.js";
-import { callerOf } from "../http/guards/callers.js";
 import { textsMatching } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
 import { browserPages, type OpenedPage } from "./browser.js";
@@ -97,23 +96,5 @@ describeInChromium("the try-it view", () => {
     expect(textsMatching(app.database, /^ana$/)).toEqual(["ana"]);
     // The page hears of a deletion later than the database.
     await expect.poll(() => page.evaluate("localStorage.getItem('memprefix-try-users')")).toBe(JSON.stringify([young]));
-  });
-
-  it("asks for a key where there are keys, and uses the one that it is given", async () => {
-    const { key } = callerOf(app, "acme");
-    const opened = await open();
-    const { page } = opened;
-    await page.getByRole("button", { name: "Compose" }).click();
-    await page.getByRole("alert").getByText("An API key is needed").waitFor();
-    await page.getByRole("button", { name: "Key" }).click();
-    await page.getByLabel("Key", { exact: true }).fill(key);
-    await page.getByRole("button", { name: "Use it" }).click();
-    await compose(opened);
-    expect((await rowsOf(opened))[1]?.name).toBe("keep");
-    // It is in this tab's storage alone, and in no address.
-    expect(await page.evaluate("Object.values(localStorage).join() + document.cookie + location.href")).not.toContain(
-      key,
-    );
-    expect(opened.asked.filter((address) => address.includes(key))).toEqual([]);
   });
 });

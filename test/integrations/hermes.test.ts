@@ -219,12 +219,6 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
 
   it.for<readonly [what: string, status: number, body: string, sentence: string]>([
     [
-      "has no such route",
-      404,
-      "{}",
-      " has no POST /compose (404): start a current memprefix there, or set MEMPREFIX_URL",
-    ],
-    [
       "is no memprefix",
       200,
       "<html>",
@@ -236,7 +230,6 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
       JSON.stringify({ title: "Invalid request", errors: [{ field: "history", message: "unknown" }] }),
       " refused to compose (422): history: unknown",
     ],
-    ["is overloaded", 503, "", " refused to compose (503): it did not say why"],
   ])("says once, in one sentence, that what is there %s", async ([_what, status, body, sentence], context) => {
     const url = await standIn((_incoming, response) => void response.writeHead(status).end(body));
     expect(await steps(context, twice, { MEMPREFIX_URL: url })).toEqual({
