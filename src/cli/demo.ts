@@ -18,7 +18,7 @@ import { assemble } from "./assemble.js";
 import { type Environment, type Invocation, STOPPED, untilStopped } from "./invocation.js";
 import { encodeO200k } from "./o200k.js";
 import { needEmbeddedMem0 } from "./package.js";
-import { withProgress } from "./progress-bar.js";
+import { withProgress } from "./progress.js";
 import { readSettings } from "./settings.js";
 
 export interface DemoOptions {

@@ -12,7 +12,7 @@ import type { Memprefix } from "../service/library/memprefix.js";
 import { openMeasuredMemprefix } from "./assemble.js";
 import { engineKey } from "./eval-settings.js";
 import { type Invocation, STOPPED, stopSignal } from "./invocation.js";
-import { withProgress } from "./progress-bar.js";
+import { withProgress } from "./progress.js";
 
 export interface EvalFactsOptions {
   readonly engine: string;

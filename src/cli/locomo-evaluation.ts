@@ -23,7 +23,7 @@ import type { EvalLocomoOptions } from "./eval-options.js";
 import { costModel, engineKey, openMeasuredEngine, THRESHOLD } from "./eval-settings.js";
 import { type Invocation, type Output, STOPPED } from "./invocation.js";
 import { countO200k } from "./o200k.js";
-import { withProgress } from "./progress-bar.js";
+import { withProgress } from "./progress.js";
 
 const ALL_FAILED = 3;
 
