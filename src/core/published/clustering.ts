@@ -7,7 +7,7 @@ import { ALPHA, type ClusterNode, ClusterTree, positionsOf } from "./cluster-tre
 
 /** Maximum connected contexts that are clustered exactly: more take over 0.6 GB. */
 const MAX_EXACT_CONTEXTS = 12_000;
-/** Size of the parts of larger components. Figures: `docs/internals/ordering-trials.md`. */
+/** Size of the parts of larger components. Figures: docs/papers.md, "ContextPilot". */
 const PART_CONTEXTS = 1_000;
 
 interface Cluster {
