@@ -24,8 +24,7 @@ export interface UserTransaction {
   /** Reads what was committed before the lock. Queries sent before anything is awaited go out with the lock. */
   readonly read: ReadRows;
   /**
-   * Ends the transaction with these statements, in one round trip. Durable when it resolves; if it rejects, nothing is stored, except where a
-   * server's answer was lost.
+   * Ends the transaction with these statements, in one round trip. Durable when it resolves; if it rejects, nothing is stored.
    *
    * @param how `apart`: no statement reads or writes what another one writes, so they may run as one; default: in order
    */

@@ -90,8 +90,7 @@ export interface ReportRecord {
 
 /**
  * A scope that no other call changes until {@link Store.hold} resolves. Commits at most once, and gives the scope's new version. A commit that
- * rejects has changed nothing, unless the connection was lost before its answer (`unreachable`): then it may be stored. One that resolves is
- * durable and visible to every later call in any process.
+ * rejects has changed nothing; one that resolves is durable and visible to every later call in any process.
  */
 export interface HeldScope {
   readonly version: ScopeVersion | null;
