@@ -193,7 +193,7 @@ export function openChatEngine(
 ): ChatEngine | null {
   const upstream = openConfiguredUpstream(settings, waits);
   if (upstream === null) return null;
-  const { writeBack, warmUp, adaptiveDepth } = settings;
+  const { writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
   const family = () => engineFamilyFor(engineOf(settings, recognised), null);
   return {
     upstream,
@@ -203,6 +203,8 @@ export function openChatEngine(
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",
     adaptiveDepth,
+    // A configured limit replaces the engine's own.
+    readsLimit: maxPromptTokens === undefined,
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
     defaultUser: settings.defaultUser,

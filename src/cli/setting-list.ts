@@ -273,7 +273,9 @@ export const SETTINGS = {
     ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()
-    .describe("most tokens of a prompt, without the answer's; default: unlimited"),
+    .describe(
+      "most tokens of a prompt, without the answer's; default: what the engine behind /v1 says that it takes, if it does",
+    ),
   adaptiveDepth: adaptiveDepth
     .default(null)
     .describe(

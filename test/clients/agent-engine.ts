@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { encodeO200k } from "../../src/cli/o200k.js";
 import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
 import { record } from "../../src/core/text/json.js";
-import { isBackground, likeliest, MODELS, openEvents, sendJson } from "../http/routes/openai-engine.js";
+import { isLimitRequest, likeliest, MODELS, openEvents, sendJson } from "../http/routes/openai-engine.js";
 import { eventsText } from "../http/routes/responses-engine.js";
 import { localServer } from "../local-server.js";
 import { type Asked, modelSays, type Said } from "./agent-model.js";
@@ -134,8 +134,8 @@ export async function agentEngine(
     const raw = Buffer.concat(await incoming.toArray()).toString("utf8");
     const { headers, method } = incoming;
     const path = (incoming.url ?? "").replace(/^\/v1\//, "").replace(/\?.*$/, "");
-    if (!isBackground(headers)) watch({ method, url: incoming.url, headers, raw });
-    if (method === "GET" || isBackground(headers)) return sendJson(response, 200, MODELS);
+    if (!isLimitRequest(headers)) watch({ method, url: incoming.url, headers, raw });
+    if (method === "GET" || isLimitRequest(headers)) return sendJson(response, 200, MODELS);
     const answer = ANSWERS[path];
     if (answer === undefined) return sendJson(response, 404, { detail: "Not Found" });
     try {

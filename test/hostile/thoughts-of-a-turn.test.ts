@@ -5,12 +5,12 @@
  * Held: what a client itself puts behind a result; templates that do not count users' messages keep memories in a message of their own.
  */
 import { Template } from "@huggingface/jinja";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
 import { CHAT_TEMPLATES } from "../engines/adapters/chat-templates.js";
 import { sendWith } from "../http/guards/callers.js";
 import { answeringSource } from "../http/routes/answering-source.js";
-import { openAiEngine, sendJson } from "../http/routes/openai-engine.js";
+import { MODELS, openAiEngine, sendJson } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import { itemsOf, messagesBodyOf } from "./api-forms.js";
 
@@ -87,6 +87,14 @@ describe("a model whose template keeps thoughts behind the newest user's message
   const environment = { MEMPREFIX_RETENTION: "keep" };
   const app = servedApp({ source: () => source, upstream: engine, environment });
   const { post, chat, run } = agentOf(app);
+  /** Until the engine was asked what it serves, and said so. */
+  const untilKnown = (model: string) =>
+    vi.waitFor(async () => {
+      source.found = ["Ada rows."];
+      const asked = [{ role: "user", content: "Where?" }, ...stepsOf(0).slice(0, 2)];
+      expect(isOwnMessage(await chat(model, asked, `other ${Math.random()}`))).toBe(false);
+    });
+
   it.each([
     ["Qwen/Qwen3-8B", "qwen3"],
     ["qwen3:8b", "qwen3"],
@@ -94,13 +102,48 @@ describe("a model whose template keeps thoughts behind the newest user's message
     ["z-ai/glm-4.5-air", "glm"],
     ["deepseek-reasoner", "deepseek"],
   ] as const)("%s: keeps them, by its name", async (model, template) => {
-    expectKept(CHAT_TEMPLATES[template], await run(model));
+    expectKept(CHAT_TEMPLATES[template].template, await run(model));
   });
 
-  it("is none by another name", async () => {
-    const turns = await run("stub-1");
+  it("is told by what vLLM lists under the name that it is given", async () => {
+    const listed = { ...MODELS.data[0], id: "agent", root: "Qwen/Qwen3-8B", parent: null, max_model_len: 32_768 };
+    const adapter = { ...listed, id: "lora", root: "/adapters/mine", parent: "agent" };
+    engine.list((_request, response) => sendJson(response, 200, { object: "list", data: [listed, adapter] }));
+    for (const model of ["agent", "lora"]) await untilKnown(model);
+    expectKept(CHAT_TEMPLATES.qwen3.template, await run("agent"));
+  });
+
+  const llamaCpp = (id: string, template: string, more: object = {}) =>
+    engine.list(({ url }, response) => {
+      if (url === "/props") return sendJson(response, 200, { chat_template: template, ...more, total_slots: 1 });
+      return sendJson(response, 200, { object: "list", data: [{ ...MODELS.data[0], id, owned_by: "llamacpp" }] });
+    });
+
+  it("is told by the template for tools, where llama.cpp shows two", async () => {
+    const { qwen3, kimi } = CHAT_TEMPLATES;
+    llamaCpp("/models/mine.gguf", kimi.template, { chat_template_tool_use: qwen3.template });
+    await chat("any", [{ role: "user", content: "Where?" }], "first");
+    await untilKnown("any");
+    expectKept(qwen3.template, await run("any"));
+  });
+
+  it("is none where llama.cpp shows another template, whatever its name", async () => {
+    llamaCpp("Qwen3-8B-Q4_K_M.gguf", CHAT_TEMPLATES.kimi.template);
+    await vi.waitFor(async () => {
+      source.found = ["Ada rows."];
+      const asked = [{ role: "user", content: "Where?" }, ...stepsOf(0).slice(0, 2)];
+      expect(isOwnMessage(await chat("Qwen3-8B", asked, `other ${Math.random()}`))).toBe(true);
+    });
+    const turns = await run("Qwen3-8B");
     expect(turns.flatMap((prompts) => prompts.slice(1)).every(isOwnMessage)).toBe(true);
-    expectKept(CHAT_TEMPLATES.kimi, turns);
+    expectKept(CHAT_TEMPLATES.kimi.template, turns);
+  });
+
+  it("is asked for nothing but its list where it is no llama.cpp", async () => {
+    source.found = ["Ada rows."];
+    await run("stub-1");
+    expect(engine.limitRequests.map(({ url }) => url)).toEqual(["/v1/models"]);
+    expect(isOwnMessage(engine.requests.at(-1)?.body.messages ?? [])).toBe(true);
   });
 
   it("has memories in the result by every API", async () => {

@@ -67,7 +67,7 @@ class ComposeRequest(TypedDict):
     engine: NotRequired[Literal["generic", "mistral", "vllm", "sglang", "llamacpp", "openai", "openai-breakpoints", "anthropic", None]]
     """The engine family of the prompt. The answer's `engine` says what to send along; for `anthropic` and `openai-breakpoints` the messages carry the provider's cache breakpoints. Default: the configured one."""
     max_prompt_tokens: NotRequired[int | None]
-    """Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the oldest messages are left out (not with `history: exact`), then the least relevant memories (warning `memory_left_out`); 422 if what must stay comes to more. Default: `MEMPREFIX_MAX_PROMPT_TOKENS`, else unlimited."""
+    """Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the oldest messages are left out (not with `history: exact`), then the least relevant memories (warning `memory_left_out`); 422 if what must stay comes to more. Default: `MEMPREFIX_MAX_PROMPT_TOKENS`; where that is not set, what the engine behind `/v1` says that it takes, which messages alone may exceed."""
     model: NotRequired[str | None]
     """The model that the prompt is for. Memories after a tool result go into the result's message where the model's template takes no user message there (Mistral's), or drops thoughts before one (Qwen3's, GLM's). `/usage` counts the prompt under it."""
     dates: NotRequired[bool | None]
@@ -139,7 +139,7 @@ class BatchRequest(TypedDict):
     engine: NotRequired[Literal["generic", "mistral", "vllm", "sglang", "llamacpp", "openai", "openai-breakpoints", "anthropic", None]]
     """The engine family of the prompt. The answer's `engine` says what to send along; for `anthropic` and `openai-breakpoints` the messages carry the provider's cache breakpoints. Default: the configured one."""
     max_prompt_tokens: NotRequired[int | None]
-    """Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the oldest messages are left out (not with `history: exact`), then the least relevant memories (warning `memory_left_out`); 422 if what must stay comes to more. Default: `MEMPREFIX_MAX_PROMPT_TOKENS`, else unlimited."""
+    """Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the oldest messages are left out (not with `history: exact`), then the least relevant memories (warning `memory_left_out`); 422 if what must stay comes to more. Default: `MEMPREFIX_MAX_PROMPT_TOKENS`; where that is not set, what the engine behind `/v1` says that it takes, which messages alone may exceed."""
     model: NotRequired[str | None]
     """The model that the prompt is for. Memories after a tool result go into the result's message where the model's template takes no user message there (Mistral's), or drops thoughts before one (Qwen3's, GLM's). `/usage` counts the prompt under it."""
     dates: NotRequired[bool | None]

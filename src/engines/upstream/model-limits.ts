@@ -16,8 +16,11 @@ const tokens = z.int().min(1).max(1_000_000_000).nullish().catch(null);
  * In vLLM a LoRA adapter (`parent`) has no `max_model_len`. llama.cpp: `meta.n_ctx` is one slot's context; older versions only have
  * `meta.n_ctx_train`, which may be larger.
  */
+const name = z.string().nullish().catch(null);
 const model = z.object({
   id: z.string(),
+  root: name,
+  owned_by: name,
   parent: z.string().nullish().catch(null),
   max_model_len: tokens,
   loaded_context_length: tokens,
@@ -47,6 +50,17 @@ export class ModelLimits {
   static read(json: unknown): ModelLimits | null {
     const list = modelsList.safeParse(json);
     return list.success ? new ModelLimits(list.data.filter((each) => each !== null)) : null;
+  }
+
+  get isLlamaCpp(): boolean {
+    return this.#only?.owned_by === "llamacpp";
+  }
+
+  /** Further names of the same model: its file, its path, an adapter's base model. */
+  namesOf(name: string): readonly string[] {
+    const listed = this.#named(name);
+    const base = this.#baseOf(listed);
+    return [listed?.id, listed?.root, listed?.parent, base?.root].filter((each) => each != null);
   }
 
   of(name: string): ModelLimit | null {

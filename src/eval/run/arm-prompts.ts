@@ -139,7 +139,9 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         memoryBudgetRatio: budgetRatio,
       });
       const startedAt = performance.now();
-      const request = { ...given, maxPromptTokens: promptTokens, destination: { model: "", besideTokens: 0 } };
+      // As the service composes for an engine with a known limit.
+      const destination = { model: "", promptTokens, besideTokens: 0 };
+      const request = { ...given, destination };
       const { answer, probeMs } =
         arm.depth === null || chooseDepth === null
           ? { answer: await memprefix.compose(request), probeMs: 0 }

@@ -17,7 +17,7 @@ import { linkedSignal } from "../base/linked-signal.js";
 import { inClientSpan } from "../base/spans.js";
 import type { ChosenDepth, DraftAt, DraftedPrompt } from "../compose/prompt-planner.js";
 import { bodyOf, type ChatParts, type ClientRequest, withTools } from "./chat-request.js";
-import { modelName } from "./refusals.js";
+import { modelName } from "./engine-limits.js";
 
 /** Largest `top_logprobs`: OpenAI's limit, and vLLM's default. */
 const MOST_LISTED = 20;

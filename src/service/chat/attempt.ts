@@ -14,8 +14,8 @@ import {
   withTools,
 } from "./chat-request.js";
 import type { ChatPrompt } from "./compose-with-timeout.js";
+import { modelName } from "./engine-limits.js";
 import { Exchange, type StreamUsage } from "./exchange.js";
-import { modelName } from "./refusals.js";
 import type { WriteCall } from "./write-calls.js";
 
 export interface AttemptParts {

@@ -29,6 +29,8 @@ export interface ChatEngine {
   readonly warmUp?: boolean;
   /** Absent or null: a prompt gets all memories. */
   readonly adaptiveDepth?: DepthSettings | null;
+  /** Whether the limit on prompts is read from the engine's list of models. Default: no. */
+  readonly readsLimit?: boolean;
   readonly identity?: IdentitySources;
   /** The user of requests that name none, while there are no API keys. Default: none. */
   readonly defaultUser?: UserId | undefined;

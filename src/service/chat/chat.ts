@@ -4,22 +4,25 @@
  * Fails open: a request that cannot be composed goes to its engine unmodified.
  */
 
-import { DEFAULT_DEPTH, type Depth, type Digest, digestOf, LruMap } from "../../core/index.js";
-import { keptIn } from "../../core/text/collections.js";
-import { listIn } from "../../core/text/json.js";
+import { DEFAULT_DEPTH, type Depth } from "../../core/index.js";
 import { marksElsewhereIn } from "../../engines/adapters/engine-adapter.js";
 import { routingOf, type SessionRouter } from "../../engines/adapters/session-routers.js";
 import { type HeaderPair, type UpstreamAnswer, type UpstreamCall, withAdded } from "../../engines/upstream/upstream.js";
 import type { PlannedAnswer } from "../base/call-types.js";
-import type { Destination } from "../compose/compose-request.js";
 import type { Drive } from "../compose/prompt-composer.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import { Attempt, type AttemptParts, neverServed, type SentPrompt } from "./attempt.js";
 import { type ChatComposer, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 import { type ChatPrompt, composeWithTimeout } from "./compose-with-timeout.js";
 import { withContinued } from "./continued-responses.js";
+import {
+  checkForRefusal,
+  constraintsAfter,
+  EngineLimits,
+  KnownConstraints,
+  type PromptConstraints,
+} from "./engine-limits.js";
 import { StreamUsage } from "./exchange.js";
-import { checkForRefusal, constraintsAfter, KnownConstraints, modelName, type PromptConstraints } from "./refusals.js";
 import { WarmUp } from "./warm-up.js";
 
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
@@ -31,7 +34,6 @@ export {
 } from "../../engines/upstream/upstream.js";
 export { type ChatEngine, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 
-const MOST_TOOL_LISTS = 64;
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */
 const MOST_SENDS = 3;
@@ -44,7 +46,7 @@ export class Chat {
   readonly warmUp: WarmUp | null;
   readonly depth: AdaptiveDepth;
   readonly terms: KnownConstraints;
-  readonly #toolTokens = new LruMap<Digest, number>(MOST_TOOL_LISTS);
+  readonly limits: EngineLimits;
   /** Paths that the engine does not have: three at most. */
   readonly #absent = new Set<string>();
 
@@ -52,6 +54,7 @@ export class Chat {
     this.usage = new StreamUsage(parts.clock);
     this.warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
     this.terms = new KnownConstraints(parts.clock);
+    this.limits = new EngineLimits(parts.upstream, parts.readsLimit ?? false, parts.clock);
     this.depth = new AdaptiveDepth(parts);
   }
 
@@ -72,25 +75,22 @@ export class Chat {
    * @param signal aborts when the client disconnects
    */
   async complete(memprefix: ChatComposer, given: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
+    const { limits, parts } = this;
     // First, so that warm-ups and depth probes have the tenant's salts too.
     const asked = { ...given, body: memprefix.composer.salted(given.body) };
-    const compose = asked.compose && { ...asked.compose, destination: this.#destinationOf(asked, memprefix) };
-    const continued = await withContinued(memprefix, { ...asked, compose });
-    const request = withSessionKey(memprefix, continued, this.parts.router ?? null);
+    const { compose } = asked;
+    const destined =
+      compose === null
+        ? asked
+        : { ...asked, compose: { ...compose, destination: limits.destinationOf(asked, memprefix.countTokens) } };
+    const request = withSessionKey(memprefix, await withContinued(memprefix, destined), parts.router ?? null);
     return new Completion(this, memprefix, request, signal).answered();
-  }
-
-  /** Counts the request's tools as JSON: an estimate, as each engine formats them in its own way. */
-  #destinationOf({ api, body }: ChatRequest, { countTokens }: ChatComposer): Destination {
-    const tools = api.toolFields.flatMap((field) => listIn(body[field]));
-    const json = JSON.stringify(tools);
-    const besideTokens = tools.length === 0 ? 0 : keptIn(this.#toolTokens, digestOf(json), () => countTokens(json));
-    return { model: modelName(body["model"]), besideTokens };
   }
 
   /** Reports once that the engine has no route for the request's API. */
   answered(request: ChatRequest, status: number): void {
     const { api } = request;
+    if (status < 300) this.limits.answered(request);
     if (!ABSENT.has(status) || api.name === "chat" || this.#absent.has(api.path)) return;
     this.#absent.add(api.path);
     this.parts.onAbsentRoute?.(api.path);
@@ -133,7 +133,8 @@ class Completion {
   async answered(): Promise<ProxiedAnswer> {
     const { chat, request } = this;
     const of = { tenant: this.memprefix, userId: request.userId, model: request.body["model"] };
-    let terms = chat.terms.of(of);
+    const known = chat.terms.of(of);
+    let terms = { ...known, inResult: known.inResult || chat.limits.isInResult(request) };
     let attempt = new Attempt(this.#on, await this.#compose(terms));
     for (let sends = 1; ; sends++) {
       let sent = await attempt.send();

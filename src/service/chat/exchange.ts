@@ -12,7 +12,7 @@ import type { InferenceSpan } from "../base/spans.js";
 import { observationOf } from "../learning/engine-reports.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
 import { isStoredBy } from "./continued-responses.js";
-import { modelName, RefusedModels } from "./refusals.js";
+import { modelName, RefusedModels } from "./engine-limits.js";
 import type { WriteCall } from "./write-calls.js";
 
 /** Statuses with which engines refuse a field of a request. */

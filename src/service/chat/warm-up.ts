@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { forAnotherRequest, type Upstream, withAdded } from "../../engines/upstream/upstream.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
 import { type ClientRequest, withTools } from "./chat-request.js";
-import { modelName, RefusedModels } from "./refusals.js";
+import { modelName, RefusedModels } from "./engine-limits.js";
 
 /** Longest wait for a cancelled call, in milliseconds. */
 const OVER_MS = 1_000;

@@ -81,6 +81,8 @@ export interface ComposeRequest extends UnmodifiedFields {
 export interface Destination {
   /** As the client names it; empty if it does not. */
   readonly model: string;
+  /** The engine's own limit, by its count; null: unknown. */
+  readonly promptTokens: number | null;
   /** Tokens that the engine adds for tools, by memprefix's counter. */
   readonly besideTokens: number;
 }

@@ -19,11 +19,18 @@ export class PromptLimits {
     private readonly ratios: TokenRatios,
   ) {}
 
-  /** Computed when the prompt is planned, so reports of the user's earlier prompts count. */
+  /**
+   * The request's limit, else the configured one, is hard. Without either, the engine's own is soft: the engine decides. Computed when the prompt
+   * is planned, so reports of the user's earlier prompts count.
+   */
   of(request: ComposeRequest): TokenLimits {
+    const { acceptedTokens = null } = request;
     const most = this.#mostOf(request);
-    const maxPromptTokens = most === null ? null : this.#counted(request, most);
-    return { maxPromptTokens, acceptedTokens: request.acceptedTokens ?? null };
+    if (most !== null) return { maxPromptTokens: this.#counted(request, most), acceptedTokens };
+    const ofEngine = request.destination?.promptTokens ?? null;
+    const counted = ofEngine === null ? null : this.#counted(request, ofEngine);
+    const isLower = acceptedTokens === null || (counted !== null && counted < acceptedTokens);
+    return { maxPromptTokens: null, acceptedTokens: isLower ? counted : acceptedTokens };
   }
 
   /** Runs `work`; its {@link MessagesTooLongError} names the limit that the caller knows. */

@@ -46,8 +46,8 @@ export class RequestTerms {
     this.history = request.history ?? DEFAULT_HISTORY;
     this.workers = request.workers ?? defaults.workers ?? [];
     this.keepsInstructions = defaults.stableInstructions === true && request.sentNow === undefined;
-    const isByModel = isMistralModel(this.model) || keepsThoughtsByName(this.model);
-    this.isInResult = request.inResult === true || this.engine.inResult === true || isByModel;
+    const { model, inResult = false } = request;
+    this.isInResult = inResult || this.engine.inResult === true || isMistralModel(model) || keepsThoughtsByName(model);
   }
 
   /** The cache that the prompt will meet; undefined: unknown. */

@@ -118,7 +118,7 @@ export const composeOptions = z.strictObject({
   maxPromptTokens: field.maxPromptTokens
     .nullish()
     .describe(
-      "Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the oldest messages are left out (not with `history: exact`), then the least relevant memories (warning `memory_left_out`); 422 if what must stay comes to more. Default: `MEMPREFIX_MAX_PROMPT_TOKENS`, else unlimited.",
+      "Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the oldest messages are left out (not with `history: exact`), then the least relevant memories (warning `memory_left_out`); 422 if what must stay comes to more. Default: `MEMPREFIX_MAX_PROMPT_TOKENS`; where that is not set, what the engine behind `/v1` says that it takes, which messages alone may exceed.",
     ),
   model: field.modelName
     .nullish()

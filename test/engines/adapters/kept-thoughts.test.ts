@@ -1,5 +1,44 @@
+import { Template } from "@huggingface/jinja";
 import { describe, expect, it } from "vitest";
-import { keepsThoughtsByName } from "../../../src/engines/adapters/kept-thoughts.js";
+import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../../src/engines/adapters/kept-thoughts.js";
+import { CHAT_TEMPLATES } from "./chat-templates.js";
+
+const CALL = { id: "c", type: "function", function: { name: "look_up", arguments: "{}" } };
+const STEP = [
+  { role: "user", content: "Where is it?" },
+  { role: "assistant", content: "", reasoning_content: "I have to look.", tool_calls: [CALL] },
+  { role: "tool", tool_call_id: "c", content: "In the hall." },
+];
+const render = (template: string, messages: readonly object[]) => new Template(template).render({ messages });
+
+describe("a chat template", () => {
+  it.each(Object.entries(CHAT_TEMPLATES))(
+    "%s: is told to keep thoughts behind the newest user's message where it does",
+    (_name, { template, keepsThoughts }) => {
+      // What it does, not what was written about it.
+      const alone = render(template, STEP);
+      const behind = render(template, [...STEP, { role: "user", content: "<memories>…</memories>" }]);
+      expect(alone.includes("I have to look.") && !behind.includes("I have to look.")).toBe(keepsThoughts);
+      expect(keepsThoughtsBehindUser(template)).toBe(keepsThoughts);
+      for (const other of [
+        template.replaceAll("{%-", "{%").replaceAll("-%}", "%}"),
+        template.replaceAll(/'(user)'/g, '"$1"'),
+        template.replaceAll(/\.role\b/g, "['role']"),
+      ])
+        expect(keepsThoughtsBehindUser(other)).toBe(keepsThoughts);
+    },
+  );
+
+  it("that is broken, endless or none says nothing", () => {
+    const many = "{% if m.role == 'user' %}".repeat(50_000);
+    for (const template of [
+      ...["", "think", "{%", "think {{ {%", "{% endif %}think{% else %}"],
+      `think${many}`,
+      `think${"{".repeat(200_000)}`,
+    ])
+      expect(keepsThoughtsBehindUser(template)).toBe(false);
+  });
+});
 
 describe("a model's name", () => {
   it.each([

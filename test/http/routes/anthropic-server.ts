@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect } from "vitest";
 import { markProblem } from "../../engines/adapters/published-marks.js";
 import { streamFixture, usageFixture } from "../../engines/upstream/fixture.js";
 import { standIn } from "../../stand-in.js";
-import { isBackground } from "./openai-engine.js";
+import { isLimitRequest } from "./openai-engine.js";
 
 /** A body of Anthropic's Messages API. */
 export interface AnthropicRequest {
@@ -73,7 +73,7 @@ export function anthropicServer(): AnthropicServer {
         return undefined;
       });
       const call = { method, url, headers, body: (raw === "" ? {} : JSON.parse(raw)) as AnthropicRequest, abandoned };
-      if (isBackground(headers)) return sendAnthropic(response, 200, ANTHROPIC_MODELS);
+      if (isLimitRequest(headers)) return sendAnthropic(response, 200, ANTHROPIC_MODELS);
       calls.push(call);
       raws.push(raw);
       const problem = markProblem(call.body);

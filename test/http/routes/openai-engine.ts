@@ -50,8 +50,8 @@ const NONE: Usage = {
   prompt_tokens_details: { cached_tokens: 0 },
 };
 
-/** Whether memprefix asks for itself, such as what serves there. */
-export function isBackground(headers: IncomingHttpHeaders): boolean {
+/** Whether memprefix asks for itself what the engine's limits are, which it does once an hour, after any chat. */
+export function isLimitRequest(headers: IncomingHttpHeaders): boolean {
   return headers["user-agent"] === "memprefix";
 }
 
@@ -59,6 +59,8 @@ export function isBackground(headers: IncomingHttpHeaders): boolean {
 export interface OpenAiEngine {
   readonly url: string;
   readonly requests: Received[];
+  /** The requests for its list of models that memprefix made for itself, which are not among the others. */
+  readonly limitRequests: Received[];
   /** How many tokens of each prompt it computed, in order; nothing where it {@link behave}s. */
   readonly computed: number[];
   /** What it answers to the next questions, in turn; else "Indeed." */
@@ -74,6 +76,7 @@ export interface OpenAiEngine {
 /** @param limits of its cache; default: endless */
 export function openAiEngine(limits: CacheLimits = {}): OpenAiEngine {
   const requests: Received[] = [];
+  const limitRequests: Received[] = [];
   const computed: number[] = [];
   const answers: string[] = [];
   const firstTokens: (readonly number[])[] = [];
@@ -100,7 +103,8 @@ export function openAiEngine(limits: CacheLimits = {}): OpenAiEngine {
         return undefined;
       });
       const request: Received = { method, url, headers, raw, body, abandoned };
-      if (!isBackground(headers)) requests.push(request);
+      if (isLimitRequest(headers)) limitRequests.push(request);
+      else requests.push(request);
       if (method === "GET")
         return listing === null ? sendJson(response, 200, MODELS) : listing(request, response, NONE);
       const prompt = tokens(body.messages);
@@ -124,6 +128,7 @@ export function openAiEngine(limits: CacheLimits = {}): OpenAiEngine {
   afterEach(async () => {
     await close();
     requests.length = 0;
+    limitRequests.length = 0;
     computed.length = 0;
     answers.length = 0;
     firstTokens.length = 0;
@@ -136,6 +141,7 @@ export function openAiEngine(limits: CacheLimits = {}): OpenAiEngine {
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
     },
     requests,
+    limitRequests,
     computed,
     answers,
     firstTokens,

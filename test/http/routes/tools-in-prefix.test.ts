@@ -11,7 +11,7 @@ import type { JsonObject } from "../../../src/core/text/json.js";
 import { standIn } from "../../stand-in.js";
 import { type ServedApp, servedApp, startApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
-import { isBackground, sendJson } from "./openai-engine.js";
+import { isLimitRequest, sendJson } from "./openai-engine.js";
 
 /*
  * Tools are part of the prompt's prefix: the engine of these tests computes model, tools, instructions and messages in this order, as chat
@@ -44,7 +44,7 @@ function toolEngine(): ToolEngine {
     };
     engine.url = `${await standIn(async (incoming, response) => {
       const raw = Buffer.concat(await incoming.toArray()).toString("utf8");
-      if (isBackground(incoming.headers)) return sendJson(response, 404, {});
+      if (isLimitRequest(incoming.headers)) return sendJson(response, 404, {});
       engine.raws.push(raw);
       const { model, tools = [], instructions, system, messages, input } = called.parse(JSON.parse(raw));
       const parts = [model, ...tools.map(withoutMarks), instructions ?? system ?? "", ...[messages ?? input].flat()];
