@@ -9,8 +9,8 @@ import { openAiEngine, type Received, sendEvents, sendJson, streamedAnswer } fro
 import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
 import { commands } from "./memprefix-command.js";
 
-/** Nats a token by which the stub holds the right answer likelier: with numbered lines, and with memories in the system prompt. */
-const PLANTED = { numbers: -0.25, lines: -0.15 } as const;
+/** Nats a token by which the stub holds the right answer likelier: with labelled lines, and with lines in a section. */
+const PLANTED = { labels: -0.25, lines: -0.15 } as const;
 
 /** From 0 to below 1, the same for the same text. */
 function drawn(text: string): number {
@@ -23,7 +23,7 @@ function likelihoodAfter(messages: Received["body"]["messages"]): number {
   return (
     -3 +
     2 * drawn(user.split("\n").at(-1) ?? "") +
-    (/^\d+ /m.test(`${system}\n${user}`) ? PLANTED.numbers : 0) +
+    (/^\[Doc_\d+\] /m.test(`${system}\n${user}`) ? PLANTED.labels : 0) +
     (user.includes("<memories>") ? PLANTED.lines : 0) +
     0.4 * (drawn(`noise ${system} ${user}`) - 0.5)
   );
@@ -78,8 +78,8 @@ describe("memprefix eval locomo --score likelihood", () => {
     ]);
     const change = qualityChange(run, records);
     expect(change?.score).toBe("log-likelihood");
-    // Lines against Mem0's list; lines with the paper's numbers against the list.
-    const planted = [PLANTED.lines, PLANTED.lines + PLANTED.numbers];
+    // Lines against Mem0's list; lines with the paper's labels against the list.
+    const planted = [PLANTED.lines, PLANTED.lines + PLANTED.labels];
     for (const [at, one] of change?.arms.entries() ?? []) {
       if (one.found === null) throw new Error(one.arm.id);
       expect([one.arm.id, verdictOf(one.found)]).toEqual([one.arm.id, "lower"]);
