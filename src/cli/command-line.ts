@@ -71,10 +71,7 @@ function commandLine(call: Invocation): Command {
     .option("--port <number>", "port to listen on")
     .option("--data-dir <directory>", "directory of memprefix's files")
     .option("--upstream <url>", "base URL of the engine's API")
-    .addHelpText(
-      "after",
-      "\nFlags come before the environment, the environment before the file .env in the working directory.",
-    )
+    .addHelpText("after", "\nFlags override the environment, which overrides .env in the working directory.")
     .addHelpText("after", () => settingsHelp())
     .action(async ({ host, port, dataDir, upstream }: ServeOptions) => {
       const inFile = readDotEnv(process.cwd());
@@ -93,21 +90,18 @@ function commandLine(call: Invocation): Command {
   program
     .command("doctor")
     .description(
-      "check everything that the settings name (the store, Mem0, the engine and its cache, the running service) and recommend changes; exit code 1 if something is broken; sends the engine three prompts of about 1,500 tokens",
+      "check the store, Mem0, the engine and the running service, and recommend changes; sends the engine three prompts of about 1,500 tokens; exits with 1 if something is broken",
     )
     .option("--user <id>", "whose memories to search for", "memprefix-doctor")
-    .option("--model <name>", "the engine's model to try (default: the only one that it lists)")
-    .option(
-      "--isolation",
-      "check only that no tenant's prompt hits another's cache: sends the engine pairs of prompts, and says which layer ignores salts",
-    )
-    .option("--engine-url <url>", "with --isolation: the engine's own base URL, where the upstream is a gateway")
+    .option("--model <name>", "model to try (default: the only one that the engine lists)")
+    .option("--isolation", "check only whether tenants share the engine's cache; names the layer that ignores salts")
+    .option("--engine-url <url>", "with --isolation: the engine's own base URL, if the upstream is a gateway")
     .option(
       "--keys <keys>",
-      "with --isolation: keys of different tenants, with commas, to try in the running service",
+      "with --isolation: keys of different tenants to try in the running service, separated by commas",
       (text: string) => text.split(","),
     )
-    .option("--json", "the findings as JSON, what gains most first")
+    .option("--json", "print the findings as JSON, most valuable first")
     .addHelpText("after", () => settingsHelp())
     .action(async (options: DoctorOptions) => {
       const { runDoctor } = await import("./doctor.js");
@@ -117,7 +111,7 @@ function commandLine(call: Invocation): Command {
   program
     .command("compose")
     .description("compose one prompt: the body of POST /compose on standard input, its answer on standard output")
-    .option("--dry-run", "look only: nothing of the prompt is stored or expected")
+    .option("--dry-run", "do not store the prompt or count it as sent")
     .addHelpText("after", () => settingsHelp(COMPOSING))
     .action(async ({ dryRun }: { readonly dryRun?: true }) => {
       const settings = readSettings(call.env);
@@ -137,10 +131,10 @@ function commandLine(call: Invocation): Command {
   program
     .command("mcp")
     .description(
-      "a Model Context Protocol server on standard input and output: tools that search, compose, explain and forget in a service that runs, with MEMPREFIX_API_KEY where it has keys",
+      "run a Model Context Protocol server on standard input and output, for a running service; its key is MEMPREFIX_API_KEY",
     )
-    .option("--url <address>", "the service (default: MEMPREFIX_URL, else where the settings would start one)")
-    .option("--user <id>", "whose memories (default: MEMPREFIX_USER, else each call says it)")
+    .option("--url <address>", "the service's address (default: MEMPREFIX_URL, else the address in the settings)")
+    .option("--user <id>", "the user of every call (default: MEMPREFIX_USER, else each call names one)")
     .addHelpText("after", () => settingsHelp(["host", "port", "apiKey"]))
     .action(async (options: McpOptions) => {
       const { runMcp } = await import("./mcp.js");
@@ -149,12 +143,12 @@ function commandLine(call: Invocation): Command {
 
   program
     .command("demo")
-    .description("load a LoCoMo conversation into Mem0 and count the tokens to prefill for its questions")
+    .description("load a LoCoMo conversation into Mem0 and count the tokens that its prompts compute")
     .option("--data <file>", "a file in LoCoMo's format (default: the sample that ships with memprefix)")
-    .option("--conversation <id>", "which of its conversations (default: the first)")
+    .option("--conversation <id>", "conversation to load (default: the first)")
     .option("--k <number>", "memories per question", wholeNumber(1, 1_000), 20)
     .option("--limit <number>", "only the first n questions", positive)
-    .option("--open", "then show the dashboard in the browser, until Ctrl-C: its try-it view takes your own memories")
+    .option("--open", "then open the dashboard, where you can try your own memories, until Ctrl-C")
     .action(async (options: DemoOptions) => {
       const { runDemo } = await import("./demo.js");
       await runDemo(options, call);
@@ -162,7 +156,7 @@ function commandLine(call: Invocation): Command {
 
   program
     .command("replay")
-    .description("drive the composer over a recorded trace and cost its prompts on a simulated prefix cache")
+    .description("compose a recorded trace again, and count its tokens on a simulated prefix cache")
     .requiredOption("--trace <file>", "a recorded trace: memories, questions, and what a search returned for each")
     .option("--k <number>", "memories per question", wholeNumber(1, 1_000), 20)
     .addOption(
@@ -207,17 +201,15 @@ function commandLine(call: Invocation): Command {
 
   const keys = program
     .command("keys")
-    .description("API keys, each a tenant's: once there is one, the service answers nobody without a key")
+    .description("manage API keys; after you create the first key, every request needs one")
     .addHelpText("after", () => settingsHelp(STORED));
 
   keys
     .command("add")
-    .description(
-      "make a key and print it, the only time that it can be seen; it holds at once, also for a service that runs",
-    )
+    .description("create a key; it is shown only once, and also works in a running service")
     .option(
       "--tenant <name>",
-      "whose users and memories it opens; `default` has those from before there were keys, and its users keep their ids in Mem0",
+      "tenant of the key; `default` has all data from before the first key, and Mem0's own user ids",
       DEFAULT_TENANT.name,
     )
     .option("--label <text>", "what it is for")
@@ -228,7 +220,7 @@ function commandLine(call: Invocation): Command {
 
   keys
     .command("list")
-    .description("print every key without its secret: id, tenant, when it was made, whether it holds, label")
+    .description("list all keys without their secrets: id, tenant, creation time, state, label")
     .action(async () => {
       const { listKeys } = await import("./keys.js");
       await listKeys(call);
@@ -236,8 +228,8 @@ function commandLine(call: Invocation): Command {
 
   keys
     .command("revoke")
-    .description("let nobody in with a key any more, from the next request on")
-    .argument("<id>", "as `keys list` prints it; the middle part of the key")
+    .description("reject a key from the next request on")
+    .argument("<id>", "id of the key from `keys list`; also the middle part of the key")
     .action(async (id: string) => {
       const { revokeKey } = await import("./keys.js");
       await revokeKey(id, call.env);

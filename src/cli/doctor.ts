@@ -65,7 +65,9 @@ export async function runDoctor(options: DoctorOptions, call: Invocation): Promi
   }
   for (const { part, state, says } of findings) call.print(`${part.padEnd(9)} ${state.padEnd(8)} ${says}`);
   const toDo = byGain.flatMap(({ advice = [] }) => advice).map((advice, at) => `${at + 1}. ${advice}`);
-  call.print(toDo.length === 0 ? "\nNothing to change." : `\nTo change, what gains most first:\n${toDo.join("\n")}`);
+  call.print(
+    toDo.length === 0 ? "\nNothing to change." : `\nRecommended changes, most valuable first:\n${toDo.join("\n")}`,
+  );
 }
 
 const STATES: readonly Finding["state"][] = ["broken", "change", "unknown", "ok"];

@@ -57,7 +57,7 @@ const EVERY_QUESTION = "one arm for each";
 const RUN_OPTIONS = {
   data: needed("<file>", "a file in the data set's format"),
   out: needed("<directory>", "for report.html, results.jsonl, run.json; must be empty"),
-  conversations: optional("<ids>", "which, separated by commas (default: all)", list(identifier)),
+  conversations: optional("<ids>", "conversations, separated by commas (default: all)", list(identifier)),
   k: standard("<numbers>", `memories per question; ${EVERY_QUESTION}`, list(wholeNumber(1, 1_000)), [DEFAULT_TOP_K]),
   layout: optional(
     "<names>",
@@ -109,7 +109,7 @@ const RUN_OPTIONS = {
   maxTokens: standard("<number>", "most tokens of an answer", wholeNumber(1, 100_000), 64),
   timeoutMs: standard(
     "<number>",
-    "time-out for the first byte of engine and judge",
+    "timeout for the first byte from engine or judge",
     wholeNumber(1, 3_600_000),
     600_000,
   ),
@@ -121,7 +121,7 @@ const RUN_OPTIONS = {
   scores: { argument: "", help: "do not score answers: tokens and times only", standard: true },
   score: standard(
     "<names>",
-    "words (F1, BLEU-1, judges) of what is generated; likelihood of the right answer, from vLLM's log-probabilities of prompts",
+    "words: F1, BLEU-1 and judge of generated answers; likelihood: log-likelihood of the correct answer (vLLM)",
     list(oneOf(ANSWER_SCORES)),
     ["words"],
   ),
@@ -134,7 +134,7 @@ const RUN_OPTIONS = {
   ),
   times: {
     argument: "",
-    help: "leave out the session's time, which each memory is given as in Mem0's own evaluation",
+    help: "leave out the session's time, which Mem0's own evaluation puts before each memory",
     standard: true,
   },
   categories: optional(

@@ -80,14 +80,14 @@ const depth = z.strictObject({
 export const engineModel = readBy((text): EngineModel | Wrong => {
   const name = ENGINE_MODEL_NAMES.find((known) => known === text);
   if (name !== undefined) return ENGINE_MODELS[name];
-  return readObject(text, model, `must be one of ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`);
+  return readObject(text, model, `must be one of ${ENGINE_MODEL_NAMES.join(", ")}, or a JSON object`);
 });
 
 /** `off` (null), `on`, or the {@link DepthSettings} that differ from the defaults, as JSON. */
 const adaptiveDepth = readBy((text): DepthSettings | null | Wrong => {
   if (text === "off") return null;
   if (text === "on") return DEFAULT_DEPTH;
-  return readObject(text, depth, "must be off, on, or an object as JSON");
+  return readObject(text, depth, "must be off, on, or a JSON object");
 });
 
 /** Names separated by commas, in lower case. */
@@ -98,7 +98,7 @@ const untrustedOrigins = readBy((text): ReadonlySet<string> | Wrong => {
 
 /** Options of a search in HTTP's form, as JSON. */
 const mem0Search = readBy((text) =>
-  readObject(text, snakeCased(searchOptions), 'must be an object as JSON, such as {"rerank": true}'),
+  readObject(text, snakeCased(searchOptions), 'must be a JSON object, such as {"rerank": true}'),
 ).transform(readerOf(searchOptions));
 
 function readObject<S extends z.ZodType>(text: string, schema: S, expected: string): z.output<S> | Wrong {
@@ -211,12 +211,14 @@ export const SETTINGS = {
   logLevel: z
     .enum(["silent", "error", "warn", "info", "debug"])
     .default("info")
-    .describe("silent, error, warn, info or debug; logs go to standard error and hold no memory text"),
+    .describe("silent, error, warn, info or debug; logs go to standard error"),
   apiKey: z
     .string()
     .regex(/^[!-~]{32,256}$/, "must be 32 to 256 printable ASCII characters without spaces")
     .optional()
-    .describe("an API key of the tenant default, beside those of memprefix keys; 32 to 256 characters; default: none"),
+    .describe(
+      "an API key of the tenant default, in addition to those of memprefix keys; 32 to 256 characters; default: none",
+    ),
   webhookToken: z
     .string()
     .min(16, "must have at least 16 characters")
@@ -232,27 +234,23 @@ export const SETTINGS = {
     .enum(["embedded", "hosted", "rest", "none"])
     .optional()
     .describe(
-      "embedded, hosted, rest or none; default: rest with a URL, hosted with only a key, else embedded where its packages are installed, else none",
+      "embedded, hosted, rest or none; default: rest with a URL, hosted with only a key, else embedded if its packages are installed, else none",
     ),
   mem0Url: url.optional().describe("address of Mem0's REST server, or of another Mem0 platform"),
   mem0ApiKey: text.optional().describe("Mem0's API key"),
   mem0Search: mem0Search
     .optional()
     .describe(
-      'Mem0\'s own options of a search, as JSON: the defaults of each request\'s `search`, such as {"filters": {"topic": "food"}, "rerank": true, "threshold": 0.2}; default: none',
+      'defaults of each request\'s `search`, as JSON, such as {"filters": {"topic": "food"}, "rerank": true, "threshold": 0.2}; default: none',
     ),
   untrustedOrigins: untrustedOrigins
     .optional()
-    .describe(
-      "origins of memories, separated by commas, whose texts are given once in a prompt and never repeated, as in tool,web; default: none",
-    ),
+    .describe("origins of untrusted memories, such as tool,web; their texts are never repeated; default: none"),
   searchTimeoutMs: wholeNumber(1, 600_000)
     .default(2_000)
-    .describe("time-out of a memory search, in ms, after which the prompt is composed without it"),
+    .describe("timeout of a memory search in ms; then the prompt is composed without it"),
   topK: wholeNumber(1, 1_000).default(DEFAULT_TOP_K).describe("default number of memories to search for"),
-  writeBack: onOrOff
-    .default("off")
-    .describe("on or off: by default, add the questions and answers of chats and responses to the memory source"),
+  writeBack: onOrOff.default("off").describe("on or off: add each question and its answer to the memory source"),
   policy: z
     .enum(POLICY_NAMES)
     .default(DEFAULT_POLICY)
@@ -260,76 +258,68 @@ export const SETTINGS = {
   retention: z
     .enum(RETENTION_NAMES)
     .default(DEFAULT_RETENTION)
-    .describe(`default retention, what a conversation keeps of injected memories: ${RETENTION_NAMES.join(", ")}`),
+    .describe(`what a conversation keeps of its memories, by default: ${RETENTION_NAMES.join(", ")}`),
   stableTools: onOrOff
     .default("on")
     .describe(
-      "on: a conversation's tools are sent in the order and the bytes that it sent first, new ones after them; off: as they come",
+      "on: send a conversation's tools in the order and with the bytes of its first request; off: as the client sends them",
     ),
   stableInstructions: onOrOff
     .default("off")
     .describe(
-      "on: a conversation keeps its first system text, and its newest message gives the lines that changed since; off: the text as it comes; see docs/proxy.md",
+      "on: a conversation keeps its first system text, and its newest message lists the changed lines (docs/proxy.md); off: as the client sends it",
     ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()
-    .describe(
-      "most tokens of a prompt, without the answer's; default: what the engine behind /v1 says that it takes, if it does",
-    ),
+    .describe("maximum tokens of a prompt, without the answer; default: the limit that the engine reports, if any"),
   adaptiveDepth: adaptiveDepth
     .default(null)
     .describe(
-      "off, on, or an object as JSON: send few memories first, and more while the engine is unsure of the first token of its answer",
+      "off, on, or a JSON object: try few memories first, and more if the engine is uncertain of its first token",
     ),
   engineFamily: z
     .enum(ENGINE_NAMES)
     .optional()
     .describe(
-      `default engine family of prompts: ${ENGINE_NAMES.join(", ")}; default: by the upstream's host, its list of models or its /metrics, else generic`,
+      `engine family, unless a request names one: ${ENGINE_NAMES.join(", ")}; default: recognised by the upstream's host, models or /metrics, else generic`,
     ),
   engineCost: engineModel
     .optional()
     .describe(
-      `cost model of the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON; default: the prices of its provider, by its host or family and the request's model, else gpu`,
+      `cost model of the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or a JSON object; default: the provider's prices for the model, else gpu`,
     ),
   cacheTtlSeconds: wholeNumber(1, 31_536_000)
     .optional()
-    .describe("seconds that the engine's cache keeps a prefix after its last use; default: unlimited"),
+    .describe("seconds that the engine caches a prefix after its last use; default: unlimited"),
   cacheSize: cacheSize
     .optional()
     .describe(
-      "size of the engine's cache: 120000 tokens of all users, or 4 slots that keep one prompt each; default: as the engine reports, or learned from its usage reports",
+      "size of the engine's cache, such as 120000 tokens, or 4 slots of one prompt each; default: reported by the engine, or learned from usage",
     ),
   kvEvents: z
     .union([z.enum(["auto", "off"]), kvEventSources])
     .default("auto")
     .describe(
-      "addresses at which the engine publishes events of its cache, as in tcp://127.0.0.1:5557?replay=5558; auto: as the engine reports; or off",
+      "addresses of the engine's KV events, such as tcp://127.0.0.1:5557?replay=5558; auto: those that the engine names; or off",
     ),
-  upstreamUrl: url
-    .optional()
-    .describe("base URL of the engine's API behind /v1, as in http://127.0.0.1:8000/v1; default: none"),
+  upstreamUrl: url.optional().describe("base URL of the engine's API, such as http://127.0.0.1:8000/v1; default: none"),
   upstreamApiKey: text.optional().describe("the upstream's API key; default: the client's key is forwarded"),
   identity: identitySources
     .optional()
     .describe(
-      "further places that name a request's user, agent or conversation, as in user=header:x-user; see docs/identity.md; default: none",
+      "headers and body fields that name the user, agent or conversation, such as user=header:x-user (docs/identity.md); default: none",
     ),
   defaultUser: field.userId
     .optional()
-    .describe(
-      "user of chats that name none, while there are no API keys; default: none, so that such chats get no memories",
-    ),
+    .describe("user of chats that name none, if there are no API keys; default: none: such chats get no memories"),
   router: router
     .optional()
     .describe(
-      "what chooses a replica: sglang, dynamo, vllm-router, llm-d, litellm, bifrost, xai or openai by a key per conversation, header:NAME the same, or workers:NAME,NAME by memprefix; default: none",
+      "router that gets a key per conversation: sglang, dynamo, vllm-router, llm-d, litellm, bifrost, xai, openai or header:NAME; or workers:NAME,NAME, among which memprefix chooses; default: none",
     ),
   warmUp: onOrOff
     .default("off")
-    .describe(
-      "on or off: during the memory search, let the engine compute the prompt's prefix if it is long and uncached",
-    ),
+    .describe("on or off: have the engine compute a long uncached prefix during the memory search"),
   ratePerSecond: wholeNumber(1, 1_000_000)
     .optional()
     .describe("average requests per second of one API key; default: unlimited"),

@@ -212,7 +212,7 @@ describe("memprefix doctor", () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
     expect(states[part]).toBe("broken");
     expect(stdout).toMatch(says);
-    expect(stdout).toMatch(new RegExp(`most first:\n1\\. ${advice.source}`));
+    expect(stdout).toMatch(new RegExp(`most valuable first:\n1\\. ${advice.source}`));
     const asJson = await doctor(environment, "--json");
     expect([asJson.code, JSON.parse(asJson.stdout)[0]]).toEqual([
       1,
