@@ -7,7 +7,7 @@ import { wholeNumber } from "./option-values.js";
 
 const KEYS = `
 Keys come from the environment: MEMPREFIX_UPSTREAM_API_KEY or OPENAI_API_KEY for the engine, OPENAI_API_KEY for the judge.
-Exit codes: 0 done, failed questions being counted in the report; 3 every question failed; 130 stopped.`;
+Exit codes: 0 done, even if questions failed; 3 every question failed; 130 stopped.`;
 
 const DESCRIPTIONS: Readonly<Record<Dataset, string>> = {
   locomo: "LoCoMo: load it into Mem0, search, compose, ask an engine, score, report",
@@ -31,8 +31,8 @@ export function addEvalCommands(program: Command, call: Invocation): void {
 
   evaluate
     .command("facts")
-    .description("synthetic facts that change or are false: which value a model prefers after each prompt")
-    .requiredOption("--engine <address>", "vLLM's base URL: it gives log-probabilities of prompts")
+    .description("measure which value a model prefers if a fact changed or is false, on synthetic facts")
+    .requiredOption("--engine <address>", "base URL of vLLM")
     .requiredOption("--model <name>", "its model")
     .addOption(new Option("--limit <number>", "only the first n cases").argParser(wholeNumber(1, 120)).default(120))
     .addOption(

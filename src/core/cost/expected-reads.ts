@@ -19,7 +19,7 @@ export interface PlannedPrompt {
 /** A provider may count so many tokens for one of memprefix's counter. */
 const MOST_TOKENS_EACH = 2;
 
-/** The ends that are not worth a cache mark (docs/engines.md, "Which marks are worth their price"). None if writes are not billed. */
+/** The ends that are not worth a cache mark (docs/engines.md, "Which marks pay"). None if writes are not billed. */
 export function unreadEnds(price: ProviderPrice | null, prompt: PlannedPrompt): readonly PromptEnd[] {
   if (price === null) return [];
   const { written, cached } = ratesOf(price);
