@@ -96,7 +96,7 @@ class BatchRequestSearch(TypedDict):
 
 
 class BatchRequest(TypedDict):
-    """A `/compose` request with its urgency. Requests of one conversation keep their order."""
+    """A `/compose` request. Requests of one conversation keep their order."""
 
     user_id: str
     """Whose memories. Always given, never guessed."""

@@ -50,8 +50,10 @@ export function answerScorer(send: SendJson, model: string): ScoreAnswers {
     if (first === undefined)
       throw new EngineAnswerError(null, "the engine's tokenizer does not tell two answers apart");
     // The first request puts the prompt into the cache; the others hit it.
-    const scores = [await logProbability(first.prompt, first.token)];
-    scores.push(...(await Promise.all(others.map(({ prompt, token }) => logProbability(prompt, token)))));
+    const scores = [
+      await logProbability(first.prompt, first.token),
+      ...(await Promise.all(others.map(({ prompt, token }) => logProbability(prompt, token)))),
+    ];
     if (scores.every((one) => one === 0)) {
       throw new EngineAnswerError(
         null,
