@@ -11,7 +11,7 @@ export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
 }
 
 /** A package could not be loaded, for example during installation. The message is safe to show. */
-export class LoadingError extends Error {
+class LoadingError extends Error {
   override readonly name = "LoadingError";
   constructor(cause: unknown) {
     const code = cause instanceof Error ? ("code" in cause ? cause.code : cause.name) : "unknown";

@@ -323,7 +323,7 @@ export interface ClusterPlace {
 }
 
 /** Maximum distances computed per node; with fewer overlapping children the search is exact. */
-export const MAX_CANDIDATES = 64;
+const MAX_CANDIDATES = 64;
 /** More children are inverted by block. */
 const FEW_CHILDREN = 8;
 

@@ -74,7 +74,7 @@ export function* partsOf(json: string, start: number): Generator<JsonPart> {
 }
 
 /** Empty if the JSON is no string. */
-export function quotedText(json: string): string {
+function quotedText(json: string): string {
   return text(parsedJson(json));
 }
 

@@ -7,7 +7,7 @@ import {
 } from "../../service/fields/companion-options.js";
 import * as field from "../../service/fields/fields.js";
 import type { UserExport } from "../../service/records/user-records.js";
-import { answerForm, bodyOf, label, snakeCased, writerOf } from "./wire-form.js";
+import { answerForm, bodyOf, label, snakeCased } from "./wire-form.js";
 import type { FromWire } from "./wire-names.js";
 
 /*
@@ -200,5 +200,3 @@ export function exportOf({ source, ...others }: UserExport): FromWire<z.input<ty
   const shown = { ...others, source: source && { name: source.name, memories } };
   return shown as unknown as FromWire<z.input<typeof exportResult>>;
 }
-
-export const writeExport = writerOf(exportResult);

@@ -126,7 +126,7 @@ export function jsonBody(c: Context<HttpEnvironment>, memoriesAt?: BodyPath): Js
 }
 
 /** Whether a `content-type` is JSON, or based on JSON. */
-export function isJsonType(type: string): boolean {
+function isJsonType(type: string): boolean {
   return /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type);
 }
 
