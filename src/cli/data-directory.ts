@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { messageOf } from "../core/text/thrown.js";
 import { STORE_DATABASES } from "../memory/embedded-store.js";
 import { DatabaseOpenError } from "../store/open-error.js";
@@ -26,7 +26,7 @@ export function fileDirectory({ dataDir, databaseUrl }: Place): string {
   const message = "is for memprefix serve, doctor and keys: this command reads the file in MEMPREFIX_DATA_DIR";
   if (databaseUrl !== undefined) throw new UsageError([{ field: "MEMPREFIX_DATABASE_URL", message }]);
   try {
-    mkdirSync(dataDir, { recursive: true });
+    makeDirectory(dataDir);
     return dataDir;
   } catch (error) {
     throw new DatabaseOpenError(dataDir, messageOf(error), { cause: error });
@@ -41,4 +41,23 @@ export function withDatabase<S extends Place>(settings: S): S {
   if (!existsSync(file))
     throw new DatabaseOpenError(file, "there is no such file; MEMPREFIX_DATA_DIR says which directory");
   return settings;
+}
+
+/**
+ * Creates a directory and its missing parents. Throws what `mkdir` throws. Node's own `recursive` loops forever on a file system that answers
+ * `ENOENT` to every new directory, as /proc does: it takes the parent for missing, finds it, and retries.
+ */
+export function makeDirectory(path: string): void {
+  const missing = [resolve(path)];
+  for (let above = dirname(resolve(path)); !existsSync(above); above = dirname(above)) missing.push(above);
+  for (const directory of missing.reverse()) makeOne(directory);
+}
+
+function makeOne(directory: string): void {
+  try {
+    mkdirSync(directory);
+  } catch (error) {
+    // It exists, or another process created it first.
+    if (!existsSync(directory) || !statSync(directory).isDirectory()) throw error;
+  }
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { messageOf } from "../core/text/thrown.js";
 import { EvaluationError, writeWhole } from "../eval/base/run-files.js";
@@ -11,6 +11,7 @@ import {
   readLocomo,
 } from "../eval/locomo/locomo-data.js";
 import { readLongMemEval } from "../eval/locomo/longmemeval-data.js";
+import { makeDirectory } from "./data-directory.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 
 /** Where a data set is published, the size of the published file (a shorter one is incomplete), and how it is read. */
@@ -100,7 +101,7 @@ async function downloadData(dataset: Dataset, path: string, from: string | true,
     throw fail(reasonOf(error));
   }
   checkPublished(source, url, source.read(parsed(url, text)));
-  mkdirSync(dirname(path), { recursive: true });
+  makeDirectory(dirname(path));
   writeWhole(path, text);
 }
 

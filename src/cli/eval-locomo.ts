@@ -1,8 +1,8 @@
-import { mkdirSync } from "node:fs";
 import { UpstreamError } from "../engines/upstream/upstream.js";
 import { beginRun, EvaluationError } from "../eval/base/run-files.js";
 import { EngineAnswerError } from "../eval/engine/upstream-engine.js";
 import { MemorySourceError } from "../memory/memory-source.js";
+import { makeDirectory } from "./data-directory.js";
 import { pickedData } from "./eval-data.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { describeRun, openNamedJudge } from "./eval-settings.js";
@@ -33,7 +33,7 @@ export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation
 /** Throws {@link EvaluationError}. */
 function makeOut(directory: string): void {
   try {
-    mkdirSync(directory, { recursive: true });
+    makeDirectory(directory);
   } catch (error) {
     throw new EvaluationError(`--out ${directory}: ${(error as Error).message}`);
   }

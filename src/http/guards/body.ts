@@ -52,13 +52,22 @@ async function decoded(
   encodings: readonly string[],
   parts: BodyParts,
 ): Promise<Buffer | Response> {
+  const holders = holdersOf(c);
+  let count = 0;
+  const take = (length: number) => {
+    if (!parts.bytes.take(length, holders)) throw new BodyBytesError();
+    count += length;
+  };
   try {
-    return (await decodedBody(body, encodings, parts.limits.maxBodyBytes)) ?? tooLarge(c, parts);
+    const whole = await decodedBody(body, encodings, parts.limits.maxBodyBytes, take);
+    return whole ?? tooLarge(c, parts);
   } catch (error) {
     if (!(error instanceof UndecodableBodyError)) throw error;
     const { field, message, accepted } = error;
     const refused = problem(accepted === null ? 400 : 415, `${field}: ${message}`, [{ field, message }]);
     return answerProblem(c, refused, accepted === null ? {} : { headers: { "accept-encoding": accepted } });
+  } finally {
+    parts.bytes.give(count, holders);
   }
 }
 

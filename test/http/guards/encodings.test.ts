@@ -54,7 +54,7 @@ describe("a request body in an encoding", () => {
 
   it.each(ENCODINGS)("is rejected where it is something else: %s", async (encoding, encode) => {
     const encoded = encode(json);
-    const wrong = [json, encoded.subarray(0, -3), Buffer.from([1, 2])];
+    const wrong = [json, encoded.subarray(0, -3), Buffer.concat([encoded, Buffer.from("more")]), Buffer.from([1, 2])];
     for (const body of wrong) {
       const { status, json: problem } = await send(encoding, body);
       expect(status).toBe(400);
@@ -83,5 +83,23 @@ describe("a request body in an encoding", () => {
   it("is not decoded without a key", async () => {
     callerOf(app, "acme");
     expect((await send("gzip", gzipSync(json))).status).toBe(401);
+  });
+});
+
+describe("long bodies in an encoding", () => {
+  const app = servedApp({ upstream: openAiEngine(), times: { limits: { maxBodyBytes: 32 * 1024 * 1024 } } });
+
+  it("do not hold up a short one that comes after them", async () => {
+    const bomb = gzipSync(Buffer.alloc(40 * 1024 * 1024, " "));
+    const short = gzipSync('{"user_id":"ada","query":"Tea?","memories":[]}');
+    const done: number[] = [];
+    const send = async (body: Buffer) => {
+      const headers = { "content-type": "application/json", "content-encoding": "gzip" };
+      const { status } = await fetch(`${app.base}/compose`, { method: "POST", headers, body: new Uint8Array(body) });
+      done.push(status);
+    };
+    await Promise.all([...Array.from({ length: 30 }, () => send(bomb)), send(short)]);
+    expect(done.filter((status) => status === 200)).toHaveLength(1);
+    expect(done.indexOf(200)).toBeLessThan(20);
   });
 });
