@@ -76,7 +76,7 @@ const RUN_OPTIONS = {
   ),
   adaptiveDepth: optional(
     "<values>",
-    `off, or as many memories as a first token is sure with: 5:1 is tries from 5 on, at most 1 nat; ${EVERY_QUESTION} (default: off)`,
+    `off, or as many memories as a first token is sure with: 5:1 tries 5, 10, 20 until at most 1 nat, 5:1:+1 one more each time; ${EVERY_QUESTION} (default: off)`,
     list(adaptiveDepth),
   ),
   retention: standard(
@@ -205,12 +205,13 @@ export function runOptions(dataset: Dataset, given: GivenRunOptions): EvalLocomo
   return { ...given, dataset, layout: ["single"], ingest: ingest ?? "turns", categories: wanted };
 }
 
-/** `5:1`: start with 5 memories and stop when the first token has at most 1 nat of entropy; `off`: null. */
+/** `5:1`: start with 5 memories and stop when the first token has at most 1 nat of entropy; `5:1:+1`: one by one; `off`: null. */
 function adaptiveDepth(given: string): ArmDepth | null {
   if (given === "off") return null;
-  const [blocks = "", nats = "", ...more] = given.split(":");
-  if (more.length > 0 || nats === "") throw new InvalidArgumentError("must be off, or memories:nats as 5:1");
-  return { firstBlocks: wholeNumber(1, 1_000)(blocks), entropyNats: positiveNumber(nats) };
+  const [, blocks = "", nats = "", step] = /^([^:]+):([^:]+)(:\+1)?$/.exec(given) ?? [];
+  if (blocks === "") throw new InvalidArgumentError("must be off, or memories:nats as 5:1 or 5:1:+1");
+  const from = { firstBlocks: wholeNumber(1, 1_000)(blocks), entropyNats: positiveNumber(nats) };
+  return step === undefined ? from : { ...from, isOneByOne: true };
 }
 
 function identifier(given: string): string {

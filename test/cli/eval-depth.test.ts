@@ -57,6 +57,15 @@ describe("memprefix eval locomo --adaptive-depth", () => {
     });
   });
 
+  it("adds one memory a try, as AdaCache does, with +1", async () => {
+    engine.firstTokens.splice(0, Number.POSITIVE_INFINITY, UNSURE, UNSURE, SURE, SURE, SURE, SURE);
+    expect(await memprefix.run(asked("--adaptive-depth", "1:0.5:+1"))).toMatchObject({ code: 0, stderr: "" });
+    const { run, records } = writtenRun(join(memprefix.root, "out"));
+    expect(run.arms.map(({ id }) => id)).toEqual(["single k=8 prefix-exact depth from 1 at 0.5 nats one by one"]);
+    const [first, second] = records.filter(isAnswered).map(({ depth }) => depth?.probes.map(({ blocks }) => blocks));
+    expect([first, second]).toEqual([[1, 2, 3], [1]]);
+  });
+
   it("goes on where it was stopped, with the tries that were recorded", async () => {
     const out = join(memprefix.root, "out", "results.jsonl");
     expect(await memprefix.run(asked("--adaptive-depth", "2:0.5"))).toMatchObject({ code: 0 });
@@ -85,7 +94,7 @@ describe("memprefix eval locomo --adaptive-depth", () => {
       code: 1,
       stderr: expect.stringContaining("--adaptive-depth: needs an engine that gives log-probabilities"),
     });
-    for (const wrong of ["on", "5", "0:1", "5:-1", "5:1:2"])
+    for (const wrong of ["on", "5", "0:1", "5:-1", "5:1:2", "5:1:+2"])
       expect(await memprefix.run([...simulated, "--adaptive-depth", wrong]), wrong).toMatchObject({
         code: 2,
         stderr: expect.stringContaining("--adaptive-depth"),

@@ -50,7 +50,12 @@ export const ANSWER_SCORES = ["words", "likelihood"] as const;
 export type AnswerScore = (typeof ANSWER_SCORES)[number];
 
 /** Adaptive depth: memories of the first try, and the highest entropy of a first token that counts as sure. */
-const armDepth = z.strictObject({ firstBlocks: z.int().min(1), entropyNats: z.number().min(0) });
+const armDepth = z.strictObject({
+  firstBlocks: z.int().min(1),
+  entropyNats: z.number().min(0),
+  /** One memory more each time, as AdaCache does, in place of twice as many. */
+  isOneByOne: z.literal(true).optional(),
+});
 
 /** Annotations of memprefix's prompts, besides its default. */
 export const ARM_ANNOTATIONS = ["none", "paper"] as const;

@@ -4,6 +4,7 @@ import {
   type ConversationId,
   DEFAULT_DEPTH,
   type Depth,
+  type DepthSettings,
   type PolicyName,
   type RequestId,
   type UserId,
@@ -16,7 +17,7 @@ import type { ChosenDepth, DraftAt } from "../../service/compose/prompt-planner.
 import type { Memprefix } from "../../service/library/memprefix.js";
 import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../base/hand-built.js";
 import { countReferences, type MemoryList, PromptMemories, type StandingMemories } from "../base/prompt-memories.js";
-import type { AnsweredQuestion, EvalArm, RecordedDepth } from "../base/run-record.js";
+import type { AnsweredQuestion, ArmDepth, EvalArm, RecordedDepth } from "../base/run-record.js";
 import type { ChooseDepth, EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 
 export interface PromptRequest {
@@ -111,6 +112,13 @@ export interface ComposedPromptsOptions {
 /** An evaluation waits for a try as long as for an answer. */
 const PROBES_MS = 600_000;
 
+/** A growth of 1.01 is one memory more up to 50. */
+const ONE_BY_ONE = { growth: 1.01, maxProbes: 50 };
+
+function depthSettings({ isOneByOne, ...depth }: ArmDepth): DepthSettings {
+  return { ...DEFAULT_DEPTH, ...(isOneByOne && ONE_BY_ONE), ...depth, timeLimitMs: PROBES_MS };
+}
+
 const NEVER = new AbortController().signal;
 const USER = "evaluation" as UserId;
 const CONVERSATION = "questions" as ConversationId;
@@ -142,12 +150,13 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
       // As the service composes for an engine with a known limit.
       const destination = { model: "", promptTokens, besideTokens: 0 };
       const request = { ...given, destination };
+      const adaptive = arm.depth;
       const { answer, probeMs } =
-        arm.depth === null || chooseDepth === null
+        adaptive === null || chooseDepth === null
           ? { answer: await memprefix.compose(request), probeMs: 0 }
           : await composedAtDepth(memprefix, request, (draftAt) =>
               knownDepth == null
-                ? chooseDepth(memprefix, { ...DEFAULT_DEPTH, ...arm.depth, timeLimitMs: PROBES_MS }, draftAt, signal)
+                ? chooseDepth(memprefix, depthSettings(adaptive), draftAt, signal)
                 : repeatedDepth(knownDepth, draftAt),
             );
       const composeMs = performance.now() - startedAt - probeMs;

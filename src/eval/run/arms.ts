@@ -70,7 +70,8 @@ function idOf({ layout, k, window, policy, retention, annotations, depth }: Omit
 }
 
 export function depthLabel(depth: ArmDepth | null): readonly string[] {
-  return depth === null ? [] : [`depth from ${depth.firstBlocks} at ${depth.entropyNats} nats`];
+  if (depth === null) return [];
+  return [`depth from ${depth.firstBlocks} at ${depth.entropyNats} nats${depth.isOneByOne ? " one by one" : ""}`];
 }
 
 /** The messages that an arm's client sends before its question. */
