@@ -53,7 +53,7 @@ interface JsonRequest {
 /** Calls of a service at paths under its URL. @param keyed the headers that carry its key */
 export function jsonCalls(source: string, { url, apiKey }: Mem0Service, keyed: Readonly<Record<string, string>>) {
   return (method: JsonRequest["method"], path: string, signal: AbortSignal, body?: unknown): Promise<unknown> => {
-    const typed = body === undefined ? {} : { "content-type": "application/json" };
+    const typed: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
     const headers = { accept: "application/json", ...typed, ...keyed };
     return requestJson({
       source,
