@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- residency`: by how many tokens a plan's expectation misses what a small engine's cache really held, over recorded real
- * Mem0 searches of LoCoMo questions (first 150 of each conversation), simulated as vLLM's. By what memprefix is told: nothing, or what the
+ * Mem0 searches of LoCoMo questions (first 150 of each conversation), simulated as vLLM's. Each row says what memprefix gets to know: nothing, or what the
  * engine cached of each prompt. Takes `--data FOLDER` (`recorded-data.ts`).
  *
  * Floor of the error: an engine caches whole blocks of 16 tokens and a plan counts to the token, so half a block, some 7 tokens, less

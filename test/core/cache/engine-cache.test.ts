@@ -32,7 +32,7 @@ describe("an engine's cache that all users share, without events", () => {
     for (const stream of streams) asking.ask(stream, 3_000, 1_000);
     for (const stream of streams) asking.ask(stream, 3_000, 3_000);
     expect(shares()[0]).toBeCloseTo(9_500 / 4, -2);
-    // What comes ten times as often has what is left by those that come seldom.
+    // A stream that is asked ten times as often gets the room that the others leave.
     for (let turn = 0; turn < 40; turn++) asking.ask(turn % 10 === 0 ? "b" : "a", 3_000, 3_000);
     expect(shares().slice(0, 2)).toEqual([9_500, 6_500]);
     expect(open(new CachingEngine()).lookup("a").shareTokens).toBe(ENDLESS);
@@ -84,7 +84,7 @@ describe("an engine's cache that all users share, without events", () => {
     const send = (stream: string, total: number, cached: number, known = cached, of = head) =>
       cache.admit({ stream, user: stream, handle: handle(++at), at, total, cached, known, head: of });
     send("a", 4_000, 0);
-    // Those of one user alone are nobody else's to know of.
+    // Instructions that one user alone has sent are hidden from others.
     expect(cache.lookup("").heldHead("instructions", 3_000)).toBe(0);
     for (const stream of ["b", "c", "d", "e"]) send(stream, 5_000, 3_000);
     // 8,000 of their own and the instructions: what "a" had of its own is gone.

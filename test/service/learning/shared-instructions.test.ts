@@ -22,7 +22,7 @@ it("of a user's first prompt the instructions are expected that others' prompts 
     });
   };
   expect((await ask("ana", INSTRUCTIONS)).plan.expectedCachedTokens).toBe(0);
-  // Those of one user alone are nobody else's to know of.
+  // Instructions that one user alone has sent are hidden from others.
   expect((await ask("dora", INSTRUCTIONS)).plan.expectedCachedTokens).toBe(0);
   const { plan } = await ask("bea", INSTRUCTIONS);
   expect(plan.expectedCachedTokens).toBeGreaterThan(500);
