@@ -14,8 +14,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LocomoConversation } from "../src/eval/locomo/locomo-data.js";
-import { EMBEDDING_DIMENSIONS, sentenceEmbedder } from "../src/memory/embedded-store.js";
 import { serving } from "../test/real-engines/serving.js";
+import { embeddedMem0 } from "./embedded-mem0.js";
 import { exchangesOf, neededConversations } from "./exchanges.js";
 import { printHead, printRow } from "./table.js";
 
@@ -56,16 +56,7 @@ interface Added {
 /** Adds a conversation's exchanges, `size` of them at a time, and searches its questions. */
 async function added(conversation: LocomoConversation, size: number, model: string): Promise<Added> {
   const directory = mkdtempSync(join(tmpdir(), "memprefix-batched-facts-"));
-  const { Memory } = await import("mem0ai/oss");
-  const memory = new Memory({
-    vectorStore: {
-      provider: "memory",
-      config: { dbPath: join(directory, "vectors.db"), dimension: EMBEDDING_DIMENSIONS },
-    },
-    embedder: { provider: "langchain", config: { model: sentenceEmbedder() } },
-    llm: { provider: "openai", config: { apiKey: "none", baseURL: model, model: "qwen" } },
-    disableHistory: true,
-  });
+  const memory = await embeddedMem0(directory, model, "qwen");
   const exchanges = exchangesOf(conversation).slice(0, turns);
   for (let at = 0; at < exchanges.length; at += size) {
     const messages = exchanges.slice(at, at + size).flatMap(({ question, answer }) => [
@@ -93,7 +84,6 @@ async function added(conversation: LocomoConversation, size: number, model: stri
 const bestShare = (words: ReadonlySet<string>, memories: Added["memories"]) =>
   Math.max(0, ...memories.map((other) => shareIn(words, other)));
 
-process.env["MEM0_TELEMETRY"] = "false";
 const engine = await serving({ engine: "llama", model: "qwen", contextTokens: 16_384 });
 const model = await greedy(engine.url);
 try {

@@ -26,8 +26,9 @@ import type { LocomoConversation } from "../src/eval/locomo/locomo-data.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { replayTrace } from "../src/eval/replay/replay-trace.js";
 import { createMemprefix, type MemprefixOptions } from "../src/index.js";
-import { EMBEDDING_DIMENSIONS, sentenceEmbedder } from "../src/memory/embedded-store.js";
+import { sentenceEmbedder } from "../src/memory/embedded-store.js";
 import { type PythonMem0, startPythonMem0 } from "../test/memory/python-mem0/python-mem0.js";
+import { embeddedMem0 } from "./embedded-mem0.js";
 import { exchangesOf, neededConversations } from "./exchanges.js";
 import type { BuildByHand } from "./retention-costs.js";
 import { mean } from "./statistics.js";
@@ -107,17 +108,8 @@ interface Mem0 {
 }
 
 /** `mem0ai` in this process, with its files in `directory`. */
-async function embeddedMem0(directory: string, baseURL: string): Promise<Mem0> {
-  const { Memory } = await import("mem0ai/oss");
-  const source = new Memory({
-    vectorStore: {
-      provider: "memory",
-      config: { dbPath: join(directory, "vectors.db"), dimension: EMBEDDING_DIMENSIONS },
-    },
-    embedder: { provider: "langchain", config: { model: sentenceEmbedder() } },
-    llm: { provider: "openai", config: { apiKey: "stub", baseURL, model: "stub" } },
-    historyStore: { provider: "memory", config: {} },
-  });
+async function mem0InProcess(directory: string, baseURL: string): Promise<Mem0> {
+  const source = await embeddedMem0(directory, baseURL, "stub");
   return {
     source,
     search: (question) => source.search(question, { filters: { user_id: "ana" }, topK: k }),
@@ -140,7 +132,7 @@ async function pythonMem0({ url, key, call }: PythonMem0): Promise<Mem0> {
 async function loop(conversation: LocomoConversation, isBatched: boolean): Promise<Looped> {
   const directory = mkdtempSync(join(tmpdir(), "memprefix-loop-"));
   const writes = model.hear(conversation);
-  const mem0 = await (python === null ? embeddedMem0(directory, model.baseURL) : pythonMem0(python));
+  const mem0 = await (python === null ? mem0InProcess(directory, model.baseURL) : pythonMem0(python));
   const memprefix = createMemprefix({ dataDir: join(directory, "data"), source: mem0.source });
   const places = new Map<string, number>();
   const memories: RecordedTrace["memories"] = [];
@@ -217,7 +209,6 @@ function withMemprefix({ trace }: Looped, cache: SimulatedCache): Cost {
   return costOf(requests, requests.length);
 }
 
-process.env["MEM0_TELEMETRY"] = "false";
 const model = await recordingModel();
 const started = process.env["MEM0"] === "python" ? await startPythonMem0(model.baseURL) : null;
 if (typeof started === "string") throw new Error(started);
