@@ -4,8 +4,8 @@
  * `--data FOLDER` (`recorded-data.ts`).
  *
  * Every figure is a mean per prompt of one conversation; the table has the median of the six and, in brackets, the least and the most.
- * `hosted`: what OpenAI bills for a prompt, in prices of one uncached token: u + 0.05·c from 1,024 tokens in steps of 128; `hosted, writes
- * billed`: 1.25·u + 0.05·c. `memories`: in the prompt, where each search returned k.
+ * `billed`: what OpenAI bills for a prompt, in prices of one uncached token: u + 0.05·c from 1,024 tokens in steps of 128; `billed, with
+ * writes`: 1.25·u + 0.05·c. `memories`: in the prompt, where each search returned k.
  *
  * Floor of what a conversation computes per turn: the question, the answer before it, and what was never retrieved before.
  */
@@ -33,8 +33,8 @@ const uncached: Measure = ({ promptTokens, cachedTokens }) => promptTokens - cac
 const MEASURES: readonly (readonly [title: string, measure: Measure])[] = [
   ["prompt tokens", ({ promptTokens }) => promptTokens],
   ["to compute", uncached],
-  ["hosted", (prompt) => promptCost(HOSTED, prompt.promptTokens, prompt.cachedTokens)],
-  ["hosted, writes billed", (prompt) => promptCost(WRITES_BILLED, prompt.promptTokens, prompt.cachedTokens)],
+  ["billed", (prompt) => promptCost(HOSTED, prompt.promptTokens, prompt.cachedTokens)],
+  ["billed, with writes", (prompt) => promptCost(WRITES_BILLED, prompt.promptTokens, prompt.cachedTokens)],
   ["memories", ({ order }) => order.length],
 ];
 
@@ -69,7 +69,7 @@ for (const k of [20, 100]) {
         "`auto`, the default, by a GPU's time",
         servedWith(conversations, { retention: "auto", engine: ENGINE_MODELS.gpu }),
       ],
-      ["`auto`, the default, by hosted prices", servedWith(conversations, { retention: "auto", engine: HOSTED })],
+      ["`auto`, the default, by OpenAI's prices", servedWith(conversations, { retention: "auto", engine: HOSTED })],
       [
         "in the last message (`ephemeral`)",
         servedWith(conversations, { retention: "ephemeral", engine: ENGINE_MODELS.gpu }),
@@ -123,7 +123,7 @@ for (const k of [20, 100]) {
   for (const [name, composing] of [
     ["prefix-exact", { engine: ENGINE_MODELS.gpu }],
     ["prefix-exact, without the line", { engine: ENGINE_MODELS.gpu, annotations: false }],
-    ["prefix-exact, by hosted prices", { engine: HOSTED }],
+    ["prefix-exact, by OpenAI's prices", { engine: HOSTED }],
     ["carry-over, 1.5×", { engine: ENGINE_MODELS.gpu, policy: "carry-over", budgetRatio: 1.5 }],
   ] as const) {
     const served = servedWith(singles, composing);

@@ -1,9 +1,9 @@
 /**
  * `npm run bench -- instructions`: what `MEMPREFIX_STABLE_INSTRUCTIONS=on` does to answers and to tokens, on vLLM. A system text has a date
  * line, a token counter and a to-do list, and one of them changes at each turn; the last question of three turns is about what changed, or about
- * a rule or a memory that did not. How likely the right answer is with the current text in front (`off`), and with the first text and what
- * changed in the newest message (`on`). Then 12 turns of a conversation with a clock: how many tokens vLLM computes. `MODEL=smol`; `OUT=FILE`
- * keeps what was measured, and a run goes on from there. `npm run engines` installs what it starts.
+ * a rule or a memory that did not. First, 12 turns of a conversation with a clock: how many tokens vLLM computes. Then how likely the right
+ * answer is with the current text in front (`off`), and with the first text and what changed in the newest message (`on`). `MODEL=smol`;
+ * `OUT=FILE` keeps what was measured, and a run goes on from there. `npm run engines` installs what it starts.
  *
  * Floor: as likely as with the current text; at most 2 % more tokens than without the clock.
  */
@@ -15,7 +15,9 @@ import { assembleWhereStored } from "../src/cli/assemble.js";
 import { readSettings } from "../src/cli/settings.js";
 import type { ChatMessage } from "../src/core/index.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
+import { installAll } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
+import { serving } from "../test/real-engines/serving.js";
 import { likelihoodOn, meanWithInterval } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
 import { mean } from "./statistics.js";
@@ -236,20 +238,24 @@ function report(all: readonly Measured[]): void {
   }
 }
 
+/** Counts what vLLM computes of the conversation with a clock. Layers change the time that it takes, not its tokens. */
+async function reportClock(): Promise<void> {
+  await installAll();
+  const engine = await serving({ engine: "vllm", model, layers: 2 });
+  const clock = (turn: number) => [`Current time: 10:${10 + turn}`];
+  const base = await computedOn(engine.url, false, () => []);
+  const tokens = {
+    "a clock, off": await computedOn(engine.url, false, clock),
+    "a clock, on": await computedOn(engine.url, true, clock),
+  };
+  await engine.kill();
+  console.log(`no clock: ${base} tokens computed`);
+  for (const [arm, computed] of Object.entries(tokens))
+    console.log(`${arm}: ${computed} tokens computed, ${percent(computed / base - 1)}`);
+}
+
+await reportClock();
 const records = new KeptRecords(env["OUT"], measured, ({ name }) => name);
-const clock = (turn: number) => [`Current time: 10:${10 + turn}`];
-let tokens: Readonly<Record<string, number>> = {};
 const missing = CASES.filter(({ name }) => !records.has(name));
-await records.complete(missing, { model, contextTokens: 8_192 }, async (url, one) => {
-  if (one === missing[0])
-    tokens = {
-      "no clock": await computedOn(url, false, () => []),
-      "a clock, off": await computedOn(url, false, clock),
-      "a clock, on": await computedOn(url, true, clock),
-    };
-  return measure(url, one);
-});
+await records.complete(missing, { model, contextTokens: 8_192 }, measure);
 report(records.all);
-const base = tokens["no clock"] ?? Number.NaN;
-for (const [arm, computed] of Object.entries(tokens))
-  console.log(`${arm}: ${computed} tokens computed, ${percent(computed / base - 1)}`);

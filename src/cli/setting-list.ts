@@ -303,7 +303,7 @@ export const SETTINGS = {
       "addresses of the engine's KV events, such as tcp://127.0.0.1:5557?replay=5558; auto: those that the engine names; or off",
     ),
   upstreamUrl: url.optional().describe("base URL of the engine's API, such as http://127.0.0.1:8000/v1; default: none"),
-  upstreamApiKey: text.optional().describe("the upstream's API key; default: the client's key is forwarded"),
+  upstreamApiKey: text.optional().describe("the upstream's API key; default: none, the client's key is forwarded"),
   identity: identitySources
     .optional()
     .describe(

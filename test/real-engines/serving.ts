@@ -29,6 +29,8 @@ export interface ServingOptions {
   readonly blocks?: number;
   /** vLLM: tokens of a block. Default: its own. */
   readonly blockTokens?: number;
+  /** vLLM: the layers of a model of this shape with random weights. Its cache holds the same blocks, computed many times faster. Default: all. */
+  readonly layers?: number;
   /** llama.cpp: slots. Default 1. */
   readonly slots?: number;
   /** vLLM: where it publishes events of its cache and sends them again; `free`: at ports that are free. Default: nowhere. */
@@ -57,6 +59,9 @@ export async function serving(options: ServingOptions): Promise<RealEngine> {
           "--enable-prompt-tokens-details",
           ...(options.blocks === undefined ? [] : ["--num-gpu-blocks-override", `${options.blocks}`]),
           ...(options.blockTokens === undefined ? [] : ["--block-size", `${options.blockTokens}`]),
+          ...(options.layers === undefined
+            ? []
+            : ["--load-format", "dummy", "--hf-overrides", JSON.stringify({ num_hidden_layers: options.layers })]),
           ...(events === undefined
             ? []
             : ["--kv-events-config", JSON.stringify({ enable_kv_cache_events: true, publisher: "zmq", ...events })]),
