@@ -21,7 +21,6 @@ import {
   DEFAULT_USER_WITH_KEYS,
   hasUnknownFamily,
   leftOutSource,
-  rateOf,
   sourceOf,
   UsageError,
 } from "./settings.js";
@@ -108,7 +107,6 @@ export async function startService(
   const surface = createApp({
     memprefix,
     keys,
-    rate: rateOf(settings),
     isStopping: () => isStopping,
     chat,
     mcp: loadMcp,

@@ -320,9 +320,6 @@ export const SETTINGS = {
   warmUp: onOrOff
     .default("off")
     .describe("on or off: have the engine compute a long uncached prefix during the memory search"),
-  ratePerSecond: wholeNumber(1, 1_000_000)
-    .optional()
-    .describe("average requests per second of one API key; default: unlimited"),
 } as const;
 
 /** Headings of `--help` and docs/settings.md, by the first setting under each. */
@@ -332,7 +329,6 @@ export const SETTING_TITLES: Readonly<Partial<Record<keyof Settings, string>>> =
   policy: "Prompts",
   engineFamily: "Engine",
   upstreamUrl: "Proxy",
-  ratePerSecond: "Limits",
 };
 
 export type Settings = {

@@ -6,7 +6,6 @@ import type { SessionRouter } from "../engines/adapters/session-routers.js";
 import type { RecognisedFamily } from "../engines/upstream/engine-family.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { type EngineDefaults, engineFamilyFor, engineModelFor } from "../service/base/memprefix-parts.js";
-import type { Rate } from "../service/base/token-buckets.js";
 import { DEFAULT_IDENTITY_SOURCES, type IdentitySources } from "../service/chat/chat-request.js";
 import { hasEmbeddedMem0, installCommand, keptMemories, missingPackages } from "./package.js";
 import {
@@ -136,11 +135,6 @@ export function composeTimeoutOf({ searchTimeoutMs }: Settings): number {
 /** Where requests may name their user, and side calls. */
 export function identityOf({ identity = NOTHING_LISTED }: Settings): IdentitySources {
   return { ...identity, sideCall: [...identity.sideCall, ...DEFAULT_IDENTITY_SOURCES.sideCall] };
-}
-
-/** The rate limit of one API key. A burst of two seconds' worth lets a client send what it queued. */
-export function rateOf({ ratePerSecond }: Settings): Rate | null {
-  return ratePerSecond === undefined ? null : { perSecond: ratePerSecond, burst: 2 * ratePerSecond };
 }
 
 export function residencyOf({ cacheTtlSeconds, cacheSize }: Settings): ResidencyConfig {

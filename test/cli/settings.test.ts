@@ -5,7 +5,6 @@ import { CLIENT_VARIABLES, SETTING_NAMES, variableOf } from "../../src/cli/setti
 import {
   engineOf,
   identityOf,
-  rateOf,
   readSettings,
   residencyOf,
   sessionRouterOf,
@@ -142,7 +141,6 @@ describe("the settings", () => {
     ["MEMPREFIX_CACHE_TTL_SECONDS", "5m"],
     ["MEMPREFIX_CACHE_SIZE", "64k"],
     ["MEMPREFIX_CACHE_SIZE", "300 slots"],
-    ["MEMPREFIX_RATE_PER_SECOND", "0"],
     ["MEMPREFIX_WEBHOOK_TOKEN", "short"],
     ["MEMPREFIX_KEEP_DAYS", "1.5"],
     ["MEMPREFIX_UPSTREAM_URL", "127.0.0.1:8000/v1"],
@@ -189,11 +187,6 @@ describe("the settings", () => {
     expect(readSettings({ MEMPREFIX_PORT: "1" }, { port: "2" }).port).toBe(2);
     expect(readSettings({ MEMPREFIX_PORT: "1" }, { port: undefined }).port).toBe(1);
     expect(() => readSettings({}, { port: "x" })).toThrow(/--port: must be a whole number/);
-  });
-
-  it("let one API key do as much as it likes until they say how much", () => {
-    expect(rateOf(readSettings({}))).toBeNull();
-    expect(rateOf(readSettings({ MEMPREFIX_RATE_PER_SECOND: "50" }))).toEqual({ perSecond: 50, burst: 100 });
   });
 
   it("have nowhere to write exchanges back to without a source", () => {

@@ -11,9 +11,6 @@ import { PRETTY_PARAMETER } from "./wire-form.js";
 
 export type HeaderName = keyof typeof document.headers;
 
-/** Sent with every answer to a rate-limited caller. */
-export const RATE_HEADERS = ["ratelimit", "ratelimit-policy"] as const satisfies readonly HeaderName[];
-
 /** Added by the chat proxy to the engine's answer. */
 export const CHAT_HEADERS = [
   "x-memprefix-request-id",
@@ -43,7 +40,7 @@ function problemResponse(tag: string) {
   const origin = shaped === undefined ? [] : (["x-memprefix-error-origin"] as const);
   return {
     description: "A problem; its status says of which kind.",
-    headers: describedHeaders([...origin, "retry-after", "www-authenticate", ...RATE_HEADERS]),
+    headers: describedHeaders([...origin, "retry-after", "www-authenticate"]),
     content: { "application/problem+json": { schema: shaped ?? problemSchema } },
   };
 }
@@ -69,7 +66,7 @@ const EXAMPLES: Readonly<Partial<Record<OperationId, unknown>>> = examples;
 /** A body's schema, or schemas by media type; the example is JSON's. */
 type Bodies = z.ZodType | Readonly<Record<string, z.ZodType>>;
 
-/** An operation, without its words and problems. Defaults of a success: 200, "Success.", and the headers of the rate. */
+/** An operation, without its words and problems. Defaults of a success: 200 and "Success.". */
 export interface Described {
   readonly method: "get" | "post" | "delete";
   readonly path: string;
@@ -95,7 +92,7 @@ export interface Described {
 export function operation(id: OperationId, of: Described): RouteConfig {
   const { tag, summary, description } = OPERATIONS[id];
   const { method, path, params, query, headers, body, security, isByQuery = false } = of;
-  const { status = 200, says = "Success.", answerHeaders = RATE_HEADERS, answer, others = {}, isLater = false } = of;
+  const { status = 200, says = "Success.", answerHeaders = [], answer, others = {}, isLater = false } = of;
   const success = {
     ...(answerHeaders.length === 0 ? {} : { headers: describedHeaders(answerHeaders) }),
     ...(answer === undefined ? {} : { content: contentOf(answer) }),

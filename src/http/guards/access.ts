@@ -1,7 +1,7 @@
 /*
  * guards: the checks that every request passes before a route.
- * Enters: a request, and the limits. Leaves: the request with its tenant, key and body, or a rejection: no valid key, rate, size, silent
- * body, too many in flight, ambiguous or unsafe input. Order: stopping, access, rate, target, body, in flight.
+ * Enters: a request, and the limits. Leaves: the request with its tenant, key and body, or a rejection: no valid key, size, silent
+ * body, too many in flight, ambiguous or unsafe input. Order: stopping, access, target, body, in flight.
  */
 
 import { hash, timingSafeEqual } from "node:crypto";

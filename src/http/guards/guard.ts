@@ -7,8 +7,6 @@ import { cutTarget, type HttpEnvironment, isOpenAiPath } from "../requests/reque
 export interface GuardVerdict {
   /** Absent: the request passes. */
   readonly rejection?: Response;
-  /** Added to the answer, whatever it is. */
-  readonly headers?: readonly (readonly [name: string, value: string])[];
   /** Called once, when the whole answer is sent or the client has disconnected. */
   readonly onAnswered?: () => void;
   /** Called once, when the answer begins. */
@@ -52,7 +50,6 @@ export function guarded(
     } finally {
       for (const { onBegun } of passed) onBegun?.();
     }
-    for (const { headers = [] } of passed) for (const [name, value] of headers) c.res.headers.set(name, value);
   };
 }
 

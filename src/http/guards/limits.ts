@@ -1,7 +1,6 @@
 import type { Context } from "hono";
-import { type Rate, TokenBuckets } from "../../service/base/token-buckets.js";
 import { type OnRejected, rejectForNow } from "../problems/problem.js";
-import { ALWAYS_ANSWERED, type HttpEnvironment, isOpenAiPath, isUpload, OPEN_PATHS } from "../requests/request.js";
+import { ALWAYS_ANSWERED, type HttpEnvironment, isOpenAiPath, isUpload } from "../requests/request.js";
 import { type Guard, PASSED } from "./guard.js";
 
 export interface BodyLimits {
@@ -77,7 +76,7 @@ export function rejectWhileStopping(isStopping: () => boolean, onRejected: OnRej
   return function rejectWhileStopping(c) {
     if (!isStopping() || ALWAYS_ANSWERED.has(c.req.path)) return PASSED;
     onRejected("stopping");
-    return { rejection: rejectForNow(c, 503, "the service is stopping") };
+    return { rejection: rejectForNow(c, "the service is stopping") };
   };
 }
 
@@ -92,33 +91,10 @@ export function limitInFlight(inFlight: SharedBound, max: number, onRejected: On
     if (!inFlight.take(1, holders)) {
       onRejected("in_flight");
       return {
-        rejection: rejectForNow(c, 503, `too many requests are in flight: at most ${max}, half of them of one tenant`),
+        rejection: rejectForNow(c, `too many requests are in flight: at most ${max}, half of them of one tenant`),
       };
     }
     const leave = () => inFlight.give(1, holders);
     return isOpenAiPath(c.req.path) ? { onBegun: leave } : { onAnswered: leave };
-  };
-}
-
-/**
- * Enforces each key's rate with 429 and `Retry-After`; without keys, one rate for all callers. The remaining rate is in the headers of
- * draft-ietf-httpapi-ratelimit-headers-10.
- *
- * @param clock milliseconds, monotonic
- */
-export function limitRate(rate: Rate, clock: () => number, onRejected: OnRejected): Guard {
-  const buckets = new TokenBuckets(rate);
-  const window = Math.max(1, Math.ceil(rate.burst / rate.perSecond));
-  const policy = `"key";q=${rate.burst};w=${window}`;
-  return function limitRate(c) {
-    if (OPEN_PATHS.has(c.req.path)) return PASSED;
-    const { isAllowed, remaining, nextAfterMs } = buckets.take(c.get("keyId") ?? "", clock());
-    const seconds = String(Math.max(1, Math.ceil(nextAfterMs / 1_000)));
-    const left = { "ratelimit-policy": policy, ratelimit: `"key";r=${remaining};t=${seconds}` };
-    if (isAllowed) return { headers: Object.entries(left) };
-    onRejected("rate");
-    const limit = `${rate.perSecond} requests a second, ${rate.burst} at once`;
-    const detail = `this key has used up its rate (${limit}): MEMPREFIX_RATE_PER_SECOND`;
-    return { rejection: rejectForNow(c, 429, detail, { ...left, "retry-after": seconds }) };
   };
 }

@@ -216,7 +216,6 @@ export type RejectionReason =
   | "host"
   | "origin"
   | "too_large"
-  | "rate"
   | "user_queue"
   | "in_flight"
   | "body_bytes"
@@ -229,11 +228,6 @@ export type OnRejected = (reason: RejectionReason) => void;
 export const RETRY_SOON = { "retry-after": "1" } as const;
 
 /** Rejects a request that may be retried; the detail names the limit. */
-export function rejectForNow(
-  c: Pick<Context<HttpEnvironment>, "req">,
-  status: 429 | 503,
-  detail: string,
-  headers: Readonly<Record<string, string>> = {},
-): Response {
-  return answerProblem(c, problem(status, detail), { headers: { ...RETRY_SOON, ...headers } });
+export function rejectForNow(c: Pick<Context<HttpEnvironment>, "req">, detail: string): Response {
+  return answerProblem(c, problem(503, detail), { headers: RETRY_SOON });
 }

@@ -27,7 +27,7 @@ import {
 import { type ClientTools, DEFAULT_IDENTITY_SOURCES } from "../../service/chat/chat-request.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import * as wire from "../contracts/chat-contract.js";
-import { CHAT_HEADERS, type OperationId, operation, RATE_HEADERS } from "../contracts/operations.js";
+import { CHAT_HEADERS, type OperationId, operation } from "../contracts/operations.js";
 import { jsonBody } from "../guards/body.js";
 import { answerProblem, notJson, problem } from "../problems/problem.js";
 import { cutTarget, entryOf, type HttpEnvironment, identityIn } from "../requests/request.js";
@@ -287,7 +287,7 @@ function describeRoutes({ openAPIRegistry: registry }: OpenAPIHono<HttpEnvironme
         headers: wire.chatHeaders,
         body,
         says: "The engine's answer, unmodified; server-sent events with `stream`. Engine errors pass through likewise.",
-        answerHeaders: [...CHAT_HEADERS, ...RATE_HEADERS],
+        answerHeaders: CHAT_HEADERS,
         answer: { "application/json": wire.engineAnswer(answerId), "text/event-stream": wire.engineEvents },
       }),
     );

@@ -31,7 +31,7 @@ export function addHealthRoutes(
     if (degraded.length === 0 || now.status === "stopping") return now;
     return { ...now, status: "degraded" as const, degraded };
   };
-  const described = { method: "get", answer: health, answerHeaders: [], security: [] } as const;
+  const described = { method: "get", answer: health, security: [] } as const;
   const stopping = { description: "The service is stopping.", content: { "application/json": { schema: health } } };
   const answerHealth = async (c: Context<HttpEnvironment>) => {
     // A ping does not show a full or damaged disk; the next write does.

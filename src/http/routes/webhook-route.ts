@@ -58,7 +58,6 @@ export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
     body,
     status: 204,
     says: "Success, or nothing to do.",
-    answerHeaders: [],
     security: words.webhookSecurity,
     isPretty: false,
   } as const;

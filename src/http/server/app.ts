@@ -10,7 +10,6 @@ import { getPath } from "hono/utils/url";
 import { BusyUserError, StoreUnavailableError } from "../../service/base/errors.js";
 import { type EngineFault, observedUpstream } from "../../service/base/memprefix-observer.js";
 import type { ApiKeys } from "../../service/base/tenant.js";
-import type { Rate } from "../../service/base/token-buckets.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
 import { mem0Items } from "../../service/fields/companion-options.js";
 import { observationOf } from "../../service/learning/engine-reports.js";
@@ -24,14 +23,7 @@ import { addBody, addResult, memoriesQuery, memoriesResult } from "../contracts/
 import { access } from "../guards/access.js";
 import { receiveBody } from "../guards/body.js";
 import { type Guard, guarded, PASSED, rejectAmbiguous, rejectUpgrade, SECURITY_HEADERS } from "../guards/guard.js";
-import {
-  HTTP_LIMITS,
-  type HttpLimits,
-  limitInFlight,
-  limitRate,
-  rejectWhileStopping,
-  SharedBound,
-} from "../guards/limits.js";
+import { HTTP_LIMITS, type HttpLimits, limitInFlight, rejectWhileStopping, SharedBound } from "../guards/limits.js";
 import {
   answerProblem,
   BodyBytesError,
@@ -66,8 +58,6 @@ import type { HttpSurface } from "./node-server.js";
 export interface HttpParts {
   readonly memprefix: MemprefixOfAll;
   readonly keys: ApiKeys;
-  /** Of one API key; null: no limit. */
-  readonly rate: Rate | null;
   /** Default: {@link HTTP_LIMITS}. */
   readonly limits?: Partial<HttpLimits>;
   /** Whether the service is shutting down: requests in flight finish, new ones are rejected. */
@@ -146,7 +136,6 @@ export function createApp(given: HttpParts): HttpSurface {
   const guards = [
     rejectWhileStopping(isStopping, onRejected),
     access({ memprefix, keys, webhookToken, onRejected }),
-    ...(parts.rate === null ? [] : [limitRate(parts.rate, parts.clock, onRejected)]),
     rejectUpgrade(),
     rejectAmbiguous(),
     named,

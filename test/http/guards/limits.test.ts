@@ -5,7 +5,7 @@ import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
 import { heldSource } from "../routes/answering-source.js";
 import { openAiEngine } from "../routes/openai-engine.js";
 import { problemOf, servedApp } from "../server/served-app.js";
-import { callerOf, sendWith } from "./callers.js";
+import { callerOf } from "./callers.js";
 
 const compose = (user: string) => ({ user_id: user, query: "Tea?", memories: [] });
 const search = (user: string) => ({ user_id: user, query: "Tea?" });
@@ -28,46 +28,6 @@ const refused = async (app: ReturnType<typeof servedApp>, reason: string): Promi
   const { text } = await callerOf(app, "operator").send("GET", "/metrics");
   return Number(new RegExp(`memprefix_refused_requests_total{reason="${reason}"} (\\d+)`).exec(text)?.[1] ?? 0);
 };
-
-describe("the rate of a key", () => {
-  const app = servedApp({ environment: { MEMPREFIX_RATE_PER_SECOND: "1" } });
-
-  it("is told with every answer, and refuses what goes beyond it, of that key alone", async () => {
-    const [greedy, modest] = [callerOf(app, "acme"), callerOf(app, "acme")];
-    const answers = [];
-    for (let at = 0; at < 12; at++) answers.push(await greedy.send("POST", "/compose", compose("ada")));
-    const [first] = answers;
-    expect(first?.status).toBe(200);
-    expect(first?.headers.get("ratelimit-policy")).toBe('"key";q=2;w=2');
-    expect(first?.headers.get("ratelimit")).toBe('"key";r=1;t=1');
-    const beyond = answers.filter(({ status }) => status === 429);
-    expect(beyond.length).toBeGreaterThan(0);
-    expect(beyond.length + answers.filter(({ status }) => status === 200).length).toBe(12);
-    for (const exchange of beyond) {
-      expect(problemOf(exchange).detail).toContain("MEMPREFIX_RATE_PER_SECOND");
-      expect(exchange.headers.get("retry-after")).toBe("1");
-      expect(exchange.headers.get("ratelimit")).toBe('"key";r=0;t=1');
-    }
-    expect((await modest.send("POST", "/compose", compose("ada"))).status).toBe(200);
-    expect(await refused(app, "rate")).toBe(beyond.length);
-    expect((await sendWith(app, {}, "GET", "/healthz")).headers.has("ratelimit")).toBe(false);
-  });
-
-  it("refuses chats in OpenAI's words", async () => {
-    const { send } = callerOf(app, "acme");
-    let exchange = await send("POST", "/v1/chat/completions", {});
-    for (let at = 0; at < 20 && exchange.status !== 429; at++)
-      exchange = await send("POST", "/v1/chat/completions", {});
-    expect(openAiProblemSchema.parse(JSON.parse(exchange.text)).error).toMatchObject({ code: "rate_limit_exceeded" });
-  });
-
-  it("is everybody's together without keys", async () => {
-    const statuses = [];
-    for (let at = 0; at < 12; at++) statuses.push((await app.send("POST", "/compose", compose(`user-${at}`))).status);
-    expect(statuses).toContain(429);
-    expect(statuses[0]).toBe(200);
-  });
-});
 
 describe("requests in flight", () => {
   const { app, came, letGo } = heldApp({}, { maxInFlight: 4 });

@@ -2,7 +2,6 @@ import type { AddressInfo } from "node:net";
 import { type AssembledService, assembleWhereStored, openChatEngine } from "../../../src/cli/assemble.js";
 import { loadMcp } from "../../../src/cli/mcp.js";
 import type { Settings } from "../../../src/cli/setting-list.js";
-import { rateOf } from "../../../src/cli/settings.js";
 import type { UpstreamOptions } from "../../../src/engines/upstream/upstream.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import { createApp, type HttpParts } from "../../../src/http/server/app.js";
@@ -40,7 +39,6 @@ export async function startApp(
     limits,
     memprefix,
     keys,
-    rate: rateOf(settings),
     isStopping: () => false,
     chat: chat && composeTimeoutMs !== undefined ? { ...chat, composeTimeoutMs } : chat,
     mcp: loadMcp,
