@@ -9,14 +9,11 @@
  *
  * Floor of what a conversation computes per turn: the question, the answer before it, and what was never retrieved before.
  */
-import { openMeasuredMemprefix } from "../src/cli/assemble.js";
-import { countO200k, encodeO200k } from "../src/cli/o200k.js";
-import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { pricedModel } from "../src/core/cost/prices.js";
-import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/index.js";
+import { ENGINE_MODELS, promptCost } from "../src/core/index.js";
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
-import { replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
 import { neededTraces } from "./recorded-data.js";
+import { replayWindows, type WindowArm } from "./replay-windows.js";
 import { type Served, servedByHand, servedWith } from "./retention-costs.js";
 import { mean, median } from "./statistics.js";
 import { printHead, printRow, whole } from "./table.js";
@@ -89,25 +86,11 @@ for (const k of [20, 100]) {
 console.log("\nConversations whose client sends its last 20 messages, answers of 120 tokens\n");
 printHead(["k", "memories are", ...titles]);
 for (const k of [20, 100]) {
-  const replay = {
-    k,
-    policy: "prefix-exact",
-    budgetRatio: null,
-    window: 20,
-    limit: turns,
-  } as const;
+  const replay = { k, window: 20, cost: HOSTED, answer: answerOf(120), limit: turns };
   const served = new Map<WindowArm, (readonly Served[])[]>();
   for (const trace of traces) {
-    const arms = await replayWindows(
-      trace,
-      { ...replay, histories: ["exact", "auto"], historyRatio: DEFAULT_HISTORY_RATIO, answer: answerOf(120) },
-      {
-        tokens: { encode: encodeO200k, countTokens: countO200k },
-        newCache: () => new SimulatedCache("radix"),
-        openMemprefix: (now) => openMeasuredMemprefix(HOSTED, now),
-      },
-    );
-    for (const { arm, requests } of arms) served.set(arm, [...(served.get(arm) ?? []), requests]);
+    const arms = await replayWindows(trace, ["exact", "auto"], replay);
+    for (const [arm, prompts] of arms) served.set(arm, [...(served.get(arm) ?? []), prompts]);
   }
   for (const [arm, prompts] of served) row([String(k), arm], prompts, []);
 }

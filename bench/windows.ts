@@ -17,11 +17,11 @@
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { type PrefixCache, SimulatedCache } from "../src/core/cache/simulated-cache.js";
+import { HISTORY_NAMES, type HistoryName } from "../src/core/conversation/epoch.js";
 import type { ChatMessage } from "../src/core/index.js";
 import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { answerOf, INSTRUCTION, inLastMessage } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
-import { hasRatio, WINDOW_HISTORIES } from "../src/eval/run/replay-windows.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { openService } from "../test/service/compose/service-fixture.js";
 import { neededTraces } from "./recorded-data.js";
@@ -36,6 +36,10 @@ const WINDOWS = numbers("WINDOW", "8,20");
 const RATIOS = numbers("RATIOS", "1.5,2,3");
 const SIZES = process.env["SIZES"] === undefined ? null : numbers("SIZES", "");
 const HELD_PROMPTS = [8, 32] as const;
+/** `stored` is for clients that send only new messages. */
+const WINDOW_HISTORIES = HISTORY_NAMES.filter((name) => name !== "stored");
+/** Whether `history_ratio` bounds this history. */
+const hasRatio = (history: HistoryName) => history !== "exact";
 const traces = neededTraces();
 
 /** A prompt, and with its answer, as they stand in a cache. */

@@ -173,7 +173,7 @@ function commandLine(call: Invocation): Command {
     .addOption(
       new Option(
         "--layout <name>",
-        "one prompt per question, or one conversation (a row for each retention, `keep` with --json; or a window's rows)",
+        "one prompt per question, or one conversation (a row for each retention, `keep` with --json)",
       )
         .choices(["single", "conversation"])
         .default("single"),
@@ -181,20 +181,10 @@ function commandLine(call: Invocation): Command {
     .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))
     .option("--capacity <tokens>", "capacity of the cache in tokens (default: unlimited)", positive)
     .option("--limit <number>", "only the first n questions", positive)
-    .option(
-      "--window <messages>",
-      "last messages of a conversation that the client sends: a row for each `history` (default: all)",
-      positive,
-    )
-    .option(
-      "--answer-tokens <number>",
-      "tokens of every answer in a conversation's history (default: the recorded answers)",
-      positive,
-    )
-    .option("--json", "every request as JSON: of one policy, or of all rows of a window")
+    .option("--json", "every request of one policy as JSON")
     .action(async (command: ReplayCommand) => {
       const { runReplay } = await import("./replay.js");
-      await runReplay(command, call.print, call.note);
+      runReplay(command, call.print, call.note);
     });
 
   addEvalCommands(program, call);

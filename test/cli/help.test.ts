@@ -68,8 +68,6 @@ describe("memprefix --help", () => {
 
   it.each([
     [["demo", "--k", "0"], /must be 1 to 1000/],
-    [["replay", "--trace", "t.json", "--window", "8"], /--window: needs --layout conversation/],
-    [["replay", "--trace", "t.json", "--answer-tokens", "8"], /--answer-tokens: needs --layout conversation/],
     [["eval", "locomo", "--data", "d.json", "--out", "o", "--k", "20,0"], /must be 1 to 1000/],
   ])("refuses memprefix %j", async (args, says) => {
     const { code, stdout, stderr } = await memprefix.run(args);

@@ -1,10 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { HISTORY_NAMES } from "../../src/core/conversation/epoch.js";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../src/core/index.js";
 import type { ReplayedTrace } from "../../src/eval/replay/replay-trace.js";
-import type { ReplayedWindow } from "../../src/eval/run/replay-windows.js";
 import { commands } from "./memprefix-command.js";
 
 const memories = ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a bicycle.", "Ana plays chess."];
@@ -77,37 +75,6 @@ describe("memprefix replay", () => {
     expect((await uneven(1)).stderr).toBe("");
   });
 
-  it("shows what memprefix makes of a window, with what its client could do without memprefix", async () => {
-    const asked = ["replay", "--trace", written(), "--k", "3", "--layout", "conversation", "--window", "3"];
-    const { code, stdout, stderr } = await memprefix.run(asked);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    const byHand = ["memories in the system prompt", "memories in the last message"];
-    expect([...rowsOf(stdout).keys()]).toEqual([...byHand, ...HISTORY_NAMES.filter((name) => name !== "stored")]);
-    expect(rowsOf(stdout).get("memories in the last message")?.slice(-2)).toEqual(["1.00", "1.00"]);
-    expect(stdout).toContain("The client sends its last 3 messages.");
-    const { arms, ...of } = JSON.parse((await memprefix.run([...asked, "--json"])).stdout) as {
-      arms: readonly ReplayedWindow[];
-    };
-    expect(of).toEqual({ policy: "prefix-exact", k: 3, window: 3 });
-    for (const { requests, totals } of arms) expect([requests.length, totals.requests]).toEqual([6, 6]);
-  });
-
-  it("gives every answer of a conversation's history a length where asked to", async () => {
-    const asked = ["replay", "--trace", written(), "--layout", "conversation"];
-    const promptTokens = async (...options: readonly string[]) => {
-      const { stdout } = await memprefix.run([...asked, ...options, "--json"]);
-      const read = JSON.parse(stdout) as ReplayedTrace | { arms: readonly ReplayedWindow[] };
-      const [requests] = "arms" in read ? read.arms.map((arm) => arm.requests) : [read.requests];
-      return requests?.map((request) => request.promptTokens) ?? [];
-    };
-    // "Yes." is two tokens.
-    const [recorded, longer] = [await promptTokens(), await promptTokens("--answer-tokens", "102")];
-    expect(longer.map((tokens, turn) => tokens - (recorded[turn] ?? 0))).toEqual([0, 100, 200, 300, 400, 500]);
-    const window = ["--window", "4"];
-    const [cut, cutLonger] = [await promptTokens(...window), await promptTokens(...window, "--answer-tokens", "102")];
-    expect(cutLonger.map((tokens, turn) => tokens - (cut[turn] ?? 0))).toEqual([0, 100, 200, 200, 200, 200]);
-  });
-
   it("keeps all that a conversation was given in its JSON", async () => {
     const asked = ["replay", "--trace", written(), "--layout", "conversation", "--json"];
     const { requests } = JSON.parse((await memprefix.run(asked)).stdout);
@@ -144,10 +111,5 @@ describe("memprefix replay", () => {
     const shared = await sentWith("--budget-ratio", "1.4");
     expect(shared.sentRatio).toBeLessThanOrEqual(1.4);
     expect(shared.largestSentRatio).toBeLessThanOrEqual(1.5 * 1.4);
-  });
-
-  it.each(["--window", "--answer-tokens"])("refuses single prompts with %s", async (option) => {
-    const refused = await memprefix.run(["replay", "--trace", written(), option, "8"]);
-    expect(refused).toMatchObject({ code: 1, stderr: `memprefix: ${option}: needs --layout conversation\n` });
   });
 });

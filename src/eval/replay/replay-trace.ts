@@ -87,14 +87,9 @@ export function replayTrace(
     if (sent !== null) largestSentRatio = Math.max(sent, largestSentRatio ?? 0);
     if (options.reports) prompt.report(cachedTokens);
   }
-  const { sentRatio, ...totals } = totalsOf(requests);
-  return { requests, totals: { ...totals, ...sums, sentRatio, largestSentRatio } };
-}
-
-export function totalsOf(requests: readonly Omit<ReplayedRequest, "expectedCachedTokens">[]) {
-  const sum = (of: (request: (typeof requests)[number]) => number) =>
-    requests.reduce((total, request) => total + of(request), 0);
+  const sum = (of: (request: ReplayedRequest) => number) => requests.reduce((total, request) => total + of(request), 0);
   const totals = {
+    ...sums,
     requests: requests.length,
     promptTokens: sum((request) => request.promptTokens),
     cachedTokens: sum((request) => request.cachedTokens),
@@ -102,7 +97,7 @@ export function totalsOf(requests: readonly Omit<ReplayedRequest, "expectedCache
     retrievedTokens: sum((request) => request.retrievedTokens),
     memoryTokens: sum((request) => request.memoryTokens),
   };
-  return { ...totals, sentRatio: ratioOf(totals) };
+  return { requests, totals: { ...totals, sentRatio: ratioOf(totals), largestSentRatio } };
 }
 
 function ratioOf({ memoryTokens, retrievedTokens }: Pick<ReplayedPrompt, "memoryTokens" | "retrievedTokens">) {

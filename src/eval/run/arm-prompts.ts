@@ -100,7 +100,7 @@ export interface ComposedPromptsOptions {
   /** Most memory tokens over all prompts so far, as a multiple of those retrieved; null: no bound. */
   readonly budgetRatio: number | null;
   /** What memprefix makes of a window. Default: the service's. */
-  readonly history?: { readonly name: HistoryName; readonly ratio: number | null };
+  readonly history?: HistoryName;
   readonly family: EngineName;
   readonly mark: string | null;
   /** Most tokens of a prompt; null: no known limit. */
@@ -142,7 +142,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         policy,
         engine: family,
         ...(arm.retention === null ? {} : { retention: arm.retention }),
-        ...(made === undefined ? {} : { history: made.name, historyRatio: made.ratio }),
+        ...(made === undefined ? {} : { history: made }),
         ...(arm.annotations === null ? {} : { annotations: arm.annotations === "paper" ? "paper" : false }),
         memoryBudgetRatio: budgetRatio,
       });

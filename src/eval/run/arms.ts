@@ -81,9 +81,5 @@ export function historySent(
 ): readonly ChatMessage[] {
   if (layout === "single") return [];
   // A window counts the question.
-  return window === null ? history : newest(history, window - 1);
-}
-
-export function newest<T>(all: readonly T[], count: number): readonly T[] {
-  return all.slice(Math.max(0, all.length - count));
+  return window === null ? history : history.slice(Math.max(0, history.length - window + 1));
 }
