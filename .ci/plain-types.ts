@@ -66,7 +66,7 @@ function typeIn(schema: z.ZodType, form: Form): string {
     if (type === "integer") return "number";
     if (type !== "object") return typeof type === "string" ? type : "unknown";
     const isOpen = typeof others === "object" && others !== null;
-    const fields = Object.entries(value.properties ?? {}).filter(([key]) => key !== "pretty");
+    const fields = Object.entries(value.properties ?? {});
     const written = fields.map(([key, field]) => {
       const isGiven = value.required?.includes(key) === true;
       const of = union([typeOf(field, name), ...(isGiven ? [] : [...(form.orNull ? ["null"] : []), "undefined"])]);

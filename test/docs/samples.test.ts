@@ -99,7 +99,23 @@ describe("every command of the documentation", () => {
   const variables = new Set<string>([...SETTING_NAMES.map(variableOf), ...CLIENT_VARIABLES]);
   /** What the samples use of the machine. */
   const PROGRAMS = [
-    ...["cat", "cd", "curl", "docker", "echo", "grep", "head", "mkdir", "mv", "node", "openssl", "pip", "kill", "rm"],
+    ...[
+      "cat",
+      "cd",
+      "curl",
+      "docker",
+      "echo",
+      "grep",
+      "head",
+      "jq",
+      "mkdir",
+      "mv",
+      "node",
+      "openssl",
+      "pip",
+      "kill",
+      "rm",
+    ],
   ];
   /** The options of every command of memprefix, from the page that has their help. */
   const sections = new Map(

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
-import { answerForm, writerOf } from "./wire-form.js";
+import { writerOf } from "./wire-form.js";
 
 /*
  * `GET /requests/{request_id}/explain`. No field holds the text of a memory or message.
@@ -10,7 +10,6 @@ export const requestIds = z.strictObject({
   request_id: field.requestId.describe("The composed request."),
 });
 export const explainQuery = z.strictObject({
-  ...answerForm,
   user_id: field.userId.describe("Whose request. Always given, never guessed."),
   agent_id: field.agentId.optional().describe("The agent that it was composed for."),
 });

@@ -3,7 +3,6 @@ import { z } from "zod";
 import { anthropicProblemSchema, openAiProblemSchema, problemSchema } from "../problems/problem.js";
 import examples from "./examples.json" with { type: "json" };
 import document from "./openapi.json" with { type: "json" };
-import { PRETTY_PARAMETER } from "./wire-form.js";
 
 /*
  * Response headers of the OpenAPI document, described in `openapi.json`. Standard ones (`content-type`, CORS, security) are left out.
@@ -82,8 +81,6 @@ export interface Described {
   readonly answerHeaders?: readonly HeaderName[];
   /** Answers that are neither success nor a problem. */
   readonly others?: RouteConfig["responses"];
-  /** Whether its JSON can be indented. */
-  readonly isPretty?: boolean;
   /** Whether its ids are in the query, and another path has them in itself. */
   readonly isByQuery?: boolean;
   readonly security?: readonly Readonly<Record<string, never[]>>[];
@@ -106,7 +103,6 @@ export function operation(id: OperationId, of: Described): RouteConfig {
     description: isByQuery ? document.byQuery : description,
     ...(tag in PROBLEMS_BY_TAG ? { servers: document.proxyServers } : {}),
     ...(security === undefined ? {} : { security: [...security] }),
-    ...(of.isPretty ? { parameters: query === undefined ? [PRETTY_PARAMETER] : [] } : {}),
     request: {
       ...(params === undefined ? {} : { params }),
       ...(query === undefined ? {} : { query }),

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
 import { explainResult, miss } from "./explain-contract.js";
-import { answerForm } from "./wire-form.js";
 
 /*
  * `GET /usage/…`: costs of the caller's tenant over time, by cause, by user, one by one. Numbers, ids and names only: no text of memories,
@@ -71,7 +70,7 @@ const sums = {
 
 export const usageSums = z.object(sums).meta({ id: "UsageSums" });
 
-export const usageSummaryQuery = z.strictObject({ ...answerForm, ...window, ...filters });
+export const usageSummaryQuery = z.strictObject({ ...window, ...filters });
 
 export const usageSummaryResult = z
   .object({
@@ -164,7 +163,6 @@ const promptFilters = {
 };
 
 export const usageRequestsQuery = z.strictObject({
-  ...answerForm,
   ...promptFilters,
   cursor,
   limit: z.coerce.number().int().min(1).max(200).default(50).describe("Most entries in the answer."),
@@ -182,7 +180,6 @@ export const usageRequestsResult = z
  */
 
 export const usageRequestQuery = z.strictObject({
-  ...answerForm,
   user_id: field.userId,
   agent_id: field.agentId.optional().describe("The agent that it was composed for."),
   request_id: field.requestId,

@@ -7,7 +7,7 @@ import {
 } from "../../service/fields/companion-options.js";
 import * as field from "../../service/fields/fields.js";
 import type { UserExport } from "../../service/records/user-records.js";
-import { answerForm, bodyOf, label, snakeCased } from "./wire-form.js";
+import { bodyOf, label, snakeCased } from "./wire-form.js";
 import type { FromWire } from "./wire-names.js";
 
 /*
@@ -20,7 +20,6 @@ const MAX_NODES = 10_000;
 export const userIds = snakeCased(forgetUserOptions);
 
 export const indexQuery = z.strictObject({
-  ...answerForm,
   agent_id: field.agentId.optional().describe("The agent whose index; absent: the user's own."),
   limit: z.coerce.number().int().min(1).max(MAX_NODES).default(DEFAULT_NODES).describe("Most nodes in the answer."),
 });
@@ -89,7 +88,6 @@ export const addResult = z
 
 export const memoriesQuery = z.strictObject({
   ...snakeCased(memoriesOptions).shape,
-  ...answerForm,
   top_k: z.coerce.number().pipe(field.topK).optional().describe("How many to search for. Default: `MEMPREFIX_TOP_K`."),
 });
 

@@ -16,14 +16,11 @@ export const label = z.int().describe("The block's label: `[12]` in the prompt."
 export type AnswerOf<S extends z.ZodType> = FromWire<z.output<S>>;
 
 /** A query in the library's names; `null` counts as absent. */
-export type OptionsOf<S extends z.ZodObject> = Omit<
-  {
-    readonly [K in keyof z.input<S> as CamelName<K>]:
-      | (unknown extends z.input<S>[K] ? z.output<S>[K & keyof z.output<S>] : z.input<S>[K])
-      | (undefined extends z.input<S>[K] ? null : never);
-  },
-  "pretty"
->;
+export type OptionsOf<S extends z.ZodObject> = {
+  readonly [K in keyof z.input<S> as CamelName<K>]:
+    | (unknown extends z.input<S>[K] ? z.output<S>[K & keyof z.output<S>] : z.input<S>[K])
+    | (undefined extends z.input<S>[K] ? null : never);
+};
 
 type Rename = (value: unknown) => unknown;
 
@@ -131,30 +128,10 @@ function renamedParts(schema: z.ZodType): z.ZodType | null {
   return null;
 }
 
-const description = "Given, with any value or none: the answer's JSON is indented.";
-
-/** The form of an answer, for every query. Routes with a strict query add it to their own parameters. */
-export const answerForm = {
-  pretty: z
-    .string()
-    .optional()
-    .meta({ description, param: { allowEmptyValue: true } }),
-};
-
-/** The same for the document, for routes without a query of their own. */
-export const PRETTY_PARAMETER = {
-  name: "pretty",
-  in: "query",
-  required: false,
-  allowEmptyValue: true,
-  description,
-  schema: { type: "string" },
-} as const;
-
 /**
- * An answer's JSON, in the form that its query requests.
+ * An answer's JSON.
  *
- * @param texts JSON of some fields, to be used as it is unless the answer is indented
+ * @param texts JSON of some fields, to be used as it is
  */
 export function jsonOf(
   c: Context,
@@ -162,11 +139,7 @@ export function jsonOf(
   status: 200 | 201 | 202 | 503 = 200,
   texts: Readonly<Record<string, string>> = {},
 ): Response {
-  const isPretty = c.req.query("pretty") !== undefined;
-  const json =
-    isPretty || Object.keys(texts).length === 0
-      ? JSON.stringify(value, null, isPretty ? 2 : 0)
-      : withTexts(Object(value) as object, texts);
+  const json = Object.keys(texts).length === 0 ? JSON.stringify(value) : withTexts(Object(value) as object, texts);
   return c.body(json, status, { "content-type": "application/json" });
 }
 

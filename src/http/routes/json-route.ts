@@ -6,7 +6,7 @@ import { type JsonObject, record } from "../../core/text/json.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { fieldIssues } from "../../service/fields/fields.js";
 import { type Described, type OperationId, operation } from "../contracts/operations.js";
-import { answerForm, jsonOf, type WireBody, writerOf } from "../contracts/wire-form.js";
+import { jsonOf, type WireBody, writerOf } from "../contracts/wire-form.js";
 import { type FromWire, fromWire } from "../contracts/wire-names.js";
 import { readJson } from "../guards/body.js";
 import type { HttpEnvironment } from "../requests/request.js";
@@ -18,8 +18,8 @@ import type { HttpEnvironment } from "../requests/request.js";
 type App = OpenAPIHono<HttpEnvironment>;
 type Ctx = Context<HttpEnvironment>;
 type Answering<Given, R extends z.ZodType> = (given: Given, c: Ctx) => Promise<FromWire<z.input<R>>>;
-/** A query in camelCase, without the answer's form. */
-type QueryOf<Q extends z.ZodObject> = Omit<FromWire<z.output<Q>>, "pretty">;
+/** A query in camelCase. */
+type QueryOf<Q extends z.ZodObject> = FromWire<z.output<Q>>;
 
 export function addGet<Q extends z.ZodObject, R extends z.ZodType>(
   app: App,
@@ -32,7 +32,7 @@ export function addGet<Q extends z.ZodObject, R extends z.ZodType>(
   const written = writerOf(result);
   addRoute(app, id, { method: "get", path, query, answer: result }, async (c) => {
     const given = await validated(query, c.req.query());
-    return jsonOf(c, written(await answer(optionsIn(given) as QueryOf<Q>, c)), 200);
+    return jsonOf(c, written(await answer(fromWire(given) as QueryOf<Q>, c)), 200);
   });
 }
 
@@ -102,37 +102,30 @@ export function addOfIds<I extends z.ZodObject, Q extends z.ZodObject, R extends
   const written = writerOf(result);
   const [byPath, byQuery] = paths;
   const answered = async (c: Ctx, given: object) =>
-    jsonOf(c, written(await answer(optionsIn(given) as QueryOf<I> & QueryOf<Q>, c)), 200);
+    jsonOf(c, written(await answer(fromWire(given) as QueryOf<I> & QueryOf<Q>, c)), 200);
   addRoute(app, id, { method, path: byPath, params: ids, query: query ?? undefined, answer: result }, async (c) => {
     const asked = query === null ? {} : await validated(query, c.req.query());
     return answered(c, { ...(await validated(ids, c.req.param())), ...asked });
   });
-  const all = query === null ? ids.extend(answerForm) : query.extend(ids.shape);
+  const all = query === null ? ids : query.extend(ids.shape);
   addRoute(app, id, { method, path: byQuery, query: all, answer: result, isByQuery: true }, async (c) =>
     answered(c, await validated(all, c.req.query())),
   );
 }
 
-/** Adds a route whose JSON may be indented. */
 export function addRoute(
   app: App,
   id: OperationId,
   described: Described,
   handler: (c: Ctx) => Promise<Response>,
 ): void {
-  app.openAPIRegistry.registerPath(operation(id, { isPretty: true, ...described }));
+  app.openAPIRegistry.registerPath(operation(id, described));
   app.on(described.method.toUpperCase(), routePath(described.path), handler);
 }
 
 /** Hono's form of a path. */
 function routePath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ":$1");
-}
-
-/** A query without the answer's form, in camelCase. */
-function optionsIn<T extends object>(query: T): Omit<FromWire<T>, "pretty"> {
-  const { pretty: _form, ...others } = query as T & { readonly pretty?: string };
-  return fromWire(others, []) as Omit<FromWire<T>, "pretty">;
 }
 
 /**

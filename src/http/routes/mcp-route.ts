@@ -44,7 +44,7 @@ const message = z
 export function addMcpRoute(app: OpenAPIHono<HttpEnvironment>, { load, version, onFault }: McpParts): void {
   const described = { method: "post", path: "/mcp", body: message, answer: message } as const;
   const others = { 202: { description: "A notification was taken." } };
-  addRoute(app, "callMcp", { ...described, others, isPretty: false }, async (c) => {
+  addRoute(app, "callMcp", { ...described, others }, async (c) => {
     const mcp = await load();
     if ("missing" in mcp) return problemResponse(problem(501, `the Model Context Protocol ${mcp.missing}`));
     const given = readJson(c);
@@ -132,7 +132,7 @@ const TOOLS: Readonly<Record<string, MemoryTool>> = {
   explain_request: {
     title: "Explain a request",
     description: "Says what an earlier prompt missed in the engine's prefix cache, why, and which prompt it continued.",
-    input: explainQuery.omit({ pretty: true }).extend(requestIds.shape),
+    input: explainQuery.extend(requestIds.shape),
     isReadOnly: true,
     async call(given, memprefix) {
       const asked = given as { readonly user_id: never; readonly agent_id?: never; readonly request_id: never };

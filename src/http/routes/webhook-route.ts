@@ -59,7 +59,6 @@ export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
     status: 204,
     says: "Success, or nothing to do.",
     security: words.webhookSecurity,
-    isPretty: false,
   } as const;
   addRoute(app, "receiveMem0Event", described, async (c) => {
     // Unsafe JSON in unread fields of the memory, such as its metadata, must not reject the event.

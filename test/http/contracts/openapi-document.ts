@@ -100,15 +100,6 @@ export class OpenApiDocument {
     expect(this.#issues(schema, JSON.parse(text)), `${method} ${path}: ${text}`).toEqual([]);
   }
 
-  headers(method: string, path: string, status: number): string[] {
-    return Object.keys(this.#response(method, path, status)?.headers ?? {});
-  }
-
-  queryParameters(method: string, path: string): string[] {
-    const { parameters = [] } = this.#document.paths[path]?.[method] ?? {};
-    return parameters.filter((one) => one.in === "query").map(({ name }) => name);
-  }
-
   issuesOf({ schema, value }: DocumentedExample): readonly unknown[] {
     return this.#issues(schema, value);
   }

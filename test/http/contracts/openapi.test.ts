@@ -36,19 +36,6 @@ describe("GET /openapi.json", () => {
     }
   });
 
-  it("names ?pretty of every route that makes its own JSON", () => {
-    const unmodified = [
-      ...["POST /compose/batch", "POST /v1/chat/completions", "POST /v1/responses", "POST /v1/messages"],
-      ...["POST /v1/messages/count_tokens", "GET /v1/models", "POST /mcp"],
-    ];
-    const named = document.operations.filter((operation) => {
-      const [method = "", path = ""] = operation.split(" ");
-      return document.queryParameters(method.toLowerCase(), path).includes("pretty");
-    });
-    const expected = document.operations.filter((operation) => ![...unmodified, "GET /metrics"].includes(operation));
-    expect(named).toEqual(expected);
-  });
-
   it("has the same schemas of messages in requests and in answers", () => {
     const message = { $ref: "#/components/schemas/Message" };
     const messages = { type: "array", items: { anyOf: [message, { $ref: "#/components/schemas/ResponsesItem" }] } };
