@@ -123,8 +123,8 @@ def test_a_lost_call_is_repeated_by_the_same_id_and_composed_once(
     composed = client(url).compose(user_id=user, conversation_id="trip", query="Hello?", memories=found(0))
     assert len(bodies) == 2 and bodies[0] == bodies[1]
     assert json.loads(bodies[0])["request_id"] == composed["request_id"]
-    index = httpx.get(f"{SERVICE}/user/index", params={"user_id": user}).json()
-    assert index["counts"]["requests"] == 1
+    stored = httpx.get(f"{SERVICE}/user/export", params={"user_id": user}).json()
+    assert len(stored["scopes"][0]["tables"]["requests"]) == 1
 
 
 def test_a_memory_is_added_once_even_if_the_answer_is_lost(user: str, network: Any) -> None:

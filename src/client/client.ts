@@ -32,7 +32,6 @@ export interface RemoteMemprefix {
   evict(options: options.EvictOptions, call?: CallControl): Promise<Eviction>;
   feedback(options: options.FeedbackOptions, call?: CallControl): Promise<Feedback>;
   explain(options: wire.ExplainRequestOptions, call?: CallControl): Promise<wire.ExplainedPrompt>;
-  describeIndex(options: wire.IndexOptions, call?: CallControl): Promise<wire.DescribedIndex>;
   exportUser(options: options.ForgetUserOptions, call?: CallControl): Promise<wire.ExportedData>;
   usageSummary(options?: wire.UsageViewOptions, call?: CallControl): Promise<wire.UsageSummary>;
   usageRequests(options?: wire.UsageRequestsOptions, call?: CallControl): Promise<wire.UsageRequests>;
@@ -81,7 +80,6 @@ export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
     evict: (given, call) => posted(ROUTES.evict, given, call),
     feedback: (given, call) => posted(ROUTES.feedback, given, call),
     explain: (given, call) => queried(ROUTES.explain, given, call),
-    describeIndex: (given, call) => queried(ROUTES.describeIndex, given, call),
     exportUser: (given, call) => queried(ROUTES.exportUser, given, call),
     usageSummary: (given = {}, call) => queried(ROUTES.usageSummary, given, call),
     usageRequests: (given = {}, call) => queried(ROUTES.usageRequests, given, call),

@@ -32,7 +32,6 @@ export const ROUTES = {
   feedback: route("feedback", "POST /feedback", "request_id"),
   receiveMem0Event: route("receiveMem0Event", "POST /webhooks/mem0"),
   explain: route("explainRequest", "GET /request/explain", "request_id"),
-  describeIndex: route("getIndex", "GET /user/index", "nodes"),
   exportUser: route("exportUser", "GET /user/export", "scopes", OF_EXPORTS),
   usageSummary: route("getUsageSummary", "GET /usage/summary", "points"),
   usageRequests: route("listUsageRequests", "GET /usage/requests", "requests"),

@@ -19,10 +19,6 @@ export type ExplainRequestOptions = OptionsOf<typeof usage.usageRequestQuery>;
 /** What a prompt missed, why, and which prompt it continued; `words`: the same in sentences. */
 export type ExplainedPrompt = AnswerOf<typeof explainResult>;
 
-export type IndexOptions = OptionsOf<typeof user.userIndexQuery>;
-
-export type DescribedIndex = AnswerOf<typeof user.indexResult>;
-
 /** Everything stored on a user, for every agent. Rows have the database's column names. */
 export type ExportedData = AnswerOf<typeof user.exportResult>;
 

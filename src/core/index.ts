@@ -10,7 +10,6 @@ export * from "./cache/cache-report.js";
 export { type CacheReading, CachingEngine, type CapacityOrigin } from "./cache/caching-engine.js";
 export { ContextIndex } from "./cache/context-index.js";
 export * from "./cache/engine-cache.js";
-export { type IndexEntry, indexEntries } from "./cache/index-entries.js";
 export type { IndexNode, ServedNode } from "./cache/index-node.js";
 export * from "./cache/observed-cache.js";
 export * from "./cache/predicted-cache.js";

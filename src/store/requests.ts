@@ -45,7 +45,7 @@ export function requestsIn(
 ): Pick<
   Store,
   | ("findRequest" | "findServed" | "findReportedBefore" | "findWorker" | "findContinued" | "findLiveRequests")
-  | ("countServedSince" | "liveRequests" | "findResponse" | "keepResponse")
+  | ("countServedSince" | "findResponse" | "keepResponse")
 > {
   const { read, isAmong } = database;
 
@@ -119,12 +119,6 @@ export function requestsIn(
       const text = `select 1 as one from requests r
         where r.scope_id = $1 and r.turn_id > $2 and r.leaf = $3 and r.evicted = 0 limit $4`;
       return (await read(text, [scopeId, turn, leaf, most])).length;
-    },
-
-    liveRequests(scopeId, limit) {
-      const text = `select r.id as "requestId", r.leaf from requests r
-        where r.scope_id = $1 and r.evicted = 0 order by r.turn_id desc limit $2`;
-      return read(text, [scopeId, limit]);
     },
 
     async findResponse(scopeId, id) {

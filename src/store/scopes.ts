@@ -16,7 +16,6 @@ import {
   type HeldScope,
   type KnownScope,
   type PendingSourceDeletions,
-  type ScopeCounts,
   type ScopeDelta,
   type ScopeVersion,
   type Store,
@@ -131,7 +130,7 @@ export async function begin(database: Database, scope: Scope, at: number): Promi
   return (await find()) ?? 0;
 }
 
-export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber" | "find" | "counts" | "hold"> {
+export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber" | "find" | "hold"> {
   const { read } = database;
   return {
     begin: (scope, at) => begin(database, scope, at),
@@ -144,13 +143,6 @@ export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber"
       const text = `select s.id from scopes s where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3 and ${HAS_STATE}`;
       const [row] = await read<{ id: number }>(text, scopeName(scope));
       return row?.id ?? null;
-    },
-
-    async counts(scopeId) {
-      const of = (table: string) => `(select count(*) from ${table} where scope_id = $1) as ${table}`;
-      const text = `select ${["conversations", "turns", "requests"].map(of).join()}`;
-      const [row] = await read<ScopeCounts>(text, [scopeId]);
-      return row ?? { conversations: 0, turns: 0, requests: 0 };
     },
 
     hold: (scope, known, work) =>

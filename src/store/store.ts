@@ -172,12 +172,6 @@ export interface UsersFound<Cursor extends number | string = number> {
   readonly next: Cursor | null;
 }
 
-export interface ScopeCounts {
-  readonly conversations: number;
-  readonly turns: number;
-  readonly requests: number;
-}
-
 export interface ForgottenMemory {
   /** Labels whose text is gone, of all agents. */
   readonly labels: readonly Label[];
@@ -317,9 +311,6 @@ export interface Store {
   findContinued(scopeId: number, id: RequestId): Promise<ContinuedPrompt | null>;
   /** Those of the digests whose sections were sent in this scope, and are still stored. */
   knownSections(scopeId: number, sections: readonly Digest[]): Promise<readonly Digest[]>;
-  counts(scopeId: number): Promise<ScopeCounts>;
-  /** Requests of a scope that were not evicted, newest first. */
-  liveRequests(scopeId: number, limit: number): Promise<readonly { requestId: RequestId; leaf: NodeId }[]>;
 
   /**
    * Forgets a user's memory for good, with every agent, in one transaction: its text leaves the snapshots; each conversation ends before the

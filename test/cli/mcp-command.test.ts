@@ -74,8 +74,8 @@ describe("the Model Context Protocol", () => {
     mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
     const { address } = await serve();
     await call(await over(address), "search_memories", { user_id: "ana", query: "What does she eat?" });
-    const index = await fetch(`${address}/users/ana/index`, { headers: { connection: "close" } });
-    expect(await index.json()).toMatchObject({ nodes: [] });
+    const exported = await fetch(`${address}/users/ana/export`, { headers: { connection: "close" } });
+    expect(await exported.json()).toMatchObject({ scopes: [] });
   });
 
   it("takes the user from the header, and then from nowhere else", async () => {

@@ -70,7 +70,7 @@ describe("memprefix serve, told to stop while an answer streams", () => {
     const { service, reader, engines } = await streaming();
     // A request whose head is not whole keeps its connection, so that it can be asked on it while the service stops.
     const kept = await KeptConnection.to(service);
-    kept.get("/users/ada/index", false);
+    kept.get("/users/ada/export", false);
     service.kill("SIGTERM");
     await expect.poll(() => service.stderr).toContain('"stopping"');
     const health = await fetch(`${service.address}/healthz`);
@@ -78,7 +78,7 @@ describe("memprefix serve, told to stop while an answer streams", () => {
     expect(health.headers.get("connection")).toBe("close");
     expect(await health.json()).toMatchObject({ status: "stopping" });
     expect((await fetch(`${service.address}/livez`)).status).toBe(200);
-    const refused = await fetch(`${service.address}/users/ada/index`);
+    const refused = await fetch(`${service.address}/users/ada/export`);
     expect(refused.status).toBe(503);
     expect(refused.headers.get("retry-after")).toBe("1");
     expect(await refused.json()).toMatchObject({ status: 503, detail: "the service is stopping" });
@@ -99,8 +99,8 @@ describe("memprefix serve, told to stop while an answer streams", () => {
     await rest(reader).catch(() => "cut off");
     expect(await service.ended).toMatchObject({ code: 0 });
     const again = await memprefix.serve();
-    const index = await (await fetch(`${again.address}/users/ada/index`)).json();
-    expect(index).toMatchObject({ counts: { requests: 1 } });
+    const exported = await (await fetch(`${again.address}/users/ada/export`)).json();
+    expect(exported).toMatchObject({ scopes: [{ tables: { requests: [{}] } }] });
   });
 });
 

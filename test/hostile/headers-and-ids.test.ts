@@ -8,10 +8,12 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
+import type { UserId } from "../../src/core/index.js";
 import { callerOf } from "../http/guards/callers.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { problemOf, servedApp } from "../http/server/served-app.js";
 import { IS_WHOLE } from "../run-length.js";
+import { storedCounts } from "../stored-counts.js";
 
 const JS_NAMES = ["__proto__", "constructor", "hasOwnProperty", "toString", "valueOf", "__defineGetter__"];
 const CHAT = "/v1/chat/completions";
@@ -155,6 +157,7 @@ describe("an id", () => {
     const { status, text } = await app.send(method, path);
     return { status, body: JSON.parse(text) as Record<string, unknown> };
   };
+  const countsOf = async (user: string) => storedCounts(await app.memprefix.exportUser(user as UserId));
 
   it.each(IDS.filter((_, at) => IS_WHOLE || at % 3 === 0))(
     "%j of a user, a memory and a request leads to what is held on it, and to nothing else",
@@ -170,7 +173,6 @@ describe("an id", () => {
       const query = inQuery({ user_id: id });
       const ways = [
         {
-          index: `/user/index?${query}`,
           exported: `/user/export?${query}`,
           user: `/user?${query}`,
           memory: `/user/memory?${inQuery({ user_id: id, memory_id: id })}`,
@@ -180,7 +182,6 @@ describe("an id", () => {
           ? []
           : [
               {
-                index: `/users/${inPath(id)}/index`,
                 exported: `/users/${inPath(id)}/export`,
                 user: `/users/${inPath(id)}`,
                 memory: `/users/${inPath(id)}/memories/${inPath(id)}`,
@@ -188,19 +189,17 @@ describe("an id", () => {
               },
             ]),
       ];
-      for (const { index, exported, user, memory, explain } of ways) {
-        expect(await json("GET", index)).toMatchObject({ status: 200, body: { user_id: id, counts: { requests: 1 } } });
-        expect(await json("GET", exported)).toMatchObject({ status: 200, body: { user_id: id } });
+      for (const { exported, user, memory, explain } of ways) {
+        expect(await json("GET", exported)).toMatchObject({ status: 200, body: { user_id: id, scopes: [{}] } });
         expect(JSON.stringify((await json("GET", exported)).body)).toContain(JSON.stringify(said).slice(1, -1));
         expect(await json("GET", explain)).toMatchObject({ status: 200, body: { request_id: requestId } });
         expect(await json("DELETE", memory)).toMatchObject({ status: 200, body: { memory_id: id, labels: [1] } });
         expect(await json("DELETE", user)).toMatchObject({ status: 200, body: { user_id: id, scopes: 1 } });
-        expect((await json("GET", index)).body).toMatchObject({ counts: { requests: 0 } });
+        expect((await json("GET", exported)).body).toMatchObject({ scopes: [] });
         await app.send("DELETE", `/user?${query}`);
         await app.compose({ user_id: id, request_id: requestId, query: "Tea?", memories });
       }
-      const bystander = await json("GET", "/user/index?user_id=bystander");
-      expect(bystander.body).toMatchObject({ counts: { requests: 1, blocks: 1 } });
+      expect(await countsOf("bystander")).toMatchObject({ requests: 1, blocks: 1 });
     },
   );
 
@@ -220,8 +219,7 @@ describe("an id", () => {
     if (path.endsWith("/bo")) expect(status).toBe(200);
     else expect([404, 405]).toContain(status);
     for (const user of ["ada", ".", ".."]) {
-      const { body } = await json("GET", `/user/index?user_id=${user}`);
-      expect(body).toMatchObject({ counts: { requests: 1, blocks: 1 } });
+      expect(await countsOf(user)).toMatchObject({ requests: 1, blocks: 1 });
     }
   });
 
@@ -231,7 +229,6 @@ describe("an id", () => {
     ["x".repeat(257), "user_id"],
   ])("%j is refused in a query as in a path", async (id, field) => {
     for (const [method, path] of [
-      ["GET", `/user/index?user_id=${id}`],
       ["GET", `/user/export?user_id=${id}`],
       ["DELETE", `/user?user_id=${id}`],
       ["DELETE", `/user/memory?user_id=${id}&memory_id=m`],
@@ -249,7 +246,7 @@ describe("an id", () => {
       ["DELETE", "/users/%ff"],
       ["GET", "/users/Jos%E9/export"],
       ["GET", "/user/export?user_id=Jos%E9"],
-      ["GET", "/users/%ed%a0%80/index"],
+      ["GET", "/users/%ed%a0%80/export"],
       ["DELETE", "/users/%"],
     ] as const) {
       expect(problemOf(await sendRaw(app.base, method, path, [])).status).toBe(400);
@@ -258,9 +255,9 @@ describe("an id", () => {
 
   it("that is given twice is refused", async () => {
     for (const [method, path, field] of [
-      ["GET", "/users/ada/index?agent_id=a&agent_id=b", "agent_id"],
-      ["GET", "/user/index?user_id=a&user_id=b", "user_id"],
-      ["GET", "/user/index?user_id=a&user%5Fid=a", "user_id"],
+      ["GET", "/requests/r/explain?user_id=a&agent_id=a&agent_id=b", "agent_id"],
+      ["GET", "/user/export?user_id=a&user_id=b", "user_id"],
+      ["GET", "/user/export?user_id=a&user%5Fid=a", "user_id"],
       ["DELETE", "/user?user_id=a&user_id=b", "user_id"],
       ["POST", "/compose/batch?window=1&window=2", "window"],
       ["GET", "/requests/r/explain?user_id=a&user_id=b", "user_id"],
@@ -272,7 +269,7 @@ describe("an id", () => {
 
   it("of an address that is none is a problem like any other", async () => {
     const { port } = new URL(app.base);
-    for (const target of ["/users/a\\b/index", "nowhere"]) {
+    for (const target of ["/users/a\\b/export", "nowhere"]) {
       const socket = connect(Number(port), "127.0.0.1");
       socket.write(`GET ${target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`);
       const text = String((await once(socket, "data"))[0]);

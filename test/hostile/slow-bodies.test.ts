@@ -80,7 +80,7 @@ describe("a body that does not come", () => {
   });
 
   it("that nobody reads keeps no connection open", async () => {
-    for (const path of ["/healthz", "/users/ada/index", "/metrics"]) {
+    for (const path of ["/healthz", "/users/ada/export", "/metrics"]) {
       const socket = await begin(app, `${head(path, 100, "", "GET")}{"user_id`);
       expect(Buffer.concat(await socket.toArray()).toString()).toContain("HTTP/1.1 200");
     }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type ChatMessage, labelsIn, type Scope } from "../../src/core/index.js";
+import { storedCounts } from "../stored-counts.js";
 import { conversationId, NOW, requestId, type Said, scopeOf, storedOf } from "./composed-users.js";
 import { type OpenDatabase, SuiteStore } from "./suite-database.js";
 
@@ -284,8 +285,7 @@ export function describeForgetting(open: OpenDatabase): void {
       await said("r5", 11, "m5");
       expect(await users.expire(ana, at(0))).toBe(0);
       expect(await users.expire(ana, at(5))).toBe(2);
-      const scopeId = await users.numberOf(ana);
-      expect(await store.counts(scopeId)).toEqual({ conversations: 1, turns: 3, requests: 3 });
+      expect(storedCounts(await store.exportUser(ana))).toMatchObject({ conversations: 1, turns: 3, requests: 3 });
       const { stored } = await storedOf(store, ana);
       expect(stored?.register.blocks.map(({ text }) => text)).toEqual(["Fact m2.", "Fact m4.", "Fact m5."]);
       expect(stored?.register.forgotten).toEqual([]);

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { loadEveryUser } from "../../src/cli/stored-users.js";
 import { type ChatMessage, type Label, labelsIn, type Scope, type Turn } from "../../src/core/index.js";
+import { storedCounts } from "../stored-counts.js";
 import { type ComposedUsers, conversationId, NOW, requestId, type Said, scopeOf, storedOf } from "./composed-users.js";
 import { type OpenDatabase, SuiteStore } from "./suite-database.js";
 
@@ -195,7 +196,7 @@ class RandomUse {
         expect([...(found?.head ?? []), ...(found?.turns[0]?.given ?? [])]).toEqual(said);
       }
       const turns = [...known.conversations.values()].flat().length + known.singles.size;
-      expect((await store.counts(scopeId)).turns).toBe(turns);
+      expect(storedCounts(await store.exportUser(scope), scope.agentId).turns).toBe(turns);
     }
     expect((await loadEveryUser(store)).findings).toEqual([]);
   }

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { loadEveryUser } from "../../src/cli/stored-users.js";
 import { EMPTY_SCOPE, type NodeId, ORDERING_POLICIES, type Scope, type TurnId } from "../../src/core/index.js";
 import { IS_WHOLE } from "../run-length.js";
+import { storedCounts } from "../stored-counts.js";
 import { conversationId, loaded, NOW, requestId, type Said, scopeOf, storedOf } from "./composed-users.js";
 import { describeConversations } from "./conversations.suite.js";
 import { describeForgetting } from "./forgetting.suite.js";
@@ -93,7 +94,7 @@ function describeScopes(open: OpenDatabase): void {
       for (const [n, scope] of scopes.entries()) {
         const { stored } = await storedOf(store, scope);
         expect(stored?.register.blocks.map(({ text }) => text)).toEqual([`Text ${n}.`]);
-        expect((await store.counts(numbers[n] ?? 0)).requests).toBe(1);
+        expect(storedCounts(await store.exportUser(scope), scope.agentId).requests).toBe(1);
       }
       expect(await store.begin(coach, NOW)).toBe(await store.begin(ana, NOW));
       expect(await loadEveryUser(store)).toEqual({ users: 3, requests: 4, findings: [] });
@@ -193,11 +194,7 @@ function describeRequests(open: OpenDatabase): void {
         ["ana", "coach", "r2"],
         ["bo", null, "r1"],
       ]);
-      expect(await store.liveRequests(await users.numberOf(ana), 10)).toEqual([]);
-      await users.compose(ana, { ...TEA, requestId: "r3" });
-      await users.compose(ana, { ...TEA, requestId: "r4" });
-      const newest = await store.liveRequests(await users.numberOf(ana), 1);
-      expect(newest.map(({ requestId: id }) => id)).toEqual(["r4"]);
+      expect(storedCounts(await store.exportUser(ana)).live).toEqual([]);
     });
 
     it("are taken back with their turns, unless others go on from them", async () => {
@@ -212,17 +209,17 @@ function describeRequests(open: OpenDatabase): void {
       expect(await store.findRequest(scopeId, requestId("r2"))).not.toBeNull();
       await users.withdraw(ana, "r2");
       expect(await store.loadConversation(scopeId, conversationId("c"))).toEqual(kept);
-      expect(await store.counts(scopeId)).toEqual({ conversations: 1, turns: 1, requests: 0 });
+      expect(storedCounts(await store.exportUser(ana))).toMatchObject({ conversations: 1, turns: 1, requests: 0 });
       // Nothing has its number again.
       await users.compose(ana, more);
       expect((await store.findServed(scopeId, requestId("r2")))?.turn).toBe(3);
       await users.withdraw(ana, "r2");
       await users.compose(ana, { ...TEA, requestId: "single" });
       await users.withdraw(ana, "single");
-      expect(await store.counts(scopeId)).toEqual({ conversations: 1, turns: 1, requests: 0 });
+      expect(storedCounts(await store.exportUser(ana))).toMatchObject({ conversations: 1, turns: 1, requests: 0 });
       await users.compose(ana, { ...TEA, requestId: "other", conversation: "d" });
       await users.withdraw(ana, "other");
-      expect(await store.counts(scopeId)).toEqual({ conversations: 1, turns: 1, requests: 0 });
+      expect(storedCounts(await store.exportUser(ana))).toMatchObject({ conversations: 1, turns: 1, requests: 0 });
       expect(await suite.rows("prompts")).toEqual([]);
       expect((await storedOf(store, ana)).stored).toEqual(users.state(ana)?.stored());
     });

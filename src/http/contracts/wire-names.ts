@@ -4,7 +4,7 @@
  */
 
 /** Exceptions to the rule. */
-const OTHER_NAMES = { left_out_messages: "leftOut", entropy_nats: "entropy", live_requests: "live" } as const;
+const OTHER_NAMES = { left_out_messages: "leftOut", entropy_nats: "entropy" } as const;
 const CAMEL_NAMES: ReadonlyMap<string, string> = new Map(Object.entries(OTHER_NAMES));
 const WIRE_NAMES: ReadonlyMap<string, string> = new Map([...CAMEL_NAMES].map(([wire, name]) => [name, wire]));
 

@@ -5,26 +5,14 @@ import {
   exportResult,
   forgetMemoryResult,
   forgetUserResult,
-  indexQuery,
-  indexResult,
   memoryIds,
   userIds,
 } from "../contracts/user-contract.js";
 import type { HttpEnvironment } from "../requests/request.js";
 import { addOfIds } from "./json-route.js";
 
-/** Describes, explains, exports and forgets a user's data. */
+/** Explains, exports and forgets a user's data. */
 export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
-  addOfIds(
-    app,
-    "getIndex",
-    "get",
-    ["/users/{user_id}/index", "/user/index"],
-    userIds,
-    indexQuery,
-    indexResult,
-    ({ userId, agentId, limit }, c) => c.get("memprefix").describeIndex(userId, agentId ?? null, limit),
-  );
   addOfIds(
     app,
     "explainRequest",

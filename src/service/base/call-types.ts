@@ -1,16 +1,6 @@
-import type {
-  AgentId,
-  ChatMessage,
-  IndexEntry,
-  MemoryId,
-  PlacedMemory,
-  Plan,
-  RequestId,
-  UserId,
-  Warning,
-} from "../../core/index.js";
+import type { ChatMessage, MemoryId, PlacedMemory, Plan, RequestId, Warning } from "../../core/index.js";
 import { type JsonObject, parsedJson, record } from "../../core/text/json.js";
-import type { ForgottenMemory, ScopeCounts } from "../../store/store.js";
+import type { ForgottenMemory } from "../../store/store.js";
 
 /** One invalid field, by the name that the caller used. Never quotes memory text. */
 export interface FieldIssue {
@@ -47,18 +37,6 @@ export interface Feedback {
   readonly observedCachedTokens: number | null;
   /** Observed minus expected. */
   readonly difference: number | null;
-}
-
-export interface IndexDescription {
-  readonly userId: UserId;
-  readonly agentId: AgentId | null;
-  readonly counts: ScopeCounts & { readonly blocks: number; readonly nodes: number };
-  /** Parents before children, up to the requested limit. */
-  readonly nodes: readonly (IndexEntry & {
-    /** Whether the engine's cache should still hold it, by the configured TTL. */
-    readonly isExpected: boolean;
-    readonly requestIds: readonly RequestId[];
-  })[];
 }
 
 /** The receipt of a forgotten memory. */

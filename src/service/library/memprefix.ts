@@ -19,7 +19,7 @@ import {
   type UserId,
 } from "../../core/index.js";
 import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
-import { type ComposeAnswer, type Feedback, type IndexDescription, publicAnswer } from "../base/call-types.js";
+import { type ComposeAnswer, type Feedback, publicAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
 import {
@@ -40,7 +40,7 @@ import { hasEndedAt, searchOptionsOf } from "../compose/retrieval.js";
 import type { MemoriesQuery } from "../fields/companion-options.js";
 import { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { EngineReports } from "../learning/engine-reports.js";
-import { describeIn, type Explanation, explainIn, type ShownPrompt, showIn } from "../records/explain.js";
+import { type Explanation, explainIn, type ShownPrompt, showIn } from "../records/explain.js";
 import { MemoryAdditions } from "../records/memory-additions.js";
 import { MemoryWriter } from "../records/memory-writer.js";
 import { StoredResponses } from "../records/stored-responses.js";
@@ -281,11 +281,6 @@ export class Memprefix {
     if (!(await isServed(this.parts.store, this.#jobs.scopeOf(userId, agentId), id)))
       throw new NotFoundError("request_id", "no such request of this user");
     return this.#jobs.inScope({ userId, agentId }, read);
-  }
-
-  /** Empty for an unknown user. */
-  describeIndex(userId: UserId, agentId: AgentId | null, limit: number): Promise<IndexDescription> {
-    return this.#jobs.inScope({ userId, agentId }, (working) => describeIn(working, this.parts, limit));
   }
 
   /** Rejects if the store does not answer. */

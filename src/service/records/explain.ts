@@ -1,10 +1,6 @@
 import {
   type ChatMessage,
   cachedOf,
-  groupBy,
-  indexEntries,
-  isWithinTtl,
-  KEEPS_ALL,
   type Miss,
   ownTurn,
   type RequestId,
@@ -14,9 +10,7 @@ import {
   type ToolChanges,
 } from "../../core/index.js";
 import type { Store } from "../../store/store.js";
-import type { IndexDescription } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
-import type { MemprefixParts } from "../base/memprefix-parts.js";
 import { storedMessages } from "../compose/compose-answer.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 
@@ -85,26 +79,6 @@ export async function showIn(
     });
   const explanation = explanationOf(prompt, continued, []);
   return { explanation, messages: shown(here), continuedMessages: there && shown(there) };
-}
-
-/** Most live requests in a description of an index; older ones are left out. */
-const MAX_LISTED_REQUESTS = 10_000;
-
-/** Describes a scope's context index, with at most `limit` nodes. */
-export async function describeIn(
-  { scope: { userId, agentId }, scopeId, state: { index, register } }: WorkingScope,
-  { store, residency = KEEPS_ALL, now }: Pick<MemprefixParts, "store" | "residency" | "now">,
-  limit: number,
-): Promise<IndexDescription> {
-  const live = groupBy(await store.liveRequests(scopeId, MAX_LISTED_REQUESTS), ({ leaf }) => leaf);
-  const counted = await store.counts(scopeId);
-  const at = now();
-  const nodes = indexEntries(index, limit).map((entry) => ({
-    ...entry,
-    isExpected: isWithinTtl(residency, entry.usedAt, at),
-    requestIds: (live.get(entry.id) ?? []).map(({ requestId }) => requestId),
-  }));
-  return { userId, agentId, counts: { ...counted, blocks: register.size, nodes: index.size }, nodes };
 }
 
 async function continuedPrompt(store: Store, scopeId: number, requestId: RequestId) {

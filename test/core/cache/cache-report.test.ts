@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { reachOf } from "../../../src/core/cache/cache-report.js";
-import { indexEntries } from "../../../src/core/cache/index-entries.js";
 import { KEEPS_ALL } from "../../../src/core/cache/residency.js";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { memory, system, UserScope, user } from "../compose/scope-fixture.js";
+import { indexEntries } from "./index-entries.js";
 import { checkIndex } from "./index-rules.js";
 import { blockTokens, HEAD_TOKENS, type PromptServed, ServedPrompts } from "./served-prompts.js";
 import { anySequence } from "./served-sequences.js";

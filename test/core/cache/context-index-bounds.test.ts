@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ContextIndex } from "../../../src/core/cache/context-index.js";
-import { indexEntries } from "../../../src/core/cache/index-entries.js";
 import { searchPrefix } from "../../../src/core/ordering/prefix-search.js";
 import type { Label } from "../../../src/core/text/ids.js";
+import { indexEntries } from "./index-entries.js";
 import { checkIndex } from "./index-rules.js";
 import { HERE, label, labels, ServedSequences } from "./served-sequences.js";
 

@@ -1,7 +1,7 @@
 import type { ContextIndex } from "../../../src/core/cache/context-index.js";
-import { type IndexEntry, indexEntries } from "../../../src/core/cache/index-entries.js";
 import type { ServedNode } from "../../../src/core/cache/index-node.js";
 import type { NodeId } from "../../../src/core/text/ids.js";
+import { type IndexEntry, indexEntries } from "./index-entries.js";
 
 /**
  * Throws if an index breaks a rule of its tree, or if its links, its lists by last use are not those of its rows: each

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { indexEntries } from "../../../src/core/cache/index-entries.js";
 import type { IndexNode } from "../../../src/core/cache/index-node.js";
 import type { ResidencyModel } from "../../../src/core/cache/residency.js";
 import type { Label } from "../../../src/core/text/ids.js";
+import { indexEntries } from "./index-entries.js";
 import { checkIndex } from "./index-rules.js";
 import { anyPromptEvents, type PromptEvent, ServedPrompts } from "./served-prompts.js";
 import { labels } from "./served-sequences.js";

@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { indexEntries } from "../../../src/core/cache/index-entries.js";
 import { type EngineModel, sparedBy } from "../../../src/core/cost/engine-model.js";
 import { carryOver } from "../../../src/core/ordering/carry-over.js";
 import {
@@ -10,6 +9,7 @@ import {
   prefixExact,
 } from "../../../src/core/ordering/ordering.js";
 import type { Digest, Label } from "../../../src/core/text/ids.js";
+import { indexEntries } from "../cache/index-entries.js";
 import { allowance, anyLife, anyRequest, HERE, label, labels, ServedSequences } from "../cache/served-sequences.js";
 
 /** Blocks that were not retrieved have five tokens each. */

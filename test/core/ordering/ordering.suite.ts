@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { indexEntries } from "../../../src/core/cache/index-entries.js";
 import type { Ordering, OrderingRequest } from "../../../src/core/ordering/ordering.js";
 import type { ScopePolicy, WithPublished } from "../../../src/core/published/published-knowledge.js";
 import type { Digest, Label } from "../../../src/core/text/ids.js";
+import { indexEntries } from "../cache/index-entries.js";
 import {
   allowance,
   anyLife,

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ContextIndex } from "../../../src/core/cache/context-index.js";
-import { indexEntries } from "../../../src/core/cache/index-entries.js";
 import { blocksKey } from "../../../src/core/ordering/ordering.js";
 import {
   contextPilot,
@@ -10,6 +9,7 @@ import {
   type PublishedRows,
 } from "../../../src/core/published/published-knowledge.js";
 import type { Label, NodeId } from "../../../src/core/text/ids.js";
+import { indexEntries } from "../cache/index-entries.js";
 import { anyLife, HERE, labels, ServedSequences } from "../cache/served-sequences.js";
 import { entriesOf, prefixesOf, ticket } from "./clustered-contexts.js";
 

@@ -151,14 +151,13 @@ const looked: fc.Arbitrary<FuzzedRequest> = fc
   .tuple(
     fc.constantFrom("GET", "DELETE", "PUT"),
     fc.oneof(
-      segment.map((user) => `/users/${user}/index`),
       segment.map((user) => `/users/${user}/export`),
       fc.tuple(segment, segment).map(([id, user]) => `/requests/${id}/explain?user_id=${user}`),
       segment.map((user) => `/users/${user}`),
       fc.tuple(segment, segment).map(([user, id]) => `/users/${user}/memories/${id}`),
       fc.constantFrom(
-        ...["/", "/healthz", "/livez", "/metrics", "/openapi.json", "/v1/models", "/users//index", "/%00"],
-        "/users/%ff/index",
+        ...["/", "/healthz", "/livez", "/metrics", "/openapi.json", "/v1/models", "/users//export", "/%00"],
+        "/users/%ff/export",
       ),
     ),
   )

@@ -27,7 +27,6 @@ const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly a
   feedback: { sent: engine.feedbackBody.schema, answered: engine.feedbackResult },
   receiveMem0Event: {},
   explain: { sent: explainQuery.extend(requestIds.shape), answered: explainResult },
-  describeIndex: { sent: user.userIndexQuery, answered: user.indexResult },
   exportUser: { sent: user.userIds, answered: exportResult },
   usageSummary: { sent: usage.usageSummaryQuery, answered: usage.usageSummaryResult },
   usageRequests: { sent: usage.usageRequestsQuery, answered: usage.usageRequestsResult },

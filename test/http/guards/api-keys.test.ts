@@ -93,8 +93,8 @@ describe("a service with an API key", () => {
     const before = await app.compose({ ...compose, request_id: "r-1" });
     const heir = await callerOf(app, "default").send("POST", "/compose", { ...compose, request_id: "r-1" });
     expect(JSON.parse(heir.text)).toEqual(before);
-    const index = await callerOf(app, "acme").send("GET", "/users/ada/index");
-    expect(JSON.parse(index.text)).toMatchObject({ counts: { requests: 0, blocks: 0 } });
+    const exported = await callerOf(app, "acme").send("GET", "/users/ada/export");
+    expect(JSON.parse(exported.text)).toMatchObject({ scopes: [] });
   });
 
   it("counts who was turned away, and names nobody", async () => {

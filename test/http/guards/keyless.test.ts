@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { callerOf, rawGet, sendWith } from "./callers.js";
 
-const INDEX = "/users/ada/index";
+const EXPORT = "/users/ada/export";
 
 describe("a service without API keys", () => {
   const app = servedApp();
-  const at = (host: string) => rawGet(app.base, INDEX, { host });
+  const at = (host: string) => rawGet(app.base, EXPORT, { host });
 
   it.each(["localhost", "LOCALHOST:4600", "127.0.0.1", "127.0.0.1:80", "127.1.2.3", "[::1]", "[::1]:4600"])(
     "answers to %s",
@@ -39,12 +39,12 @@ describe("a service without API keys", () => {
   );
 
   it("answers a page of its own", async () => {
-    expect((await sendWith(app, { origin: app.base }, "GET", INDEX)).status).toBe(200);
+    expect((await sendWith(app, { origin: app.base }, "GET", EXPORT)).status).toBe(200);
   });
 
   it("counts what it turned away", async () => {
     await at("evil.example");
-    await sendWith(app, { origin: "null" }, "GET", INDEX);
+    await sendWith(app, { origin: "null" }, "GET", EXPORT);
     const { text } = await app.send("GET", "/metrics");
     expect(text).toContain('memprefix_refused_requests_total{reason="host"} 1');
     expect(text).toContain('memprefix_refused_requests_total{reason="origin"} 1');
@@ -56,9 +56,9 @@ describe("a service with API keys", () => {
 
   it("answers to any name, for who has a key; but lets no other page read it", async () => {
     const { key, send } = callerOf(app, "acme");
-    const named = await rawGet(app.base, INDEX, { host: "memprefix.example.org", "x-api-key": key });
+    const named = await rawGet(app.base, EXPORT, { host: "memprefix.example.org", "x-api-key": key });
     expect(named.status).toBe(200);
-    const other = await send("GET", INDEX, undefined, { origin: "https://evil.example" });
+    const other = await send("GET", EXPORT, undefined, { origin: "https://evil.example" });
     expect(other.headers.get("access-control-allow-origin")).toBeNull();
   });
 });
@@ -68,7 +68,7 @@ describe("every answer", () => {
 
   it.each([
     ["GET", "/healthz", 200],
-    ["GET", INDEX, 200],
+    ["GET", EXPORT, 200],
     ["GET", "/nowhere", 404],
     ["POST", "/compose", 422],
     ["POST", "/v1/chat/completions", 501],

@@ -70,10 +70,10 @@ describe("requests in flight", () => {
       return fetch(`${app.base}/compose`, { method: "POST", headers, body, signal: gone.signal });
     });
     await came(2);
-    expect((await send("GET", "/users/cy/index")).status).toBe(503);
+    expect((await send("GET", "/users/cy/export")).status).toBe(503);
     gone.abort();
     await Promise.allSettled(held);
-    await expect.poll(async () => (await send("GET", "/users/cy/index")).status).toBe(200);
+    await expect.poll(async () => (await send("GET", "/users/cy/export")).status).toBe(200);
     letGo();
   });
 });
@@ -104,7 +104,7 @@ describe("a chat", () => {
     begin();
     const streamed = await first;
     expect(streamed.status).toBe(200);
-    expect((await app.send("GET", "/users/ada/index")).status).toBe(200);
+    expect((await app.send("GET", "/users/ada/export")).status).toBe(200);
     end();
     expect(await streamed.text()).toContain("[DONE]");
   });

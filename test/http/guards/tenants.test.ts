@@ -168,7 +168,7 @@ const request: fc.Arbitrary<Request> = fc.oneof(
   ),
   fc.tuple(user, agent).map(
     ([u, a]): Request =>
-      () => ({ method: "GET", path: `/users/${u}/index?${query(a)}` }),
+      () => ({ method: "GET", path: `/memories?user_id=${u}${a === undefined ? "" : `&${query(a)}`}` }),
   ),
   user.map(
     (u): Request =>

@@ -144,7 +144,7 @@ describe("a base URL that names the user", () => {
   });
 
   it("is no other route: what a user is called changes nothing of the users' own paths", async () => {
-    expect((await app.send("GET", "/users/ada/index")).status).toBe(200);
+    expect((await app.send("GET", "/users/ada/export")).status).toBe(200);
     for (const path of [
       "/users/v1/chat/completions",
       "/users/a/b/v1/models",

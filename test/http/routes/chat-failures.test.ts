@@ -1,7 +1,8 @@
 import OpenAI from "openai";
 import { describe, expect, it, vi } from "vitest";
-import { indexResult } from "../../../src/http/contracts/user-contract.js";
+import type { UserId } from "../../../src/core/index.js";
 import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
+import { storedCounts } from "../../stored-counts.js";
 import { sendWith } from "../guards/callers.js";
 import { HeldTimers } from "../server/held-timers.js";
 import { servedApp } from "../server/served-app.js";
@@ -20,8 +21,7 @@ describe("a chat that fails", () => {
     upstream: engine,
     times: { after: timers.after, idleMs: 2_001, timeoutMs: 2_000 },
   });
-  const liveRequests = async () =>
-    indexResult.parse(JSON.parse((await app.send("GET", "/users/ada/index")).text)).nodes.flatMap((n) => n.request_ids);
+  const liveRequests = async (user = "ada") => storedCounts(await app.memprefix.exportUser(user as UserId)).live;
 
   it.each([
     [400, OpenAI.BadRequestError],
@@ -50,8 +50,7 @@ describe("a chat that fails", () => {
     await named("ada");
     engine.behave((_request, response) => sendJson(response, 500, {}));
     expect((await named("bo")).status).toBe(500);
-    const { nodes } = indexResult.parse(JSON.parse((await app.send("GET", "/users/bo/index")).text));
-    expect(nodes.flatMap((node) => node.request_ids)).toEqual([]);
+    expect(await liveRequests("bo")).toEqual([]);
     expect(await liveRequests()).toEqual(["same"]);
   });
 

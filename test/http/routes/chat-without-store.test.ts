@@ -23,6 +23,7 @@ import { storeIn } from "../../../src/store/sql-store.js";
 import type { Connection } from "../../../src/store/sqlite/connection.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
+import { storedCounts } from "../../stored-counts.js";
 import { sendWith } from "../guards/callers.js";
 import { type ShortTimes, type StartedApp, startApp } from "../server/started-app.js";
 import { heldSource } from "./answering-source.js";
@@ -226,7 +227,7 @@ describe("a chat whose user's turn does not come", () => {
     held.letGo();
     expect((await slow).status).toBe(200);
     await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
-    expect((await app.memprefix.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(1);
+    expect(storedCounts(await app.memprefix.exportUser("ada" as UserId)).turns).toBe(1);
     expect(app.faults).toEqual([]);
   });
 
@@ -235,7 +236,7 @@ describe("a chat whose user's turn does not come", () => {
     expect(answer.headers.get("x-memprefix-not-composed")).toBe("timeout");
     held.letGo();
     await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
-    expect((await app.memprefix.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(0);
+    expect(storedCounts(await app.memprefix.exportUser("ada" as UserId)).turns).toBe(0);
     expect(app.faults).toEqual([]);
   });
 

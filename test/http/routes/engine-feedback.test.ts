@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { feedbackResult } from "../../../src/http/contracts/engine-report-contract.js";
-import { indexResult } from "../../../src/http/contracts/user-contract.js";
 import { callerOf, sendWith } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
 
@@ -94,7 +93,7 @@ describe("POST /feedback", () => {
     expect(await feedback(counted)).toMatchObject({ expected_cached_tokens: 2 * expected, difference: 0 });
   });
 
-  it("takes what the engine did not find out of what the next request expects, and out of the index", async () => {
+  it("takes what the engine did not find out of what the next request expects", async () => {
     const [long, other, third] = [a, b, c].map(({ id, memory }) => ({
       id,
       memory: `${memory} ${"indeed ".repeat(200)}`,
@@ -108,8 +107,6 @@ describe("POST /feedback", () => {
     expect(plan.expected_cached_tokens).toBeGreaterThan(200);
     const report = { user_id: "ada", request_id: "r-2", prompt_tokens: plan.total_tokens, cached_tokens: 0 };
     await feedback(report);
-    const { nodes } = indexResult.parse(JSON.parse((await app.send("GET", "/users/ada/index")).text));
-    expect(nodes.flatMap(({ request_ids }) => request_ids)).toEqual(["r-2"]);
     const after = await compose("r-3", other, long);
     expect(after.blocks.map(({ memory_id, placement }) => [memory_id, placement])).toEqual([
       ["a", "cached_prefix"],
@@ -134,38 +131,5 @@ describe("POST /feedback", () => {
     for (const who of [{ user_id: "bob" }, { user_id: "ada", agent_id: "planner" }]) {
       expect(await app.send("POST", "/feedback", { ...who, request_id: "r-1" })).toMatchObject({ status: 404 });
     }
-  });
-});
-
-describe("GET /users/{user_id}/index", () => {
-  const app = servedApp();
-  const index = async (path: string) => indexResult.parse(JSON.parse((await app.send("GET", path)).text));
-
-  it("shows the tree of what was served, with the requests that end at each node", async () => {
-    await app.compose({ user_id: "ada", conversation_id: "one", request_id: "r-1", query: "one", memories: [a, b] });
-    await app.compose({ user_id: "ada", conversation_id: "two", request_id: "r-2", query: "two", memories: [a, c] });
-    await app.compose({ user_id: "ada", conversation_id: "talk", request_id: "r-3", query: "three", memories: [a] });
-    const shown = await index("/users/ada/index");
-    expect(shown).toMatchObject({ user_id: "ada", agent_id: null });
-    expect(shown.counts).toMatchObject({ blocks: 3, conversations: 3, turns: 3, requests: 3 });
-    expect(shown.nodes).toHaveLength(shown.counts.nodes);
-    expect(shown.nodes).toMatchObject([
-      { search_path: [], labels: [], request_ids: [], uses: 3, live_requests: 0 },
-      { search_path: [0], labels: [1], request_ids: ["r-3"], uses: 3, live_requests: 1 },
-      { search_path: [0, 0], labels: [1, 2], request_ids: ["r-1"], uses: 1, live_requests: 1 },
-      { search_path: [0, 1], labels: [1, 3], request_ids: ["r-2"], uses: 1, live_requests: 1 },
-    ]);
-    expect((await index("/users/ada/index?limit=1")).nodes).toHaveLength(1);
-  });
-
-  it("is empty for a user that was never seen, and keeps nothing of the look", async () => {
-    const empty = { counts: { blocks: 0, nodes: 0, conversations: 0, turns: 0, requests: 0 }, nodes: [] };
-    expect(await index("/users/nobody%2Fat%20all/index")).toEqual({
-      user_id: "nobody/at all",
-      agent_id: null,
-      ...empty,
-    });
-    await app.compose({ user_id: "ada", query: "one", memories: [a] });
-    expect(await index("/users/ada/index?agent_id=planner")).toEqual({ user_id: "ada", agent_id: "planner", ...empty });
   });
 });

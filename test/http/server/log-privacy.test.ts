@@ -40,7 +40,7 @@ describe("the log of requests", () => {
     for (const body of bodies) expect((await app.send("POST", "/compose", body)).status).toBeGreaterThanOrEqual(400);
     await app.send("POST", "/memories", { user_id: "ada", memories: [MEMORY] });
     await app.send("GET", `/${encodeURIComponent(MEMORY)}?q=${encodeURIComponent(QUESTION)}`);
-    await app.send("GET", `/users/${encodeURIComponent(MEMORY)}/index`);
+    await app.send("GET", `/users/${encodeURIComponent(MEMORY)}/export`);
     await app.send("DELETE", `/users/ada/memories/${encodeURIComponent(MEMORY)}`);
     const written = JSON.stringify([app.log, app.faults]);
     expect(TEXTS.filter((text) => written.includes(text) || written.includes(encodeURIComponent(text)))).toEqual([]);
@@ -50,7 +50,7 @@ describe("the log of requests", () => {
 
   it("says which route took how long and what the prompt came to", async () => {
     await app.compose({ user_id: "ada", request_id: "r-1", query: QUESTION });
-    await app.send("GET", "/users/ada/index");
+    await app.send("GET", "/users/ada/export");
     await app.send("GET", "/nope");
     expect(app.log).toMatchObject([
       {
@@ -61,7 +61,7 @@ describe("the log of requests", () => {
         expectedCachedTokens: 0,
         warnings: ["memory_source_failed"],
       },
-      { method: "GET", route: "/users/:user_id/index", status: 200 },
+      { method: "GET", route: "/users/:user_id/export", status: 200 },
       { method: "GET", status: 404 },
     ]);
     expect(app.log.every(({ ms }) => ms >= 0)).toBe(true);

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import type { UserId } from "../../../src/core/index.js";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
+import { storedCounts } from "../../stored-counts.js";
 import { answeringSource } from "../routes/answering-source.js";
 import { ask, clientOf } from "../routes/chat-client.js";
 import { openAiEngine, sendJson } from "../routes/openai-engine.js";
@@ -46,10 +48,9 @@ describe("GET /metrics", () => {
     await app.compose({ ...body, conversation_id: "c", policy: "sorted" });
     expect(await metric('memprefix_composes_total{layout="single",policy="prefix-exact"}')).toBe(1);
     expect(await metric('memprefix_composes_total{layout="conversation",policy="sorted"}')).toBe(1);
-    const { text } = await app.send("GET", "/users/ada/index", undefined, null);
-    const { counts } = JSON.parse(text) as { counts: { nodes: number } };
-    expect(counts.nodes).toBeGreaterThan(0);
-    expect(await metric("memprefix_working_index_nodes")).toBe(counts.nodes);
+    const { nodes } = storedCounts(await app.memprefix.exportUser("ada" as UserId));
+    expect(nodes).toBeGreaterThan(0);
+    expect(await metric("memprefix_working_index_nodes")).toBe(nodes);
   });
 
   it("has the times to the first token, of each request the first that was reported", async () => {

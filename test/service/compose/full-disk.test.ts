@@ -6,6 +6,7 @@ import type { UserId } from "../../../src/core/index.js";
 import { storeIn } from "../../../src/store/sql-store.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { DATABASE_FILE, openFile } from "../../../src/store/sqlite/open.js";
+import { storedCounts } from "../../stored-counts.js";
 import { composeWith, memories, openService } from "./service-fixture.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memprefix-full-"));
@@ -47,8 +48,8 @@ describe("a service whose disk is full", () => {
       expect(JSON.stringify(answer.messages)).toContain(text.trim());
       expect(answer.messages).toHaveLength(1);
     }
-    expect((await service.describeIndex("bo" as UserId, null, 10)).counts).toMatchObject({ blocks: 1, requests: 1 });
-    expect((await service.describeIndex("ana" as UserId, null, 10)).counts).toMatchObject({ blocks: 2, requests: 2 });
+    expect(storedCounts(await service.exportUser("bo" as UserId))).toMatchObject({ blocks: 1, requests: 1 });
+    expect(storedCounts(await service.exportUser("ana" as UserId))).toMatchObject({ blocks: 2, requests: 2 });
     await service.close();
   });
 });

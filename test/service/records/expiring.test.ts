@@ -11,6 +11,7 @@ import { parseSection, sectionAtStart } from "../../../src/core/prompt/section.j
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { checkDatabase } from "../../store/checked-database.js";
+import { storedCounts } from "../../stored-counts.js";
 import { composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
 const DAY = 86_400_000;
@@ -38,7 +39,7 @@ async function sweep(days: number): Promise<number> {
   await service.dropFigures(before, 1_000);
   return service.dropUnused(before, never);
 }
-const blocksOf = async (user: string) => (await service.describeIndex(user as UserId, null, 100)).counts.blocks;
+const blocksOf = async (user: string) => storedCounts(await service.exportUser(user as UserId)).blocks;
 const bytes = () => readFileSync(file, "latin1") + readFileSync(`${file}-wal`, "latin1");
 const rows = (table: string) => {
   const database = new Database(file, { readonly: true });

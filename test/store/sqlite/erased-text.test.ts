@@ -5,6 +5,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { storeIn } from "../../../src/store/sql-store.js";
 import { DATABASE_FILE, openOwned } from "../../../src/store/sqlite/open.js";
 import { IS_WHOLE } from "../../run-length.js";
+import { storedCounts } from "../../stored-counts.js";
 import { temporaryFolders } from "../../temporary-folders.js";
 import { ComposedUsers, scopeOf } from "../composed-users.js";
 
@@ -76,7 +77,7 @@ describe("text that was deleted", () => {
     }
     await users.deleteUser(ana);
     expect([inFiles(SECRET), pieces(SECRET)]).toEqual([0, []]);
-    expect((await users.store.counts(await users.numberOf(scopeOf("bob")))).requests).toBe(30);
+    expect(storedCounts(await users.store.exportUser(scopeOf("bob"))).requests).toBe(30);
     await users.store.close();
   });
 

@@ -82,7 +82,6 @@ beforeAll(async () => {
     served: () => store.countServedSince(scopeId, 1 as NodeId, 0 as TurnId, 9),
     reported: () => store.findReportedBefore(scopeId, 2 as TurnId),
     worker: () => store.findWorker(scopeId, 1 as TurnId),
-    counts: () => store.counts(scopeId),
     samples: () => store.prompts.firstTokenTimes("vllm", 10, 10),
     "sample count": () => store.prompts.countFirstTokenTimes("vllm"),
     "kept sample": () =>

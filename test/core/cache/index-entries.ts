@@ -1,8 +1,8 @@
-import type { Label, NodeId } from "../text/ids.js";
-import type { ContextIndex } from "./context-index.js";
-import type { ServedNode } from "./index-node.js";
+import type { ContextIndex } from "../../../src/core/cache/context-index.js";
+import type { ServedNode } from "../../../src/core/cache/index-node.js";
+import type { Label, NodeId } from "../../../src/core/text/ids.js";
 
-/** A node of the context index with its search path, for display. */
+/** A node of the context index with its search path. */
 export interface IndexEntry {
   readonly id: NodeId;
   readonly searchPath: readonly number[];
