@@ -10,7 +10,7 @@ import { type FactResults, factTables, measureFacts } from "../eval/facts/facts.
 import { composeRequest } from "../service/compose/compose-request.js";
 import type { Memprefix } from "../service/library/memprefix.js";
 import { openMeasuredMemprefix } from "./assemble.js";
-import { engineKey } from "./eval-settings.js";
+import { ENGINE_TIMEOUT_MS, engineKey } from "./eval-settings.js";
 import { type Invocation, STOPPED, stopSignal } from "./invocation.js";
 import { withProgress } from "./progress.js";
 
@@ -18,19 +18,18 @@ export interface EvalFactsOptions {
   readonly engine: string;
   readonly model: string;
   readonly limit: number;
-  readonly timeoutMs: number;
 }
 
 /** Gives the exit code; a stopped run is reported too. Throws `EvaluationError`. */
 export async function runEvalFacts(options: EvalFactsOptions, call: Invocation): Promise<number> {
-  const { engine, model, limit, timeoutMs } = options;
+  const { engine, model, limit } = options;
   if (!URL.canParse(engine) || !/^https?:/.test(engine))
     throw new EvaluationError("--engine: must be an http or https address as http://127.0.0.1:8000/v1");
   const stop = stopSignal(call);
   // All prompts of a case are sent at once.
   setMaxListeners(0, stop.signal);
   const apiKey = engineKey(call.env);
-  const send = jsonSender(openUpstream({ url: engine, apiKey, timeoutMs }), stop.signal);
+  const send = jsonSender(openUpstream({ url: engine, apiKey, timeoutMs: ENGINE_TIMEOUT_MS }), stop.signal);
   const memprefix = openMeasuredMemprefix(
     ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
     () => 0,

@@ -14,7 +14,7 @@ export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation
   needEmbeddedMem0("eval");
   const stop = stopSignal(call);
   try {
-    const picked = await pickedData(options, stop.signal);
+    const picked = pickedData(options);
     const { conversations } = picked;
     const wanted = describeRun(options, picked);
     const judge = openNamedJudge(options, call.env);

@@ -1,11 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { DEFAULT_POLICY, DEFAULT_RETENTION, RETENTION_NAMES } from "../core/index.js";
-import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
-import { EvaluationError } from "../eval/base/run-files.js";
+import { DEFAULT_POLICY, DEFAULT_RETENTION, RETENTION_NAMES, type RetentionName } from "../core/index.js";
+import { ENGINE_NAMES, type EngineName } from "../engines/adapters/engine-adapter.js";
 import {
   ANSWER_SCORES,
+  type AnswerScore,
   ARM_ANNOTATIONS,
   ARM_POLICIES,
+  type ArmAnnotations,
   type ArmDepth,
   type Dataset,
   HAND_BUILT,
@@ -14,195 +15,155 @@ import {
   LONGMEMEVAL_TYPES,
   typeNumber,
 } from "../eval/base/run-record.js";
-import type { ArmLayout } from "../eval/run/arms.js";
+import type { ArmLayout, ArmPolicy } from "../eval/run/arms.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
 import { list, oneOf, positiveNumber, wholeNumber } from "./option-values.js";
 
-/** An option for commander. `T`: its value in a run. */
-interface OptionRow<T> {
-  /** As it follows the name: `<numbers>`; optional: `[address]`; none for a switch. */
-  readonly argument: string;
-  readonly help: string;
-  readonly read?: (text: string) => unknown;
-  readonly choices?: readonly string[];
-  readonly standard?: T;
-  readonly isNeeded?: true;
-}
-
-function optional<T>(argument: string, help: string, read: (text: string) => T): OptionRow<T | undefined> {
-  return { argument, help, read };
-}
-
-/** An option with a default. */
-function standard<T>(argument: string, help: string, read: (text: string) => T, value: NoInfer<T>): OptionRow<T> {
-  return { argument, help, read, standard: value };
-}
-
-function needed(argument: string, help: string): OptionRow<string> {
-  return { argument, help, isNeeded: true };
-}
-
-function oneChoice<const T extends string>(argument: string, help: string, choices: readonly T[]) {
-  return { argument, help, choices } as OptionRow<T | undefined>;
-}
-
-const text = (given: string) => given;
-const LAYOUTS = ["single", "conversation"] as const satisfies ArmLayout[];
-const EVERY_QUESTION = "one arm for each";
-
-/**
- * Options of a run: its data, the comparison, the engine and the scores. The key is the flag: `maxTokens` is `--max-tokens`; an option
- * that is true by default is turned off by `--no-`, as in `--no-scores`.
- */
-const RUN_OPTIONS = {
-  data: needed("<file>", "a file in the data set's format"),
-  out: needed("<directory>", "for report.html, results.jsonl, run.json; must be empty"),
-  conversations: optional("<ids>", "conversations, separated by commas (default: all)", list(identifier)),
-  k: standard("<numbers>", `memories per question; ${EVERY_QUESTION}`, list(wholeNumber(1, 1_000)), [DEFAULT_TOP_K]),
-  layout: optional(
-    "<names>",
-    `how questions are asked: ${LAYOUTS.join(", ")} (default: conversation; single for LongMemEval)`,
-    list(oneOf(LAYOUTS)),
-  ),
-  policies: standard("<names>", `how prompts are built: ${ARM_POLICIES.join(", ")}`, list(oneOf(ARM_POLICIES)), [
-    ...HAND_BUILT,
-    DEFAULT_POLICY,
-  ]),
-  annotations: standard(
-    "<names>",
-    `what is said of memories: none, default (memprefix's), paper (ContextPilot's words, with labels); ${EVERY_QUESTION}`,
-    list(oneOf([...ARM_ANNOTATIONS, "default"])),
-    ["default"],
-  ),
-  adaptiveDepth: optional(
-    "<values>",
-    `off, or as many memories as a first token is sure with: 5:1 tries 5, 10, 20 until at most 1 nat, 5:1:+1 one more each time; ${EVERY_QUESTION} (default: off)`,
-    list(adaptiveDepth),
-  ),
-  retention: standard(
-    "<names>",
-    `what later prompts of a conversation keep: ${RETENTION_NAMES.join(", ")}`,
-    list(oneOf(RETENTION_NAMES)),
-    [DEFAULT_RETENTION],
-  ),
-  window: optional(
-    "<numbers>",
-    `last messages of a conversation that are sent, the question among them; ${EVERY_QUESTION} (default: all)`,
-    list(wholeNumber(1, 10_000)),
-  ),
-  engine: standard(
-    "<name>",
-    "simulated, or the address of an OpenAI-compatible API as http://127.0.0.1:8000/v1",
-    text,
-    "simulated",
-  ),
-  model: optional("<name>", "the API's model name", text),
-  engineFamily: {
-    ...standard("<name>", "engine family: the form of prompts and usage", oneOf(ENGINE_NAMES), "generic"),
-    choices: ENGINE_NAMES,
-  },
-  cost: optional(
-    "<model>",
-    "cost model for --retention auto, as MEMPREFIX_ENGINE_COST (default: the prices of the engine's provider, else gpu)",
-    text,
-  ),
-  maxTokens: standard("<number>", "most tokens of an answer", wholeNumber(1, 100_000), 64),
-  timeoutMs: standard(
-    "<number>",
-    "timeout for the first byte from engine or judge",
-    wholeNumber(1, 3_600_000),
-    600_000,
-  ),
-  warmUp: optional(
-    "<number>",
-    "first questions of every arm, left out of all figures (default: 1; 0 for simulated)",
-    wholeNumber(0, 1_000),
-  ),
-  scores: { argument: "", help: "do not score answers: tokens and times only", standard: true },
-  score: standard(
-    "<names>",
-    "words: F1, BLEU-1 and judge of generated answers; likelihood: log-likelihood of the correct answer (vLLM)",
-    list(oneOf(ANSWER_SCORES)),
-    ["words"],
-  ),
-  judge: optional("<address>", "the OpenAI-compatible API that judges answers (default: none)", text),
-  judgeModel: optional("<name>", "that API's model name", text),
-  ingest: oneChoice(
-    "<what>",
-    "what Mem0 ingests: LoCoMo's extracted facts, or every turn (default: observations; turns for LongMemEval)",
-    INGESTS,
-  ),
-  times: {
-    argument: "",
-    help: "leave out the session's time, which Mem0's own evaluation puts before each memory",
-    standard: true,
-  },
-  categories: optional(
-    "<numbers>",
-    "LoCoMo's categories; 5 is adversarial and not scored (default: 1,2,3,4)",
-    list(wholeNumber(1, 5)),
-  ),
-  types: optional(
-    "<names>",
-    `LongMemEval's question types: ${LONGMEMEVAL_TYPES.join(", ")} (default: all)`,
-    list(oneOf(LONGMEMEVAL_TYPES)),
-  ),
-  limit: optional("<number>", "only the first n questions, of each conversation of LoCoMo", wholeNumber(1, 100_000)),
-  resume: { argument: "", help: "resume the run in --out" } as OptionRow<true | undefined>,
-  download: {
-    argument: "[address]",
-    help: "first fetch the public file into --data, if it is missing",
-  } as OptionRow<string | true | undefined>,
-} satisfies Readonly<Record<string, OptionRow<unknown>>>;
-
-type Given<Rows> = { readonly [K in keyof Rows]: Rows[K] extends OptionRow<infer T> ? T : never };
-
-/** Options as given on the command line. */
-export type GivenRunOptions = Given<typeof RUN_OPTIONS>;
-
-/** Options of `memprefix eval locomo` and `memprefix eval longmemeval`, with the data set's defaults. */
-export type EvalLocomoOptions = Omit<GivenRunOptions, "layout" | "ingest" | "categories" | "types"> & {
+/** Options of `memprefix eval locomo` and `memprefix eval longmemeval`: the data, the comparison, the engine and the scores. */
+export interface EvalLocomoOptions extends OptionsOfDataset {
   readonly dataset: Dataset;
+  readonly data: string;
+  readonly out: string;
+  readonly conversations?: readonly string[];
+  readonly k: readonly number[];
+  readonly policies: readonly ArmPolicy[];
+  readonly annotations: readonly (ArmAnnotations | "default")[];
+  readonly adaptiveDepth?: readonly (ArmDepth | null)[];
+  readonly retention: readonly RetentionName[];
+  readonly window?: readonly number[];
+  readonly engine: string;
+  readonly model?: string;
+  readonly engineFamily: EngineName;
+  readonly maxTokens: number;
+  readonly warmUp?: number;
+  readonly score: readonly AnswerScore[];
+  readonly judge?: string;
+  readonly judgeModel?: string;
+  readonly times: boolean;
+  readonly limit?: number;
+  readonly resume?: true;
+}
+
+/** Options that LoCoMo's command has, and their values for LongMemEval, which has only {@link LONGMEMEVAL_TYPES} to choose from. */
+interface OptionsOfDataset {
   readonly layout: readonly ArmLayout[];
   readonly ingest: Ingest;
   readonly categories: readonly number[];
-};
-
-export function withRunOptions(command: Command): Command {
-  for (const [name, row] of Object.entries<OptionRow<unknown>>(RUN_OPTIONS)) {
-    const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    const isOff = row.standard === true;
-    const option = new Option(`--${isOff ? "no-" : ""}${flag} ${row.argument}`.trimEnd(), row.help);
-    if (row.read !== undefined) option.argParser(row.read);
-    if (row.choices !== undefined) option.choices(row.choices);
-    if (row.standard !== undefined && !isOff) option.default(row.standard);
-    command.addOption(option.makeOptionMandatory(row.isNeeded === true));
-  }
-  return command;
 }
 
-/** All of LoCoMo's categories except the adversarial one. */
-const CATEGORIES = [1, 2, 3, 4];
+const LAYOUTS = ["single", "conversation"] as const satisfies ArmLayout[];
+const EACH = "one arm for each";
 
-/** Throws {@link EvaluationError} for options of the other data set. */
-export function runOptions(dataset: Dataset, given: GivenRunOptions): EvalLocomoOptions {
-  const { ingest, categories, types } = given;
-  if (dataset === "locomo") {
-    if (types !== undefined) throw new EvaluationError("--types: are LongMemEval's; LoCoMo has --categories");
-    const { layout = ["conversation"] } = given;
-    return { ...given, dataset, layout, ingest: ingest ?? "observations", categories: categories ?? CATEGORIES };
-  }
-  if (categories !== undefined) throw new EvaluationError("--categories: are LoCoMo's; LongMemEval has --types");
-  if (ingest === "observations") {
-    throw new EvaluationError("--ingest observations: LongMemEval has none; use --ingest turns");
-  }
-  if (given.layout?.includes("conversation")) {
-    throw new EvaluationError(
-      "--layout conversation: every question of LongMemEval has a history of its own; use single",
+/** Adds the options of a run, and what to do with them. */
+export function withRunOptions(
+  command: Command,
+  dataset: Dataset,
+  run: (options: EvalLocomoOptions) => Promise<void>,
+): void {
+  const annotations = [...ARM_ANNOTATIONS, "default"] as const;
+  const policies = [...HAND_BUILT, DEFAULT_POLICY];
+  command
+    .requiredOption("--data <file>", "a file in the data set's format")
+    .requiredOption("--out <directory>", "for report.html, results.jsonl, run.json; must be empty")
+    .option("--conversations <ids>", "conversations, separated by commas (default: all)", list(identifier))
+    .option("--k <numbers>", `memories per question; ${EACH}`, list(wholeNumber(1, 1_000)), [DEFAULT_TOP_K])
+    .option("--policies <names>", `how prompts are built: ${ARM_POLICIES.join(", ")}`, names(ARM_POLICIES), policies)
+    .option(
+      "--annotations <names>",
+      `what is said of memories: none, default (memprefix's), paper (ContextPilot's words, with labels); ${EACH}`,
+      names(annotations),
+      ["default"],
+    )
+    .option(
+      "--adaptive-depth <values>",
+      `off, or as many memories as a first token is sure with: 5:1 tries 5, 10, 20 until at most 1 nat, 5:1:+1 one more each time; ${EACH} (default: off)`,
+      list(adaptiveDepth),
+    )
+    .option(
+      "--retention <names>",
+      `what later prompts of a conversation keep: ${RETENTION_NAMES.join(", ")}`,
+      names(RETENTION_NAMES),
+      [DEFAULT_RETENTION],
     );
-  }
-  const wanted = (types ?? LONGMEMEVAL_TYPES).map(typeNumber);
-  return { ...given, dataset, layout: ["single"], ingest: ingest ?? "turns", categories: wanted };
+  if (dataset === "locomo") addLocomoOptions(command);
+  else
+    command.option(
+      "--categories <names>",
+      `question types: ${LONGMEMEVAL_TYPES.join(", ")} (default: all)`,
+      list((name) => typeNumber(oneOf(LONGMEMEVAL_TYPES)(name))),
+    );
+  command
+    .option(
+      "--engine <name>",
+      "simulated, or the address of an OpenAI-compatible API as http://127.0.0.1:8000/v1",
+      "simulated",
+    )
+    .option("--model <name>", "the API's model name")
+    .addOption(
+      new Option("--engine-family <name>", "engine family: the form of prompts and usage")
+        .choices(ENGINE_NAMES)
+        .default("generic"),
+    )
+    .option("--max-tokens <number>", "most tokens of an answer", wholeNumber(1, 100_000), 64)
+    .option(
+      "--warm-up <number>",
+      "first questions of every arm, left out of all figures (default: 1; 0 for simulated)",
+      wholeNumber(0, 1_000),
+    )
+    .option(
+      "--score <names>",
+      "words: F1, BLEU-1 and judge of generated answers; likelihood: log-likelihood of the correct answer (vLLM)",
+      names(ANSWER_SCORES),
+      ["words"],
+    )
+    .option("--judge <address>", "the OpenAI-compatible API that judges answers (default: none)")
+    .option("--judge-model <name>", "that API's model name")
+    .option("--no-times", "leave out the session's time, which Mem0's own evaluation puts before each memory")
+    .option(
+      "--limit <number>",
+      `only the first n questions${dataset === "locomo" ? " of each conversation" : ""}`,
+      wholeNumber(1, 100_000),
+    )
+    .option("--resume", "resume the run in --out")
+    .action((given: Omit<EvalLocomoOptions, "dataset" | keyof OptionsOfDataset>) =>
+      run({ ...OF_DATASET[dataset], ...given, dataset }),
+    );
+}
+
+/** A question of LongMemEval has a history of its own, without extracted facts. */
+const OF_DATASET: Readonly<Record<Dataset, OptionsOfDataset>> = {
+  // All categories except the adversarial one.
+  locomo: { layout: ["conversation"], ingest: "observations", categories: [1, 2, 3, 4] },
+  longmemeval: { layout: ["single"], ingest: "turns", categories: LONGMEMEVAL_TYPES.map(typeNumber) },
+};
+
+function addLocomoOptions(command: Command): void {
+  command
+    .option(
+      "--layout <names>",
+      `how questions are asked: ${LAYOUTS.join(", ")} (default: conversation)`,
+      names(LAYOUTS),
+    )
+    .option(
+      "--window <numbers>",
+      `last messages of a conversation that are sent, the question among them; ${EACH} (default: all)`,
+      list(wholeNumber(1, 10_000)),
+    )
+    .addOption(
+      new Option(
+        "--ingest <what>",
+        "what Mem0 ingests: LoCoMo's extracted facts, or every turn (default: observations)",
+      ).choices(INGESTS),
+    )
+    .option(
+      "--categories <numbers>",
+      "question categories; 5 is adversarial and not scored (default: 1,2,3,4)",
+      list(wholeNumber(1, 5)),
+    );
+}
+
+function names<const T extends string>(known: readonly T[]): (value: string) => T[] {
+  return list(oneOf(known));
 }
 
 /** `5:1`: start with 5 memories and stop when the first token has at most 1 nat of entropy; `5:1:+1`: one by one; `off`: null. */

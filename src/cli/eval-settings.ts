@@ -19,10 +19,12 @@ import type { EvalLocomoOptions } from "./eval-options.js";
 import type { Environment } from "./invocation.js";
 import { encodeO200k } from "./o200k.js";
 import { VERSION } from "./package.js";
-import { engineModel } from "./setting-list.js";
 
 /** Least similarity in Mem0's searches: none, so that each finds k memories. */
 export const THRESHOLD = 0;
+
+/** For the first byte from engine or judge: a prompt may wait for hundreds of others. */
+export const ENGINE_TIMEOUT_MS = 600_000;
 
 /** `run.json` as the run starts. Throws {@link EvaluationError} for options that conflict. */
 export function describeRun(options: EvalLocomoOptions, { sha256, conversations }: PickedData): RunRecord {
@@ -66,7 +68,6 @@ export function describeRun(options: EvalLocomoOptions, { sha256, conversations 
     }),
     settings: {
       threshold: THRESHOLD,
-      scores: options.scores,
       score: scoresOf(options),
       maxTokens: options.maxTokens,
       engineFamily: options.engineFamily,
@@ -95,15 +96,10 @@ function depthsOf(
   return adaptiveDepth;
 }
 
-/** The cost model of `--retention auto`. Throws {@link EvaluationError}. */
-export function costModel({ cost, engine, engineFamily: family, model }: EvalLocomoOptions): EngineModel {
-  if (cost === undefined) {
-    if (!URL.canParse(engine)) return ENGINE_MODELS[DEFAULT_ENGINE_MODEL];
-    return pricedModel({ host: new URL(engine).hostname, family }, model ?? null);
-  }
-  const read = engineModel.safeParse(cost);
-  if (read.success) return read.data;
-  throw new EvaluationError(`--cost: ${read.error.issues[0]?.message ?? "is not valid"}`);
+/** The cost model of `--retention auto`: the prices of the engine's provider, else the times of a GPU. */
+export function costModel({ engine, engineFamily: family, model }: EvalLocomoOptions): EngineModel {
+  if (!URL.canParse(engine)) return ENGINE_MODELS[DEFAULT_ENGINE_MODEL];
+  return pricedModel({ host: new URL(engine).hostname, family }, model ?? null);
 }
 
 /** An API's address without query and credentials, which may hold a secret. Throws {@link EvaluationError} for an invalid URL. */
@@ -115,33 +111,29 @@ function addressOf(option: string, url: string, orElse = ""): string {
   throw new EvaluationError(`${option}: must be ${orElse}an http or https address as http://127.0.0.1:8000/v1`);
 }
 
-/** Throws {@link EvaluationError} where the engine gives no log-probabilities of prompts, or where scores are turned off. */
-function scoresOf({ score, scores, engineFamily, engine, judge }: EvalLocomoOptions): readonly string[] {
-  if (score.includes("likelihood")) {
-    if (!scores) throw new EvaluationError("--score likelihood: conflicts with --no-scores");
-    if (engineFamily !== "vllm" || !URL.canParse(engine)) {
-      throw new EvaluationError(
-        "--score likelihood: needs an engine that gives log-probabilities of prompts: --engine with vLLM's address and --engine-family vllm",
-      );
-    }
+/** Throws {@link EvaluationError} where the engine gives no log-probabilities of prompts, or no words are judged. */
+function scoresOf({ score, engineFamily, engine, judge }: EvalLocomoOptions): readonly string[] {
+  if (score.includes("likelihood") && (engineFamily !== "vllm" || !URL.canParse(engine))) {
+    throw new EvaluationError(
+      "--score likelihood: needs an engine that gives log-probabilities of prompts: --engine with vLLM's address and --engine-family vllm",
+    );
   }
   if (judge !== undefined && !score.includes("words")) throw new EvaluationError("--judge: needs --score words");
   return score;
 }
 
 /** Null: no judge. Throws {@link EvaluationError}. */
-function judgeOf({ judge: url, judgeModel: model, scores }: EvalLocomoOptions) {
+function judgeOf({ judge: url, judgeModel: model }: EvalLocomoOptions) {
   if (url === undefined && model === undefined) return null;
   if (url === undefined) throw new EvaluationError("--judge: is needed with --judge-model");
   if (model === undefined) throw new EvaluationError("--judge-model: is needed with --judge");
-  if (!scores) throw new EvaluationError("--judge: conflicts with --no-scores");
   return { url, model };
 }
 
 /** Null: no judge. Throws {@link EvaluationError}. */
 export function openNamedJudge(options: EvalLocomoOptions, env: Environment): Judge | null {
   const judge = judgeOf(options);
-  return judge && openJudge({ ...judge, timeoutMs: options.timeoutMs, apiKey: keyOf(env, "OPENAI_API_KEY") });
+  return judge && openJudge({ ...judge, timeoutMs: ENGINE_TIMEOUT_MS, apiKey: keyOf(env, "OPENAI_API_KEY") });
 }
 
 export function engineKey(env: Environment): string | undefined {
@@ -195,8 +187,8 @@ export function openMeasuredEngine(
   options: EvalLocomoOptions,
   { salt, apiKey }: { readonly salt: string; readonly apiKey: string | undefined },
 ): MeasuredEngine {
-  const { engine: url, model = "", maxTokens, engineFamily: family, timeoutMs, scores: isScored, score } = options;
+  const { engine: url, model = "", maxTokens, engineFamily: family, score: scores } = options;
   if (url === "simulated") return simulatedEngine(encodeO200k);
-  const upstream = openUpstream({ url, apiKey, timeoutMs });
-  return upstreamEngine({ upstream, model, family, maxTokens, salt, isScored, scores: score });
+  const upstream = openUpstream({ url, apiKey, timeoutMs: ENGINE_TIMEOUT_MS });
+  return upstreamEngine({ upstream, model, family, maxTokens, salt, scores });
 }

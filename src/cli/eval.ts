@@ -1,7 +1,7 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { Dataset } from "../eval/base/run-record.js";
 import type { EvalFactsOptions } from "./eval-facts.js";
-import { type GivenRunOptions, runOptions, withRunOptions } from "./eval-options.js";
+import { withRunOptions } from "./eval-options.js";
 import type { Invocation } from "./invocation.js";
 import { wholeNumber } from "./option-values.js";
 
@@ -20,13 +20,11 @@ export function addEvalCommands(program: Command, call: Invocation): void {
     .description("measure prompts on a data set, from memory search to the report");
 
   for (const [dataset, description] of Object.entries(DESCRIPTIONS) as [Dataset, string][]) {
-    withRunOptions(evaluate.command(dataset).description(description))
-      .addHelpText("after", KEYS)
-      .action(async (given: GivenRunOptions) => {
-        const options = runOptions(dataset, given);
-        const { runEvalLocomo } = await import("./eval-locomo.js");
-        call.exitCode = await runEvalLocomo(options, call);
-      });
+    const command = evaluate.command(dataset).description(description).addHelpText("after", KEYS);
+    withRunOptions(command, dataset, async (options) => {
+      const { runEvalLocomo } = await import("./eval-locomo.js");
+      call.exitCode = await runEvalLocomo(options, call);
+    });
   }
 
   evaluate
@@ -34,12 +32,7 @@ export function addEvalCommands(program: Command, call: Invocation): void {
     .description("measure which value a model prefers if a fact changed or is false, on synthetic facts")
     .requiredOption("--engine <address>", "base URL of vLLM")
     .requiredOption("--model <name>", "its model")
-    .addOption(new Option("--limit <number>", "only the first n cases").argParser(wholeNumber(1, 120)).default(120))
-    .addOption(
-      new Option("--timeout-ms <number>", "of one request to the engine")
-        .argParser(wholeNumber(1, 86_400_000))
-        .default(600_000),
-    )
+    .option("--limit <number>", "only the first n cases", wholeNumber(1, 120), 120)
     .action(async (given: EvalFactsOptions) => {
       const { runEvalFacts } = await import("./eval-facts.js");
       call.exitCode = await runEvalFacts(given, call);

@@ -77,7 +77,7 @@ const depth = z.strictObject({
 });
 
 /** Cost of prompts: the name of an engine family, or an {@link EngineModel} as JSON. */
-export const engineModel = readBy((text): EngineModel | Wrong => {
+const engineModel = readBy((text): EngineModel | Wrong => {
   const name = ENGINE_MODEL_NAMES.find((known) => known === text);
   if (name !== undefined) return ENGINE_MODELS[name];
   return readObject(text, model, `must be one of ${ENGINE_MODEL_NAMES.join(", ")}, or a JSON object`);

@@ -104,14 +104,13 @@ describe("memprefix eval locomo, with an engine behind an address", () => {
 
   it("keeps arms apart by a salt where the engine honours one", async () => {
     engine.behave((request, response) => sendEvents(response, streamedAnswer(goldOf(request), usageOf(100, 0))));
-    const args = ["--policies", "readme,prefix-exact", "--engine-family", "vllm", "--limit", "2", "--no-scores"];
+    const args = ["--policies", "readme,prefix-exact", "--engine-family", "vllm", "--limit", "2"];
     expect(await memprefix.run(command(...args))).toMatchObject({ code: 0 });
     const prompts = engine.requests.slice(1);
     const salts = prompts.map(({ body }) => (body as { cache_salt?: unknown }).cache_salt);
     expect(salts).toEqual([salts[0], salts[1], salts[1], salts[0]]);
     expect(salts[0]).not.toBe(salts[1]);
     for (const { body } of prompts) expect(messageText(body.messages[0] ?? { role: "" })).toMatch(/^You are a helpful/);
-    for (const record of answered()) expect(record).toMatchObject({ answer: null, f1: null, bleu1: null });
   });
 
   it("records and counts a question that fails, and what a judge fails with, and goes on", async () => {

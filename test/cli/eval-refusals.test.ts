@@ -29,16 +29,14 @@ describe("memprefix eval locomo", () => {
     [
       "a file that is not there",
       ["--data", "none.json"],
-      /cannot read none\.json: there is no such file; .*--download/,
+      /cannot read none\.json: there is no such file; `curl -L -o none\.json https:.*locomo10\.json`/,
     ],
     ["a file in another format", ["--data", "package.json"], /not a LoCoMo file/],
     ["a conversation that is not there", ["--conversations", "conv-0"], /no conversation conv-0; there are: sample-1/],
     ["an engine that is none", ["--engine", "gpu"], /--engine: must be simulated, or an http or https address/],
     ["an engine without its model", ["--engine", "http://h/v1"], /--model: is needed for an engine behind an address/],
     ["a judge without its model", ["--judge", "http://127.0.0.1:9/v1"], /--judge-model: is needed with --judge/],
-    ["nothing to judge", ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"], /conflicts with --no-scores/],
     ["windows of nothing", ["--layout", "single", "--window", "8"], /--window: needs --layout conversation/],
-    ["a cost that is none", ["--cost", "nope"], /--cost: must be one of/],
     [
       "an engine that does not answer",
       ["--engine", "http://127.0.0.1:9/v1", "--model", "m", "--limit", "1", "--k", "1"],

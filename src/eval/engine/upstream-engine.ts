@@ -31,8 +31,6 @@ export interface UpstreamEngineOptions {
   readonly maxTokens: number;
   /** Different for every run, so that no prompt of an earlier run is cached. */
   readonly salt: string;
-  /** Whether answers are kept, to be scored. */
-  readonly isScored: boolean;
   readonly scores: readonly AnswerScore[];
 }
 
@@ -49,7 +47,7 @@ const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-br
 
 /** An engine with an OpenAI-compatible API. Answers are streamed, to measure the time to the first token. */
 export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
-  const { upstream, model, family, maxTokens, salt, isScored, scores } = options;
+  const { upstream, model, family, maxTokens, salt, scores } = options;
   const likely = scores.includes("likelihood");
   const isSalted = SALTED_FAMILIES.has(family);
   const lengthField = COUNTS_COMPLETION.has(family) ? "max_completion_tokens" : "max_tokens";
@@ -103,8 +101,7 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
             signal,
           ),
         ask: async (prompt, { gold }, signal) => {
-          const asked = scores.includes("words") ? await ask(prompt, salted, signal) : UNASKED;
-          const answer = isScored ? asked : { ...asked, answer: null };
+          const answer = scores.includes("words") ? await ask(prompt, salted, signal) : UNASKED;
           if (!likely || gold === null) return answer;
           const given = { model, messages: prompt.messages, answer: gold, salt: own };
           const { promptTokens, likelihood } = await answerLikelihood(jsonSender(upstream, signal), given);

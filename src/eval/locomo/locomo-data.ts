@@ -163,30 +163,21 @@ export interface QuestionChoices {
   readonly categories: readonly number[];
   /** First questions of each conversation, within these categories; null: all. */
   readonly limit: number | null;
-  /** Skip a conversation without such questions, rather than reject it. */
-  readonly skips?: boolean;
 }
 
-/**
- * Selects questions. Throws {@link EvaluationError} where none is left, or where a conversation is unknown or has no question of these
- * categories.
- */
+/** Selects questions, and the conversations that have any. Throws {@link EvaluationError} where none is left, or a conversation is unknown. */
 export function pickQuestions(
   file: readonly LocomoConversation[],
-  { conversations, categories, limit, skips = false }: QuestionChoices,
+  { conversations, categories, limit }: QuestionChoices,
 ): readonly EvaluatedConversation[] {
   const picked = conversations === null ? file : conversations.map((id) => pickConversation(file, id));
-  if (picked.length === 0) throw new EvaluationError("the file has no conversation");
   const evaluated = picked.flatMap((conversation): EvaluatedConversation[] => {
-    const { id } = conversation;
-    const asked = conversation.questions
+    const questions = conversation.questions
       .map((question, at) => ({ at, question }))
       .filter(({ question }) => categories.includes(question.category));
-    if (asked.length === 0 && !skips) {
-      throw new EvaluationError(`conversation ${id} has no question of category ${categories.join(", ")}`);
-    }
-    return asked.length === 0 ? [] : [{ id, conversation, asked: asked.slice(0, limit ?? undefined) }];
+    const asked = questions.slice(0, limit ?? undefined);
+    return asked.length === 0 ? [] : [{ id: conversation.id, conversation, asked }];
   });
-  if (evaluated.length === 0) throw new EvaluationError("no question is of these types");
+  if (evaluated.length === 0) throw new EvaluationError("no question is of these categories");
   return evaluated;
 }

@@ -69,7 +69,7 @@ export const SKIPPED = " (skipped: set LOCOMO_DATA, see test/eval/locomo/recorde
 
 /** How to get {@link recordedData}. */
 export const HOW_TO_RECORD = `set LOCOMO_DATA to a folder of recorded Mem0 searches; of LoCoMo's public file (CC BY-NC 4.0) this makes one:
-  npx memprefix eval locomo --data locomo10.json --download --conversations ${RECORDED_CONVERSATIONS.join(",")} \\
+  npx memprefix eval locomo --data locomo10.json --conversations ${RECORDED_CONVERSATIONS.join(",")} \\
     --categories 1,2,3,4,5 --k 100 --policies readme --no-times --out FOLDER`;
 
 /**
