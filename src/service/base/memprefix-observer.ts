@@ -8,7 +8,6 @@ import {
   type Scope,
   type Warning,
 } from "../../core/index.js";
-import { listIn, parsedJson, record } from "../../core/text/json.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { MemorySourceFailure } from "../../memory/memory-source.js";
@@ -40,32 +39,15 @@ export interface PartObserver {
   recovered(part: PartName): void;
 }
 
-/** Ids, times and measures, which differ between failures of one cause. A status, of three digits, belongs to the cause. */
-const VARYING = new RegExp(
-  [
-    String.raw`\b[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}\b`,
-    String.raw`\b(?:[a-z]+[_-])?(?=[a-fA-F]*\d)[\da-fA-F]{16,}\b`,
-    String.raw`\b(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])\w{16,}\b`,
-    String.raw`\b\d{4}-\d\d-\d\d(?:[T ]\S+)?|\b\d\d?:\d\d(?::\d\d)?(?:\.\d+)?`,
-    String.raw`\b\d+\.\d+\b|\b\d{4,}\b`,
-  ].join("|"),
-  "g",
-);
-
-/** A cause without its varying parts. */
-function kindOf(cause: string): string {
-  return cause.replace(VARYING, "#");
-}
-
 /** Most causes of refused requests that are remembered as reported. */
 const MOST_REFUSALS = 200;
 
 /**
- * The failing parts, for all tenants. A failure is reported once per cause, and again on recovery. A refusal of single requests is reported
+ * The failing parts, for all tenants. A failure is reported once per reason, and again on recovery. A refusal of single requests is reported
  * once per cause and does not count as a failing part.
  */
 export class DegradedParts {
-  readonly #failing = new Map<PartName, DegradedPart & { readonly kind: string }>();
+  readonly #failing = new Map<PartName, DegradedPart>();
   readonly #refused = new LruMap<string, true>(MOST_REFUSALS);
 
   constructor(
@@ -74,21 +56,18 @@ export class DegradedParts {
   ) {}
 
   get list(): readonly DegradedPart[] {
-    return PARTS.flatMap((name) => {
-      const failing = this.#failing.get(name);
-      return failing === undefined ? [] : [{ part: name, reason: failing.reason, since: failing.since }];
-    });
+    return PARTS.flatMap((name) => this.#failing.get(name) ?? []);
   }
 
+  /** Reports a cause if its reason is not the part's already. */
   failed(part: PartName, reason: string, cause = reason): void {
-    const kind = kindOf(cause);
-    if (this.#failing.get(part)?.kind === kind) return;
-    this.#failing.set(part, { part, reason, kind, since: this.now() });
+    if (this.#failing.get(part)?.reason === reason) return;
+    this.#failing.set(part, { part, reason, since: this.now() });
     this.observer.failed({ part, cause, isOfRequest: false });
   }
 
   refused(part: PartName, cause: string): void {
-    const refusal = `${part} ${kindOf(cause)}`;
+    const refusal = `${part} ${cause}`;
     if (this.#refused.get(refusal)) return;
     this.#refused.set(refusal, true);
     this.observer.failed({ part, cause, isOfRequest: true });
@@ -219,8 +198,7 @@ export function observedUpstream(
         const answer = await upstream.send(call, signal);
         called({ outcome: outcomeOf(answer.status), ms: clock() - start });
         const reason = reasonOf(answer.status);
-        const onEnd = (failure: string | null) => ended(failure === null ? null : { reason: failure, cause: failure });
-        if (reason === null) return { ...answer, body: new ObservedBody(answer.body, onEnd, failedWith) };
+        if (reason === null) return { ...answer, body: new ObservedBody(answer.body, () => ended(null), failedWith) };
         ended({ reason, cause: reason });
         return answer;
       } catch (error) {
@@ -234,41 +212,13 @@ export function observedUpstream(
   };
 }
 
-const TOLD_WITHIN = "the upstream engine told of an error within an answer";
-/** Last chunks of an answer that are read for an error: the error, the usage, `[DONE]`. */
-const MOST_PIECES = 4;
-/** An error is short: longer chunks hold none. */
-const MOST_BYTES = 64 * 1_024;
-
-/** Why an answer that began with a good status failed, by its last chunks; null: it did not fail, or the request caused it. */
-function failureWithin(pieces: readonly Uint8Array[]): string | null {
-  if (pieces.reduce((sum, { length }) => sum + length, 0) > MOST_BYTES) return null;
-  const end = Buffer.concat(pieces).toString();
-  if (!end.includes('"error"')) return null;
-  const lines = end.split("\n").filter((line) => line.startsWith("data:"));
-  const events = lines.length === 0 ? [end] : lines.slice(-3).map((line) => line.slice("data:".length));
-  const errors = events.map((event) => {
-    const said = record(parsedJson(event));
-    const { type, response, choices } = said;
-    return (
-      said["error"] ?? record(response)["error"] ?? record(listIn(choices)[0])["error"] ?? (type === "error" || null)
-    );
-  });
-  const error = errors.find((told) => told !== null);
-  if (error === undefined) return null;
-  const { code, status, type } = record(error);
-  const isOfRequest = [code, status].some((given) => Math.floor(Number(given) / 100) === 4);
-  return isOfRequest || type === "invalid_request_error" ? null : TOLD_WITHIN;
-}
-
 /** An answer's bytes, unmodified. Not a generator: ending it before the first read must end the answer too. */
 class ObservedBody implements AsyncIterableIterator<Uint8Array> {
   readonly #bytes: AsyncIterator<Uint8Array>;
-  readonly #last: Uint8Array[] = [];
 
   constructor(
     body: AsyncIterable<Uint8Array>,
-    private readonly onEnd: (failure: string | null) => void,
+    private readonly onEnd: () => void,
     private readonly onFailed: (error: UpstreamError) => void,
   ) {
     this.#bytes = body[Symbol.asyncIterator]();
@@ -277,8 +227,7 @@ class ObservedBody implements AsyncIterableIterator<Uint8Array> {
   async next(): Promise<IteratorResult<Uint8Array>> {
     try {
       const read = await this.#bytes.next();
-      if (read.done === true) this.onEnd(failureWithin(this.#last));
-      else if (this.#last.push(read.value) > MOST_PIECES) this.#last.shift();
+      if (read.done === true) this.onEnd();
       return read;
     } catch (error) {
       if (error instanceof UpstreamError) this.onFailed(error);

@@ -24,8 +24,6 @@ describe("a service whose parts fail", () => {
   /** Null: the connection breaks off. */
   let engineStatus: number | null = 200;
   let breaksOff = false;
-  /** What its answers have in place of a choice, though they begin with 200. */
-  let toldWithin: object | null = null;
   let dataDir = "";
   let service: RunningService;
   const lines: Record<string, unknown>[] = [];
@@ -40,7 +38,6 @@ describe("a service whose parts fail", () => {
     answer = FOUND;
     engineStatus = 200;
     breaksOff = false;
-    toldWithin = null;
     lines.length = 0;
     mem0 = await standIn(async (incoming, response) => {
       await incoming.toArray();
@@ -52,11 +49,9 @@ describe("a service whose parts fail", () => {
       if (asked.includes('"stream":true')) {
         const chunk = { choices: [{ index: 0, delta: { content: "Green." }, finish_reason: "stop" }] };
         response.writeHead(200, { "content-type": "text/event-stream" }).write(`data: ${JSON.stringify(chunk)}\n\n`);
-        if (toldWithin !== null) response.write(`data: ${JSON.stringify(toldWithin)}\n\n`);
         return breaksOff ? setTimeout(() => response.destroy(), 20) : response.end("data: [DONE]\n\n");
       }
       if (engineStatus === null) return response.destroy();
-      if (toldWithin !== null) return sendJson(response, 200, toldWithin);
       const message = { role: "assistant", content: "Green." };
       return sendJson(response, engineStatus, { choices: [{ index: 0, message, finish_reason: "stop" }] });
     });
