@@ -15,7 +15,7 @@ import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { SESSION_ROUTERS, type SessionRouter } from "../engines/adapters/session-routers.js";
 import { kvEventSources } from "../engines/upstream/kv-events.js";
 import { readerOf, snakeCased } from "../http/contracts/wire-form.js";
-import { type IdentitySources, PROMPTING_CLIENTS } from "../service/chat/chat-request.js";
+import type { IdentitySources } from "../service/chat/chat-request.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
 import { searchOptions } from "../service/fields/compose-options.js";
 import * as field from "../service/fields/fields.js";
@@ -132,7 +132,7 @@ const NAMED: Readonly<Record<string, keyof IdentitySources>> = {
   side_call: "sideCall",
 };
 
-const ENTRY = /^(\w+)=(header|body|prompt):(.+)$/;
+const ENTRY = /^(\w+)=(header|body):(.+)$/;
 const FIELD = /^[^\s.,=]{1,100}(?:\.[^\s.,=]{1,100}){0,9}$/;
 
 /** Places in order: `user=header:NAME`, `conversation=body:PATH`, separated by commas. */
@@ -151,8 +151,6 @@ const identitySources = readBy((text): IdentitySources | Wrong => {
       sources[named].push({ from, name: header.data });
     } else if (named !== undefined && from === "body" && FIELD.test(place)) {
       sources[named].push({ from, path: place.split(".") });
-    } else if (named === "sideCall" && from === "prompt" && PROMPTING_CLIENTS.some((known) => known === place)) {
-      sources.sideCall.push({ from, client: place as (typeof PROMPTING_CLIENTS)[number] });
     } else {
       const form =
         "must be user=, agent=, conversation= or side_call=, then header:NAME or body:PATH, separated by commas";

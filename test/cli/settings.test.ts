@@ -236,14 +236,9 @@ describe("MEMPREFIX_IDENTITY", () => {
     });
   });
 
-  it("may tell side calls by a client's prompts", () => {
-    const { sideCall } = identityOf(readSettings({ MEMPREFIX_IDENTITY: "side_call=prompt:open-webui" }));
-    expect(sideCall).toContainEqual({ from: "prompt", client: "open-webui" });
-  });
-
   it.each([
     ...["user", "user=x", "tenant=header:x", "user=header:x y", "user=header:X-Memprefix-User"],
-    ...["user=body:", "user=body:a..b", "", "side_call=prompt:other", "user=prompt:open-webui"],
+    ...["user=body:", "user=body:a..b", "", "side_call=prompt:open-webui"],
   ])("rejects %j", (value) => {
     const [issue] = issuesIn({ MEMPREFIX_IDENTITY: `user=header:x-a,${value}` });
     expect(issue?.field).toBe("MEMPREFIX_IDENTITY");

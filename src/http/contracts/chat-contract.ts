@@ -81,9 +81,6 @@ export const messagesBody = z
     memprefix: chatSettings.nullish(),
   })
   .meta({ id: "MessagesRequest", description: "Anthropic's request. Every field but `memprefix` goes upstream." });
-export const countTokensBody = z
-  .looseObject({})
-  .meta({ id: "CountTokensRequest", description: "Anthropic's request, sent on unmodified." });
 
 export const responsesBody = z
   .looseObject({

@@ -9,12 +9,7 @@ import { z } from "zod";
 import type { AgentId, ConversationId, UserId } from "../../core/index.js";
 import type { ComposeAnswer } from "../../service/base/call-types.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import {
-  type IdentitySource,
-  type IdentitySources,
-  isPromptOfSideCall,
-  type SideCallSource,
-} from "../../service/chat/chat-request.js";
+import type { IdentitySource, IdentitySources } from "../../service/chat/chat-request.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/fields.js";
@@ -261,9 +256,7 @@ export function identityIn(
     user: first(user),
     agent: first(agent),
     conversation: first(conversation),
-    isSideCall:
-      isYes(first(sideCall.filter(isPlace))?.value) ||
-      (sideCall.some(({ from }) => from === "prompt") && isPromptOfSideCall(request.body)),
+    isSideCall: isYes(first(sideCall)?.value),
     defaultUser,
   };
 }
@@ -307,10 +300,6 @@ function objectIn(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function isPlace(source: SideCallSource): source is IdentitySource {
-  return source.from !== "prompt";
 }
 
 /** Clients name the task, or say yes. */

@@ -11,7 +11,7 @@ import type { z } from "zod";
 import type { Api } from "../../apis/api/api.js";
 import { editedJson, itemTexts, repeatedNames } from "../../apis/api/edited-json.js";
 import { APIS } from "../../apis/apis.js";
-import { isRecord, type JsonObject, record } from "../../core/text/json.js";
+import type { JsonObject } from "../../core/text/json.js";
 import { UpstreamError } from "../../service/base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
 import { holdsApiKey } from "../../service/base/tenant.js";
@@ -45,8 +45,6 @@ export interface ChatRouteParts {
   readonly clock: () => number;
 }
 
-const MODELS_PATH = "/v1/models";
-const COUNT_TOKENS_PATH = "/v1/messages/count_tokens";
 const NOT_COMPOSED = "not_composed";
 
 /**
@@ -59,13 +57,6 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   const chat = parts.chat && new Chat({ ...parts.chat, onFault, onNotComposed, onAbsentRoute, clock });
   for (const api of Object.values(APIS))
     app.post(`/v1/${api.path}`, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, api)));
-  app.post(COUNT_TOKENS_PATH, async (c) => (chat === null ? noEngine(c) : countTokens(c, chat, onFault)));
-  app.get(MODELS_PATH, async (c) => {
-    if (chat === null) return noEngine(c);
-    const client = linkedSignal(c.req.raw.signal);
-    const answer = await chat.models(queryToEngine(c), headersToEngine(c), client.signal);
-    return engineAnswer(c, answer, client, onFault);
-  });
 }
 
 /** Fields that decide what a prompt is. If a body repeats one, it is unknown which of them the engine reads. */
@@ -109,21 +100,6 @@ async function complete(
 function toolsIn({ toolFields }: Api, json: string): ClientTools | null {
   const lists = toolFields.map((field) => ({ field, texts: itemTexts(json, field) }));
   return lists.find(({ texts }) => texts.length > 0) ?? null;
-}
-
-/** Forwards a token-count request without memprefix's field. */
-async function countTokens(
-  c: Context<HttpEnvironment>,
-  chat: Chat,
-  onFault: (error: unknown) => void,
-): Promise<Response> {
-  const given = jsonBody(c, wire.MEMORIES_AT);
-  if (given === null) return answerProblem(c, notJson());
-  const client = linkedSignal(c.req.raw.signal);
-  const { memprefix: _settings, ...sent } = record(given.value);
-  const body = isRecord(given.value) ? editedJson(given.json, given.value, sent) : given.json;
-  const asked = { body, query: queryToEngine(c), headers: headersToEngine(c, isOfReadBody) };
-  return engineAnswer(c, await chat.countTokens(asked, client.signal), client, onFault);
 }
 
 /** The client's headers as the engine may see them. */
@@ -265,7 +241,7 @@ export function streamed(
   });
 }
 
-function noEngine(c: Context): Response {
+export function noEngine(c: Context): Response {
   return answerProblem(c, problem(501, "no engine is configured: set MEMPREFIX_UPSTREAM_URL"));
 }
 
@@ -292,13 +268,6 @@ function describeRoutes({ openAPIRegistry: registry }: OpenAPIHono<HttpEnvironme
       }),
     );
   }
-  const says = "The engine's answer, unmodified.";
-  const models = { method: "get", path: MODELS_PATH, says, answer: wire.engineAnswer("Models") } as const;
-  registry.registerPath(operation("listModels", models));
-  const counting = { method: "post", path: COUNT_TOKENS_PATH, body: wire.countTokensBody, says } as const;
-  registry.registerPath(
-    operation("countMessageTokens", { ...counting, answer: wire.engineAnswer("CountTokensAnswer") }),
-  );
 }
 
 /** Query parameters in which clients and gateways put a key; the headers are {@link CREDENTIAL_HEADERS}. */

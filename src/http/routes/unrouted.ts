@@ -8,7 +8,7 @@ import type { ChatEngine, UpstreamCall } from "../../service/chat/chat.js";
 import { jsonBody, receivedBody, uploadedBody } from "../guards/body.js";
 import { answerProblem, notFound, notJson, problem } from "../problems/problem.js";
 import { type HttpEnvironment, isOpenAiPath, isUpload, OPENAI_PATHS, pathAfterBase } from "../requests/request.js";
-import { engineAnswer, headersToEngine, isOfReadBody, queryToEngine } from "./chat-route.js";
+import { engineAnswer, headersToEngine, isOfReadBody, noEngine, queryToEngine } from "./chat-route.js";
 
 export interface PassingParts {
   readonly onFault: (error: unknown) => void;
@@ -23,12 +23,12 @@ const KEEPS_NOTHING = new RegExp(
   `^(?:POST (?:embeddings|completions|moderations|rerank|score|classify|tokenize|detokenize|pooling|${[
     "audio/(?:speech|transcriptions|translations)",
     "images/(?:generations|edits|variations)",
-    "responses/input_tokens",
-  ].join("|")})|GET models/.+)$`,
+    ...["responses/input_tokens", "messages/count_tokens"],
+  ].join("|")})|GET models(?:/.+)?)$`,
 );
 
 /**
- * Forwards a `/v1` request without a route of memprefix's, and its answer, both unmodified but for the tenant's salts; uploads as they arrive. With API keys in use, only to paths that store
+ * Forwards a `/v1` request without a route of memprefix's, and its answer, both unmodified but for the tenant's salts and memprefix's own field; uploads as they arrive. With API keys in use, only to paths that store
  * nothing: the engine's credentials are then the operator's, and stored data is every tenant's. Null: not to be forwarded.
  */
 export function passToEngine(
@@ -38,8 +38,9 @@ export function passToEngine(
 ): Promise<Response> | Response | null {
   const pathname = pathAfterBase(new URL(c.req.url).pathname);
   const path = pathname.slice(OPENAI_PATHS.length);
-  const method = METHODS.find((name) => name === c.req.method);
-  if (engine === null || method === undefined || !isOpenAiPath(pathname) || !staysBelow(path)) return null;
+  const method = METHODS.find((name) => name === (c.req.method === "HEAD" ? "GET" : c.req.method));
+  if (method === undefined || !isOpenAiPath(pathname) || !staysBelow(path)) return null;
+  if (engine === null) return noEngine(c);
   const isKept = !KEEPS_NOTHING.test(`${method} ${path}`);
   if (isKept && c.get("keyId") != null) {
     const detail = `${method} ${pathname} is not passed to the engine while API keys are in use: what it keeps is not apart by tenant`;
@@ -82,14 +83,16 @@ function uploaded(c: Context<HttpEnvironment>, silentMs: number): PassedBody {
   return { body: { chunks, length: length === undefined ? null : Number(length) }, isOnce: true };
 }
 
-/** A prompt that is not composed, with the tenant's salts. */
+/** A prompt that is not composed, with the tenant's salts and without memprefix's field. */
 function salted(c: Context<HttpEnvironment>): PassedBody | Response {
   if (receivedBody(c).length === 0) return { body: null };
   const given = jsonBody(c);
   if (given === null) return answerProblem(c, notJson());
   const { json, value } = given;
-  const sent = isRecord(value) ? c.get("memprefix").chats.composer.salted(value) : value;
-  return { body: editedJson(json, value, sent), headers: headersToEngine(c, isOfReadBody) };
+  const headers = headersToEngine(c, isOfReadBody);
+  if (!isRecord(value)) return { body: json, headers };
+  const { memprefix: _settings, ...own } = value;
+  return { body: editedJson(json, value, c.get("memprefix").chats.composer.salted(own)), headers };
 }
 
 /** Paths below `/v1` of a client whose base URL lacks `/v1`, or has it twice. */

@@ -3,7 +3,7 @@ import { withItems } from "../../apis/api/edited-json.js";
 import type { EngineUsage } from "../../apis/api/usage.js";
 import { withEndOf } from "../../apis/responses/sections.js";
 import type { AgentId, ChatMessage, ConversationId, DepthSettings, TokenCounter, UserId } from "../../core/index.js";
-import { type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
+import { type JsonObject, parsedJson } from "../../core/text/json.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { SessionRouter } from "../../engines/adapters/session-routers.js";
 import type { HeaderPair, Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
@@ -142,20 +142,13 @@ export type IdentitySource =
   /** A field's path in the body. */
   | { readonly from: "body"; readonly path: readonly string[] };
 
-/** What identifies a side call, which a client makes for itself. */
-export type SideCallSource =
-  | IdentitySource
-  /** By the form of the client's prompts, where nothing else says it. */
-  | { readonly from: "prompt"; readonly client: (typeof PROMPTING_CLIENTS)[number] };
-
-export const PROMPTING_CLIENTS = ["open-webui"] as const;
-
 /** Identities besides memprefix's own headers and fields, as the operator chose; the first one present counts. */
 export interface IdentitySources {
   readonly user: readonly IdentitySource[];
   readonly agent: readonly IdentitySource[];
   readonly conversation: readonly IdentitySource[];
-  readonly sideCall: readonly SideCallSource[];
+  /** Of calls that a client makes for itself: a title, tags, suggestions. */
+  readonly sideCall: readonly IdentitySource[];
 }
 
 /** Open WebUI names the task of a side call: https://docs.openwebui.com/reference/env-configuration, custom headers. */
@@ -168,14 +161,3 @@ export const DEFAULT_IDENTITY_SOURCES: IdentitySources = {
   conversation: [],
   sideCall: [TASK_OF_OPEN_WEBUI],
 };
-
-/**
- * Whether a prompt is a side call by Open WebUI's templates: one user message that begins with `### Task:`, unstreamed.
- * Source: https://docs.openwebui.com/reference/env-configuration, `TITLE_GENERATION_PROMPT_TEMPLATE` and the like
- */
-export function isPromptOfSideCall(body: unknown): boolean {
-  const { messages, stream } = record(body);
-  const [message, ...others] = listIn(messages);
-  const { role, content } = record(message);
-  return others.length === 0 && role === "user" && text(content).startsWith("### Task:") && stream !== true;
-}

@@ -7,7 +7,7 @@
 import { DEFAULT_DEPTH, type Depth } from "../../core/index.js";
 import { marksElsewhereIn } from "../../engines/adapters/engine-adapter.js";
 import { routingOf, type SessionRouter } from "../../engines/adapters/session-routers.js";
-import { type HeaderPair, type UpstreamAnswer, type UpstreamCall, withAdded } from "../../engines/upstream/upstream.js";
+import { withAdded } from "../../engines/upstream/upstream.js";
 import type { PlannedAnswer } from "../base/call-types.js";
 import type { Drive } from "../compose/prompt-composer.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
@@ -56,16 +56,6 @@ export class Chat {
     this.terms = new KnownConstraints(parts.clock);
     this.limits = new EngineLimits(parts.upstream, parts.readsLimit ?? false, parts.clock);
     this.depth = new AdaptiveDepth(parts);
-  }
-
-  /** Rejects with `UpstreamError`. */
-  models(query: string, headers: readonly HeaderPair[], signal: AbortSignal): Promise<UpstreamAnswer> {
-    return this.parts.upstream.send({ method: "GET", path: "models", query, headers, body: null }, signal);
-  }
-
-  /** Proxies Anthropic's token count. Rejects with `UpstreamError`. */
-  countTokens(asked: Omit<UpstreamCall, "method" | "path">, signal: AbortSignal): Promise<UpstreamAnswer> {
-    return this.parts.upstream.send({ ...asked, method: "POST", path: "messages/count_tokens" }, signal);
   }
 
   /**

@@ -9,7 +9,6 @@ import {
 import { keptIn } from "../../core/text/collections.js";
 import { listIn, record, text } from "../../core/text/json.js";
 import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
-import { isMistralModel } from "../../engines/adapters/mistral.js";
 import { bufferBody, isEventStream } from "../../engines/upstream/answer-body.js";
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/engine-errors.js";
 import { peekAtFirstEvent } from "../../engines/upstream/first-event.js";
@@ -197,7 +196,7 @@ export class KnownConstraints {
     const limit = this.#limits.get(of.tenant)?.get(limitKey(of));
     return {
       acceptedTokens: limit !== undefined && limit.until > this.clock() ? limit.tokens : null,
-      inResult: isMistralModel(of.model) || this.#insideResults.get(of.tenant)?.get(modelName(of.model)) === true,
+      inResult: this.#insideResults.get(of.tenant)?.get(modelName(of.model)) === true,
     };
   }
 

@@ -47,7 +47,8 @@ export class RequestTerms {
     this.workers = request.workers ?? defaults.workers ?? [];
     this.keepsInstructions = defaults.stableInstructions === true && request.sentNow === undefined;
     const { model, inResult = false } = request;
-    this.isInResult = inResult || this.engine.inResult === true || isMistralModel(model) || keepsThoughtsByName(model);
+    this.isInResult =
+      inResult || this.engine.inResult === true || isMistralModel(this.model) || keepsThoughtsByName(model);
   }
 
   /** The cache that the prompt will meet; undefined: unknown. */

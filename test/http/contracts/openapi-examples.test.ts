@@ -38,7 +38,6 @@ describe("an example of the OpenAPI document", () => {
       ["createChatCompletion", "/v1/chat/completions"],
       ["createResponse", "/v1/responses"],
       ["createMessage", "/v1/messages"],
-      ["countMessageTokens", "/v1/messages/count_tokens"],
     ] as const;
     for (const [operationId, path] of steps) {
       const body = document.examples.find((example) => example.operationId === operationId)?.value;

@@ -21,9 +21,9 @@ describe("GET /openapi.json", () => {
       ],
       ...["GET /request/explain", "GET /requests/{request_id}/explain", "GET /usage/request", "GET /usage/requests"],
       ...["GET /usage/summary", "GET /user/export", "GET /users/{user_id}/export"],
-      ...["GET /v1/models", "POST /compose", "POST /compose/batch", "POST /evict"],
+      ...["POST /compose", "POST /compose/batch", "POST /evict"],
       ...["POST /feedback", "POST /mcp", "POST /memories", "POST /v1/chat/completions", "POST /v1/messages"],
-      ...["POST /v1/messages/count_tokens", "POST /v1/responses"],
+      ...["POST /v1/responses"],
     ]);
   });
 

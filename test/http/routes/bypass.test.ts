@@ -81,21 +81,3 @@ describe("a request that is not to be composed", () => {
     expect(second?.slice(0, first?.length)).toEqual(first);
   });
 });
-
-describe("a client whose side calls are told by their prompts", () => {
-  const engine = openAiEngine();
-  const app = servedApp({ upstream: engine, environment: { MEMPREFIX_IDENTITY: "side_call=prompt:open-webui" } });
-  const reasonOf = async (body: object) => {
-    const { headers } = await sendWith(app, { "x-memprefix-user": "ada" }, "POST", "/v1/chat/completions", body);
-    return headers.get("x-memprefix-not-composed");
-  };
-
-  it("has them passed unmodified, and what looks like them in a chat composed", async () => {
-    expect(await reasonOf(ask(TITLE))).toBe("side_call");
-    expect(await reasonOf({ ...ask(TITLE), stream: true })).toBeNull();
-    expect(await reasonOf(ask(`What does this mean? ${TITLE}`))).toBeNull();
-    expect(
-      await reasonOf({ ...ask(TITLE), messages: [{ role: "system", content: "Be kind." }, ...ask(TITLE).messages] }),
-    ).toBeNull();
-  });
-});
