@@ -64,7 +64,7 @@ export function withRunOptions(
   const policies = [...HAND_BUILT, DEFAULT_POLICY];
   command
     .requiredOption("--data <file>", "a file in the data set's format")
-    .requiredOption("--out <directory>", "for report.html, results.jsonl, run.json; must be empty")
+    .requiredOption("--out <directory>", "for report.md, results.jsonl, run.json; must be empty")
     .option("--conversations <ids>", "conversations, separated by commas (default: all)", list(identifier))
     .option("--k <numbers>", `memories per question; ${EACH}`, list(wholeNumber(1, 1_000)), [DEFAULT_TOP_K])
     .option("--policies <names>", `how prompts are built: ${ARM_POLICIES.join(", ")}`, names(ARM_POLICIES), policies)

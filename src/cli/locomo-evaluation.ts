@@ -174,8 +174,8 @@ export class LocomoEvaluation {
 
   #report(print: (line: string) => void): number {
     const { out } = this.options;
-    const { html, summary } = renderReport(this.#run, this.#records);
-    writeWhole(join(out, "report.html"), html);
+    const { whole, summary } = renderReport(this.#run, this.#records);
+    writeWhole(join(out, "report.md"), whole);
     print(`${summary}\n`);
     const failed = this.#records.filter(({ outcome }) => outcome === "failed").length;
     if (failed > 0) print(`${failed} of ${this.#records.length} prompts failed; results.jsonl says how.`);
@@ -183,7 +183,7 @@ export class LocomoEvaluation {
       (record) => record.outcome === "answered" && record.judge !== null && record.judge.isCorrect === null,
     ).length;
     if (unjudged > 0) print(`The judge gave no verdict on ${unjudged} answers; results.jsonl says why.`);
-    print(`${join(out, "report.html")}, results.jsonl, run.json`);
+    print(`${join(out, "report.md")}, results.jsonl, run.json`);
     if (this.#run.finishedAt === null) {
       print(`Stopped with ${this.#left()} prompts left; the same command with --resume continues.`);
       return STOPPED;

@@ -35,7 +35,7 @@ describe("memprefix eval locomo, simulated", () => {
     const { code, stdout, stderr } = await memprefix.run(command(out(), ...args));
     expect(stderr).toBe("");
     expect(code).toBe(0);
-    expect(stdout).toContain(join(out(), "report.html"));
+    expect(stdout).toContain(join(out(), "report.md"));
     const { run, records } = writtenRun(out());
     expect(run.finishedAt).not.toBeNull();
     expect(run.conversations).toEqual([{ id: "sample-1", memories: 59, questions: 27 }]);
@@ -108,7 +108,7 @@ describe("memprefix eval locomo, simulated", () => {
     expect(code).toBe(130);
     expect(stderr).toContain("stopping; press again to stop at once");
     expect(stdout).toMatch(/Stopped with \d+ prompts left; the same command with --resume continues\./);
-    expect(existsSync(join(out(), "report.html"))).toBe(true);
+    expect(existsSync(join(out(), "report.md"))).toBe(true);
     expect(writtenRun(out()).run.finishedAt).toBeNull();
     expect(await memprefix.run(command(out(), ...args, "--resume"))).toMatchObject({ code: 0 });
     expect(writtenRun(out()).records).toHaveLength(27 * (3 + 3));
@@ -142,7 +142,7 @@ describe("memprefix eval locomo, simulated", () => {
       expect(await memprefix.run(command(directory, ...args, ...more))).toMatchObject({ code: 0 });
       const trace = readTrace(JSON.parse(readFileSync(join(directory, "traces", "sample-1-k10.json"), "utf8")));
       for (const { memory } of trace.memories) expect(memory).toMatch(starts);
-      expect(readFileSync(join(directory, "report.html"), "utf8")).toContain(says);
+      expect(readFileSync(join(directory, "report.md"), "utf8")).toContain(says);
       const { run, records } = writtenRun(directory);
       for (const arm of run.arms)
         tokens.push(answersOf(records, arm).reduce((sum, { memoryTokens }) => sum + memoryTokens, 0));

@@ -15,7 +15,7 @@ describe("memprefix eval locomo", () => {
   it("compares a conversation with memprefix's defaults to both prompts by hand, and prints what was measured", async () => {
     const { code, stdout, stderr } = await memprefix.run(command(out(), "--limit", "2"));
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout).toContain(join(out(), "report.html"));
+    expect(stdout).toContain(join(out(), "report.md"));
     const { run, records } = writtenRun(out());
     expect(run.finishedAt).not.toBeNull();
     const arms = ["readme", "last-message", "prefix-exact auto"].map((name) => `conversation k=20 ${name}`);

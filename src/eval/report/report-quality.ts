@@ -92,5 +92,5 @@ export function answerTable({ quality }: Pick<ReportContent, "quality">): Report
         : [{ text: String(found.n) }, { text: pointsOf(found) }, { text: SAYS[verdictOf(found)] }],
   }));
   const columns = ["In both", "Points (95 % interval)", "Says"];
-  return { caption: "Did answers change?", rowsAre: "Prompts built by", columns, groups };
+  return { caption: "Answers", columns, groups };
 }

@@ -67,10 +67,8 @@ const QUALITY: readonly ArmColumn[] = [
   measured("Judged right", percent, ({ judge }) => judge),
 ];
 
-const NAMED = { rowsAre: "Prompts built by" } as const;
-
-function armTable(caption: string, columns: readonly ArmColumn[], groups: readonly RowGroup[]): ReportTable {
-  return { ...NAMED, caption, columns: columns.map(({ title }) => title), groups };
+function armTable(caption: string | null, columns: readonly ArmColumn[], groups: readonly RowGroup[]): ReportTable {
+  return { caption, columns: columns.map(({ title }) => title), groups };
 }
 
 function armRows(summaries: readonly ArmSummary[], columns: readonly ArmColumn[]): RowGroup[] {
@@ -94,7 +92,7 @@ const MAIN: readonly ArmColumn[] = [
 
 /** The table to paste, of measured columns alone. */
 export function mainTable({ summaries }: ReportContent): ReportTable | null {
-  return measuredOf(armTable("Main figures", MAIN, armRows(summaries, MAIN)));
+  return measuredOf(armTable(null, MAIN, armRows(summaries, MAIN)));
 }
 
 export function armTables({ summaries }: ReportContent): ReportTable[] {
@@ -131,7 +129,7 @@ export function categoryTables({ summaries }: ReportContent): ReportTable[] {
     });
 }
 
-/** A figure, with a qualifying count in smaller type. Null: not measured. */
+/** A figure, with a qualifying count. Null: not measured. */
 export type Cell = { readonly text: string; readonly detail?: string } | null;
 
 export interface TableRow {
@@ -147,8 +145,8 @@ export interface RowGroup {
 
 /** A column of row titles, then columns of figures. */
 export interface ReportTable {
-  readonly caption: string;
-  readonly rowsAre: string;
+  /** Null: the main table. */
+  readonly caption: string | null;
   readonly columns: readonly string[];
   readonly groups: readonly RowGroup[];
 }

@@ -1,5 +1,5 @@
 /*
- * The report of a run: tables and notes as one HTML page, and its first lines for a terminal.
+ * The report of a run in Markdown: its first lines and main table for a terminal, and everything for `report.md`.
  *
  * Enters: a run with its records. Leaves: texts; the same run gives the same bytes.
  * Untrusted text (ids, messages, model names) is escaped, and its invisible characters are named.
@@ -9,33 +9,51 @@ import { largest } from "../../core/text/collections.js";
 import { alignedTable, visibleText } from "../base/aligned-table.js";
 import type { QuestionRecord, RunRecord } from "../base/run-record.js";
 import { NOT_MEASURED } from "../measures/measured.js";
-import { reportContent } from "./report-content.js";
-import { reportPage } from "./report-page.js";
-import { qualityLines } from "./report-quality.js";
-import { type Cell, mainTable, type ReportTable, type TableRow } from "./report-tables.js";
-import { reportTitle } from "./report-words.js";
+import { failureGroups, type ReportContent, reportContent } from "./report-content.js";
+import { answerTable, qualityLines } from "./report-quality.js";
+import { armTables, type Cell, categoryTables, mainTable, type ReportTable, type TableRow } from "./report-tables.js";
+import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
-/**
- * Renders a run, even an unfinished or empty one: `html`, the self-contained page of `report.html`, and `summary`, its first lines and main
- * table in Markdown, for a terminal.
- */
+/** Renders a run, even an unfinished or empty one. `summary` is the beginning of `whole`. */
 export function renderReport(
   run: RunRecord,
   records: readonly QuestionRecord[],
-): { readonly html: string; readonly summary: string } {
+): { readonly summary: string; readonly whole: string } {
   const content = reportContent(run, records);
   const { heading, about, unfinished } = reportTitle(content);
-  const table = mainTable(content);
+  const main = mainTable(content);
   const summary = [
     `# ${markdownText(heading)}`,
     markdownText(about),
     ...(unfinished === null ? [] : [`**Partial run.** ${markdownText(unfinished)}`]),
-    ...(table === null ? [] : markdownTables(table)),
-    qualityLines(content)
-      .map((line) => `- ${markdownText(line)}`)
-      .join("\n"),
-  ];
-  return { html: reportPage(content), summary: summary.join("\n\n") };
+    ...(main === null ? [] : markdownTables(main)),
+    list(qualityLines(content)),
+  ].join("\n\n");
+  const answers = answerTable(content);
+  const tables = [...(answers === null ? [] : [answers]), ...armTables(content), ...categoryTables(content)];
+  const whole = [
+    summary,
+    ...tables.flatMap(markdownTables),
+    ...failures(content),
+    "## How to read this",
+    list(reportNotes(content)),
+    "## Settings and machine",
+    list(runFacts(run).map(([name, value]) => `${name}: ${value}`)),
+    `Every answer, with all that was measured on the way, is in results.jsonl; run.json has the settings to make it again.\n`,
+  ].join("\n\n");
+  return { summary, whole };
+}
+
+function failures({ failures: failed }: ReportContent): string[] {
+  const { groups, more } = failureGroups(failed);
+  if (groups.length === 0) return [];
+  const lines = groups.map(({ stage, message, count }) => `${count} in ${stage}: ${message}`);
+  if (more > 0) lines.push(`${more} more messages are in results.jsonl, which names the questions.`);
+  return ["## Questions that failed", list(lines)];
+}
+
+function list(lines: readonly string[]): string {
+  return lines.map((line) => `- ${markdownText(line)}`).join("\n");
 }
 
 /** Text without any character of Markdown or HTML. */
@@ -51,15 +69,15 @@ function markdownText(text: string): string {
 const [WIDTH, TITLE_WIDTH] = [100, 40];
 
 /** A heading and a table for each group; more tables where its columns do not fit {@link WIDTH}. */
-function markdownTables({ rowsAre, columns, groups }: ReportTable): string[] {
-  const head = [rowsAre, ...columns].map(markdownText);
+function markdownTables({ caption, columns, groups }: ReportTable): string[] {
+  const head = ["Prompts built by", ...columns].map(markdownText);
   return groups.flatMap(({ title, rows }) => {
     const lines = rows.flatMap(wrappedRow);
     const widths = head.map((name, column) =>
       largest([name, ...lines.map((line) => line[column] ?? "")].map(lengthOf)),
     );
     return [
-      `## ${markdownText(title)}`,
+      `## ${markdownText(caption === null ? title : `${caption}: ${title}`)}`,
       ...columnsThatFit(widths).map((kept) => {
         const cells = (line: readonly string[]) => [0, ...kept].map((column) => line[column] ?? "");
         return alignedTable(cells(head), lines.map(cells));

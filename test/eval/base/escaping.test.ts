@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { visibleText } from "../../../src/eval/base/aligned-table.js";
-import { markup } from "../../../src/eval/report/html.js";
 
 describe("visibleText", () => {
   it.each([
@@ -11,14 +10,5 @@ describe("visibleText", () => {
     ["\ud800", "[U+D800]"],
   ])("of %j is %j", (text, shown) => {
     expect(visibleText(text)).toBe(shown);
-  });
-});
-
-describe("markup", () => {
-  it("escapes what is put in, once, and leaves markup as it is", () => {
-    const inner = markup`<b title="${`"x" & 'y'`}">${"<i>"}</b>`;
-    expect(markup`<p>${inner}${[inner, " ", 1]}${null}</p>`.source).toBe(
-      '<p><b title="&quot;x&quot; &amp; &#39;y&#39;">&lt;i&gt;</b><b title="&quot;x&quot; &amp; &#39;y&#39;">&lt;i&gt;</b> 1</p>',
-    );
   });
 });

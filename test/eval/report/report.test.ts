@@ -1,51 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { EvalArm, QuestionRecord, RunRecord } from "../../../src/eval/base/run-record.js";
 import { renderReport } from "../../../src/eval/report/report.js";
 import { answeredBy, EXACT_ARM, failedBy, README_ARM, runOf } from "../run/run-fixture.js";
-
-const ELEMENTS = new Set(
-  (
-    "html head meta title style body main header section footer h1 h2 p strong small code ul li dl dt dd div " +
-    "details summary table caption thead tbody tr th td"
-  ).split(" "),
-);
-const ATTRIBUTES = new Set(
-  "lang charset name content http-equiv class role tabindex aria-label scope colspan".split(" "),
-);
-
-interface Parsed {
-  readonly tags: readonly { readonly name: string; readonly attributes: ReadonlyMap<string, string> }[];
-  readonly text: string;
-}
-
-/** Reads a page strictly: every bracket is a tag's, every tag is known and closed, every attribute is known and quoted. */
-function parse(html: string): Parsed {
-  const tags: { name: string; attributes: Map<string, string> }[] = [];
-  const open: string[] = [];
-  const text: string[] = [];
-  const page = html.replace(/^<!doctype html>\n/, "").replace(/<style>[^<]*<\/style>/, "<style></style>");
-  for (const [piece, between, tag] of page.matchAll(/([^<]+)|<([^<>]*)>|</g)) {
-    if (between !== undefined) {
-      if (between.includes(">")) throw new Error(`a bracket in text: ${between.slice(0, 200)}`);
-      text.push(between);
-      continue;
-    }
-    const [, end, name, attributes, empty] =
-      /^(\/?)([a-z][a-z0-9]*)((?: [a-zA-Z0-9-]+="[^"<>]*")*)(\/?)$/.exec(tag ?? "") ?? [];
-    if (name === undefined || !ELEMENTS.has(name)) throw new Error(`not an element of ours: ${piece}`);
-    if (end === "/") {
-      if (open.pop() !== name) throw new Error(`closed, but not open: ${name}`);
-      continue;
-    }
-    const given = [...(attributes ?? "").matchAll(/ ([a-zA-Z0-9-]+)="([^"]*)"/g)];
-    for (const [, key = ""] of given) if (!ATTRIBUTES.has(key)) throw new Error(`not an attribute of ours: ${key}`);
-    tags.push({ name, attributes: new Map(given.map(([, key = "", value = ""]) => [key, value])) });
-    if (empty !== "/") open.push(name);
-  }
-  if (open.length > 0) throw new Error(`never closed: ${open.join(" ")}`);
-  return { tags, text: text.join("") };
-}
 
 const carrying = { layout: "conversation", policy: "carry-over", retention: "auto" } as const;
 const conversationArm: EvalArm = { ...EXACT_ARM, ...carrying, id: "conversation k=20 carry-over auto" };
@@ -116,99 +72,51 @@ describe("what a terminal shows of a report", () => {
     ]);
   });
 
-  it("has the figures that the page has in the same row", () => {
-    const { html, summary } = renderReport(runOf(), small);
-    const rowsOfPage = [...html.matchAll(/<tr><th scope="row">(.*?)<\/th>(.*?)<\/tr>/g)];
-    for (const [title, ...figures] of rowsOf(summary).slice(2)) {
-      const cells = rowsOfPage.flatMap(([, name, row = ""]) => (name === title ? row.split("</td>") : []));
-      const shown = cells.map((cell) => cell.replace(/<[^>]*>/g, ""));
-      expect(shown).toEqual(expect.arrayContaining(figures));
-    }
-  });
-
-  it("has rows as long as its head, whatever texts hold", () => {
-    const { summary } = renderReport(...hostile("a|b`c``d\n| e |\n# f <img src=x>[g](javascript:h)\u202ei"));
+  it("has rows as long as its head, and no heading or markup of others, whatever texts hold", () => {
+    const { summary, whole } = renderReport(...hostile("a|b`c``d\n| e |\n# f <img src=x>[g](javascript:h)\u202ei"));
     const table = summary.split("\n").filter((line) => line.startsWith("| "));
     expect(table.length).toBeGreaterThan(3);
     expect(new Set(table.map((line) => line.replaceAll("\\|", "").split("|").length)).size).toBe(1);
-    expect(summary.split("\n").filter((line) => /^#+ (?!Single prompts, k = 2[01]$)/.test(line))).toHaveLength(1);
-    expect(summary).not.toContain("\u202e");
-    expect(summary).not.toContain("<img");
+    const headings = (text: string) => text.split("\n").filter((line) => line.startsWith("#"));
+    expect(headings(whole)).toEqual(headings(renderReport(...hostile("text")).whole));
+    expect(whole).toContain("a\\|b\\`c\\`\\`d \\| e \\| # f &lt;img src=x&gt;\\[g\\](javascript:h)\\[U+202E\\]i");
+    expect(whole).not.toMatch(/\u202e|<img|[^\\]\[g/);
   });
 });
 
-describe("report.html", () => {
+describe("report.md", () => {
   const arms = [README_ARM, EXACT_ARM, conversationArm];
   const records = [...small, answeredBy(conversationArm, 1, { promptTokens: 900, cachedTokens: 890, ttftMs: 12 })];
-  const page = renderReport(runOf({ arms }), records).html;
+  const { whole } = renderReport(runOf({ arms }), records);
 
-  it("lists what failed, settings and notes", () => {
-    const { text } = parse(renderReport(runOf(), small).html);
-    expect(text).toContain("1 in engine: the engine did not begin to answer within 60000 ms");
-    expect(text).toContain("Between arms: each arm has a simulated cache of its own.");
-    expect(text).toContain("Questions asked to warm the engine up (1 per arm, the first ones) are in no figure.");
-    expect(text).toMatch(
+  it("begins with what a terminal shows, and lists what failed, settings and notes", () => {
+    const { summary, whole } = renderReport(runOf(), small);
+    expect(whole.startsWith(summary)).toBe(true);
+    expect(whole).toContain("\n- 1 in engine: the engine did not begin to answer within 60000 ms\n");
+    expect(whole).toContain("Between arms: each arm has a simulated cache of its own.");
+    expect(whole).toContain("Questions asked to warm the engine up (1 per arm, the first ones) are in no figure.");
+    expect(whole).toMatch(
       /Not measured in this run: TTFT p50 ms, .*F1, BLEU-1, Log-likelihood, Judged right\. That is not zero\./,
     );
   });
 
-  it("asks for nothing and runs nothing", () => {
-    const { tags } = parse(page);
-    expect(tags.find(({ attributes }) => attributes.has("http-equiv"))?.attributes.get("content")).toBe(
-      "default-src 'none'; style-src 'unsafe-inline'",
-    );
-    expect(page).not.toMatch(/url\(|@import|<script|<link|<img|href=|src=/);
-  });
-
   it("has no table or column of what was not measured", () => {
     const unmeasured = renderReport(runOf(), [answeredBy(README_ARM, 1), answeredBy(EXACT_ARM, 1)]);
-    expect(unmeasured.html).not.toMatch(/<th scope="col">(TTFT|F1|Hit ratio|Cut)/);
+    expect(unmeasured.whole).not.toMatch(/^\|.*(TTFT|F1|Hit ratio|Cut)/m);
     expect(unmeasured.summary).not.toContain("|");
   });
 
   it("says that a run is partial, and only then", () => {
-    expect(page).not.toContain("Partial run");
-    const { html, summary } = renderReport(runOf({ finishedAt: null }), small.slice(0, 4));
-    for (const report of [html, summary]) {
-      expect(report).toContain("Partial run.");
-      expect(report).toContain("4 records so far, and 1 arm behind the others.");
-    }
+    expect(whole).not.toContain("Partial run");
+    const { summary } = renderReport(runOf({ finishedAt: null }), small.slice(0, 4));
+    expect(summary).toContain("**Partial run.**");
+    expect(summary).toContain("4 records so far, and 1 arm behind the others.");
   });
 
   it("is the same for the same run, and there for one without records or arms", () => {
-    expect(renderReport(runOf({ arms }), records).html).toBe(page);
-    for (const run of [runOf(), runOf({ arms: [], conversations: [], categories: [] })]) {
-      const { html, summary } = renderReport(run, []);
-      parse(html);
-      expect(html + summary).not.toMatch(/NaN|undefined|Infinity|\[object/);
-    }
-  });
-
-  it("shows texts as they are, whatever they hold", () => {
-    const bad = `"><script>alert('x')</script><img src=x onerror="y">&lt;\u202Egnp.exe\u0000\n`;
-    const { tags, text } = parse(renderReport(...hostile(bad)).html);
-    expect(tags.map(({ name }) => name)).not.toContain("script");
-    const shown =
-      "&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&lt;img src=x onerror=&quot;y&quot;&gt;&amp;lt;";
-    expect(text).toContain(`${shown}[U+202E]gnp.exe[U+0000]`);
-    expect(text).not.toContain("\u202e");
-  });
-
-  it("has no element or attribute but its own, whatever texts hold", () => {
-    const piece = fc.constantFrom(
-      ...["<", ">", '"', "'", "&", "/", "=", "svg", "script", "</td>", "\u2066", "\n", "`", "\\", "$"],
-    );
-    const text = fc.oneof(
-      fc.array(piece).map((pieces) => pieces.join("")),
-      fc.string({ unit: "grapheme" }),
-    );
-    const own = parse(renderReport(...hostile("text")).html).tags.map(({ name }) => name);
-    fc.assert(
-      fc.property(text, (given) => {
-        expect(parse(renderReport(...hostile(given)).html).tags.map(({ name }) => name)).toEqual(own);
-      }),
-      { numRuns: 30 },
-    );
+    expect(renderReport(runOf({ arms }), records).whole).toBe(whole);
+    for (const run of [runOf(), runOf({ arms: [], conversations: [], categories: [] })])
+      expect(renderReport(run, []).whole).not.toMatch(/NaN|undefined|Infinity|\[object/);
   });
 });
 
@@ -238,3 +146,48 @@ function hostile(text: string): [RunRecord, readonly QuestionRecord[]] {
   ];
   return [run, records];
 }
+
+const SORTED_ARM = { ...EXACT_ARM, id: "single k=20 sorted", policy: "sorted" } as const;
+const ARMS = [README_ARM, EXACT_ARM, SORTED_ARM];
+
+/** Sorted answers half of the questions; the others all. */
+function report(hasScores: boolean) {
+  const run = runOf({
+    arms: ARMS,
+    ...(hasScores ? { judge: { url: "http://127.0.0.1:1/v1", model: "judge-1" } } : {}),
+  });
+  const records = ARMS.flatMap((arm, place) =>
+    Array.from({ length: 8 }, (_, n) =>
+      answeredBy(arm, n, {
+        promptTokens: 5_000,
+        cachedTokens: 1_500 * place,
+        ttftMs: 900 - 300 * place,
+        judge: hasScores ? { isCorrect: arm !== SORTED_ARM || n % 2 === 0, prompt: "", raw: "" } : null,
+      }),
+    ),
+  );
+  return renderReport(run, records);
+}
+
+describe("answers in a report", () => {
+  it("says what changed of answers, each difference with its interval", () => {
+    const { summary, whole } = report(true);
+    const [heading, , , , first] = summary.split("\n\n");
+    expect(heading).toMatch(/^# LoCoMo/);
+    expect(first).toMatch(
+      /^- Answers, by the judge: of 2 ways to build prompts, 0 scored higher .* and 1 lower; for 1 no/,
+    );
+    expect(first).toContain("Single prompts, k = 20: memprefix, sorted: −50.0 (−");
+    expect(first).toContain("memprefix, defaults: 0.0 (0.0 to 0.0) points against Mem0’s README");
+    expect(first).toContain("Where no score differed, up to 37.5 % of questions may still score differently");
+    expect(whole).toContain("\n## Answers: Single prompts, k = 20\n");
+  });
+
+  it("says that answers were not measured, and has no table of them", () => {
+    const { summary, whole } = report(false);
+    expect(summary).toMatch(
+      /\n- No answers were compared, since none was scored in two arms: this run says nothing about their quality\.$/,
+    );
+    expect(whole).not.toMatch(/^## Answers/m);
+  });
+});
