@@ -22,8 +22,7 @@ export const BENCHES: Readonly<Record<string, string>> = {
   proxy: "time that the proxy adds to a direct call",
   load: "composes per second, memory and bytes of the built service",
   crash: "the built service, killed again and again",
-  forget: "whether anything is left of 1,000 forgotten memories",
 };
 
 /** Those that run `dist/`, which is built first. */
-export const OF_THE_BUILD: ReadonlySet<string> = new Set(["crash", "engines", "forget", "load", "proxy"]);
+export const OF_THE_BUILD: ReadonlySet<string> = new Set(["crash", "engines", "load", "proxy"]);

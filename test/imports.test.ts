@@ -263,30 +263,3 @@ describe("imports", () => {
     expect(pure.map(([path, source]) => [path, impurity(source)]).filter(([, found]) => found !== null)).toEqual([]);
   });
 });
-
-describe("the import rules, on made-up modules", () => {
-  const store = { "store/store.ts": "" };
-  const compose = { "core/compose/compose.ts": "", "core/text/ids.ts": 'import "../compose/compose.js";' };
-  const types = { "http/a.ts": 'import { type Label, digestOf } from "../core/ids.js";', "core/ids.ts": "" };
-
-  it.each([
-    ["core/a.ts → store/store.ts: core may not import store", { "core/a.ts": 'import "../store/store.js";', ...store }],
-    ["core/a.ts → zod: core is pure", { "core/a.ts": 'const x = await import("zod");' }],
-    ["core/a.ts → core/gone.ts: there is no such file", { "core/a.ts": 'export * from "./gone.js";' }],
-    ["http/a.ts → core/ids.ts: http may import types of core only", types],
-    ["core/text/ids.ts → core/compose/compose.ts: text comes before compose", compose],
-    [
-      "more.ts → core/ids.ts: belongs to no room that has a rule",
-      { "more.ts": 'import "./core/ids.js";', "core/ids.ts": "" },
-    ],
-  ])("catch %s", (complaint, sources) => {
-    expect(brokenRules(graphOf(sources))).toEqual([complaint]);
-  });
-
-  it("catch circles, types or not, and what is not pure, but not in comments and texts", () => {
-    const circle = { "core/a.ts": 'import "./b.js";', "core/b.ts": 'export type { A } from "./a.js";' };
-    expect(circles(graphOf(circle))).toEqual(["core/a.ts → core/b.ts → core/a.ts"]);
-    expect(impurity(`const at = \`at \${Date.now()}\`;`)).toBe("Date.now");
-    expect(impurity('// Date.now\nconst text = "process.env";')).toBeNull();
-  });
-});

@@ -6,6 +6,15 @@ import { isRecord, type JsonObject, listIn, record, text } from "../../src/core/
  * A conversation as clients of the other APIs say it. memprefix has no such conversion: tests say one conversation once, and try it by every API.
  */
 
+/** The routes of all APIs, with a body for each that says the same. */
+export function doorsOf(messages: readonly ChatMessage[]): readonly (readonly [path: string, body: JsonObject])[] {
+  return [
+    ["/v1/chat/completions", { model: "m", messages }],
+    ["/v1/messages", { model: "m", ...messagesBodyOf(messages) }],
+    ["/v1/responses", { model: "m", input: itemsOf(messages), store: false }],
+  ];
+}
+
 /** As the items of a Responses request. */
 export function itemsOf(messages: readonly ChatMessage[]): readonly JsonObject[] {
   return listIn(APIS.responses.withPrompt({}, messages)["input"]).map(record);

@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { columnsHolding, filesHolding } from "../http/routes/stored-rows.js";
-import { servedApp } from "../http/server/served-app.js";
+import { type Composed, servedApp } from "../http/server/served-app.js";
 import { restMem0Server, type ServedMemory } from "../memory/rest-mem0-server.js";
+import { conversationOf, serve as serveAlone } from "./conversations.js";
 
 /*
  * A memory that Mem0 updated or deleted in the middle of a conversation, and that no search finds again.
@@ -24,38 +25,29 @@ describe("a memory that changes at its source during a conversation", () => {
     environment: { MEMPREFIX_WEBHOOK_TOKEN: TOKEN, MEMPREFIX_RETENTION: "keep" },
   });
 
-  const conversation = (id: string, door: "compose" | "chat" = "compose") => {
-    const said: object[] = [];
-    return async (content: string, more: object = {}) => {
-      said.push({ role: "user", content });
-      const prompt = door === "compose" ? await composed(id, said, more) : await sent(id, said, more);
-      said.push({ role: "assistant", content: `To ${content}` });
-      return { all: JSON.stringify(prompt), last: JSON.stringify(prompt.at(-1)) };
-    };
-  };
-  const composed = async (id: string, said: object[], more: object) =>
-    (await app.compose({ user_id: "ada", conversation_id: id, messages: [...said], ...more })).messages;
-  const sent = async (id: string, said: object[], more: object) => {
-    const memprefix = { user_id: "ada", conversation_id: id, ...more };
-    expect((await app.send("POST", "/v1/chat/completions", { messages: [...said], memprefix })).status).toBe(200);
-    return engine.requests.at(-1)?.body.messages ?? [];
-  };
-  const serve = (...memories: ServedMemory[]) => {
-    mem0.memories.clear();
-    for (const memory of memories) mem0.memories.set(memory.id, memory);
-  };
+  const serve = (...memories: ServedMemory[]) => serveAlone(mem0, ...memories);
+  const conversation = (id: string) => conversationOf(app, id);
   /** A conversation that was given both, of which searches find one from then on. */
-  const begun = async (id: string, door?: "compose" | "chat") => {
+  const begun = async (id: string, say = conversation(id)) => {
     serve(dog, tea);
     mem0.finds = null;
-    const say = conversation(id, door);
     expect((await say("one")).all).toContain(OLD);
     mem0.finds = ["tea"];
     return say;
   };
 
-  it.each(["compose", "chat"] as const)("is given once more when it was updated: %s", async (door) => {
-    const say = await begun("c", door);
+  /** What reaches the engine, as {@link conversation} gives prompts. */
+  const chat = (id: string) => {
+    const composed = async (body: Readonly<Record<string, unknown>>) => {
+      const { user_id: user, messages, ...memprefix } = body;
+      expect((await app.send("POST", "/v1/chat/completions", { user, messages, memprefix })).status).toBe(200);
+      return { messages: engine.requests.at(-1)?.body.messages ?? [] } as unknown as Composed;
+    };
+    return conversationOf({ compose: composed }, id);
+  };
+
+  it.each(["compose", "chat"])("is given once more when it was updated: %s", async (door) => {
+    const say = await begun("c", door === "chat" ? chat("c") : undefined);
     serve({ ...dog, memory: NEW }, tea);
     const next = await say("two");
     expect(next.last).toContain(`</memories>\\nUpdate: ${NEW}\\n`);
@@ -67,12 +59,9 @@ describe("a memory that changes at its source during a conversation", () => {
     expect((await say("five")).last).toContain(`</memories>\\nUpdate: ${OLD}\\n`);
   });
 
-  it.each([
-    ["404", 404],
-    ["null", null],
-  ] as const)(
-    "leaves every prompt and every byte when it was deleted, which Mem0 says with %s",
-    async (_how, missing) => {
+  it.each([404, null] as const)(
+    "leaves every prompt and every byte when it was deleted: Mem0 says %s",
+    async (missing) => {
       const say = await begun("c");
       mem0.missing = missing;
       serve(tea);

@@ -4,7 +4,7 @@
  * the stored one that its client had cut, and the stored one was sent; what was missing behind a first message, or was a tool's, was put back.
  * Held: whole messages that a client cuts at the front are put back, and nothing else.
  */
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
 import { createMemprefix } from "../../src/index.js";
 import { sendWith } from "../http/guards/callers.js";
@@ -14,90 +14,70 @@ import { answersResponses } from "../http/routes/responses-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import { IS_WHOLE } from "../run-length.js";
 import { itemsOf, messagesBodyOf } from "./api-forms.js";
+import { calls, part, result, says, user } from "./messages.js";
 import { SECTION } from "./section-pattern.js";
 
 type Messages = readonly ChatMessage[];
 
-const user = (content: ChatMessage["content"], more: object = {}): ChatMessage => ({ role: "user", content, ...more });
-const says = (content: string, more: object = {}): ChatMessage => ({ role: "assistant", content, ...more });
-const text = (of: string, more: object = {}) => ({ type: "text", text: of, ...more });
 const image = (url: string) => ({ type: "image_url", image_url: { url } });
-const calls = (city: string): ChatMessage => ({
-  role: "assistant",
-  content: null,
-  tool_calls: [{ id: "call_1", type: "function", function: { name: "weather", arguments: JSON.stringify({ city }) } }],
-});
-const result = (content: string): ChatMessage => ({ role: "tool", tool_call_id: "call_1", content });
+const asks = (city: string) => calls("weather", JSON.stringify({ city }));
 const png = (bytes: string) => `data:image/png;base64,${Buffer.from(bytes).toString("base64")}`;
 const ANSWER = "It is in the drawer, as it was all year.";
 
 /** What is said in a conversation; a request ends with each of the user's messages, and with the tool's result. */
-function spoken(): ChatMessage[] {
-  return [
-    { role: "system", content: "Be kind." },
-    user("Where is my umbrella?"),
-    calls("Turin"),
-    result("Rain until the evening."),
-    says("Take it with you."),
-    user("And my scarf?"),
-    says(ANSWER),
-    user("And the gloves?"),
-    says("With the scarf."),
-    user("And now?"),
-  ];
-}
+const SPOKEN: Messages = [
+  { role: "system", content: "Be kind." },
+  user("Where is my umbrella?"),
+  asks("Turin"),
+  result("Rain until the evening."),
+  says("Take it with you."),
+  user("And my scarf?"),
+  says(ANSWER),
+  user("And the gloves?"),
+  says("With the scarf."),
+  user("And now?"),
+];
 const ENDS = [2, 4, 6, 8, 10];
 /** Requests that have the old form; those from here on have the new one. */
 const OLD_REQUESTS = 3;
 
-/** A change that a client makes to what it said: the message before and from then on; null: it is gone. */
-interface Change {
-  readonly at: number;
-  readonly old: ChatMessage;
-  readonly now: ChatMessage | null;
-}
+/** A message as a client sends it first, with OLD in it (in an image, its base64), and as it sends it later, without. */
+type Change = readonly [at: number, old: ChatMessage, now: ChatMessage];
 
-/** In what was said before stands OLD (in an image, its base64), and in what is said now none. */
-const change = (at: number, old: ChatMessage, now: ChatMessage): Change => ({ at, old, now });
 const WHERE = "Where is my umbrella?";
 const RAIN = "Rain until the evening.";
 const KIND = { role: "system", content: "Be kind." };
-const seen = (url: string) => user([text("What is it?"), image(url)]);
+const seen = (url: string) => user([part("What is it?"), image(url)]);
 const CHANGES: Record<string, Change> = {
-  "cuts the front of its first message": change(1, user(`My card is OLD-1. ${WHERE}`), user(WHERE)),
-  "cuts the end of its first message": change(1, user(`${WHERE} OLD`), user(WHERE)),
-  "signs its image again": change(1, seen("https://cdn.test/a.png?sig=OLD"), seen("https://cdn.test/a.png?sig=new")),
-  "sends other bytes of an image with the same text": change(1, seen(png("OLD")), seen(png("new"))),
-  "takes an image out": {
-    at: 1,
-    old: user([image("https://cdn.test/OLD.png"), text("What is it?")]),
-    now: user([text("What is it?")]),
-  },
-  "has another name": change(1, user("Where?", { name: "OLD" }), user("Where?", { name: "ada" })),
-  "has another system prompt": change(0, { ...KIND, content: "OLD Be kind." }, KIND),
-  "changes a tool call's arguments": change(2, calls("OLD"), calls("Turin")),
-  "shortens a tool's result from its front": change(3, result(`OLD. ${RAIN}`), result(RAIN)),
-  "cuts the front of an answer": change(4, says("OLD. Take it with you."), says("Take it with you.")),
+  "cuts the front of its first message": [1, user(`My card is OLD-1. ${WHERE}`), user(WHERE)],
+  "cuts the end of its first message": [1, user(`${WHERE} OLD`), user(WHERE)],
+  "signs its image again": [1, seen("https://cdn.test/a.png?sig=OLD"), seen("https://cdn.test/a.png?sig=new")],
+  "sends other bytes of an image with the same text": [1, seen(png("OLD")), seen(png("new"))],
+  "takes an image out": [1, seen("https://cdn.test/OLD.png"), user([part("What is it?")])],
+  "has another name": [1, user("Where?", { name: "OLD" }), user("Where?", { name: "ada" })],
+  "has another system prompt": [0, { ...KIND, content: "OLD Be kind." }, KIND],
+  "changes a tool call's arguments": [2, asks("OLD"), asks("Turin")],
+  "shortens a tool's result from its front": [3, result(`OLD. ${RAIN}`), result(RAIN)],
+  "cuts the front of an answer": [4, says("OLD. Take it with you."), says("Take it with you.")],
 };
 
 /** Only chat completions have these. */
 const thought = (reasoning_content: string) => says("Take it.", { reasoning_content });
-const marked = text("Where?", { cache_control: { type: "ephemeral", ttl: "OLD" } });
+const marked = part("Where?", { cache_control: { type: "ephemeral", ttl: "OLD" } });
 const CHANGES_OF_CHATS: Record<string, Change> = {
-  "changes a field that nobody knows": change(1, user("Where?", { x_of: "OLD" }), user("Where?", { x_of: "new" })),
-  "changes what an answer thought": change(4, thought("OLD"), thought("new")),
-  "takes a mark off": change(1, user([marked]), user([text("Where?")])),
+  "changes a field that nobody knows": [1, user("Where?", { x_of: "OLD" }), user("Where?", { x_of: "new" })],
+  "changes what an answer thought": [4, thought("OLD"), thought("new")],
+  "takes a mark off": [1, user([marked]), user([part("Where?")])],
 };
 
 const OLD = new RegExp(`OLD|${Buffer.from("OLD").toString("base64")}`);
 
 /** The histories that a client sends one after the other. */
-function* requestsOf({ at, old, now }: Change): Generator<Messages> {
-  for (const [turn, end] of ENDS.entries()) {
-    const said = spoken().slice(0, end);
-    const isOld = turn < OLD_REQUESTS;
-    yield said.flatMap((message, n) => (n === at ? ((isOld ? old : now) ?? []) : [message]));
-  }
+function requestsOf([at, old, now]: Change): readonly Messages[] {
+  return ENDS.map((end, turn) => {
+    const message = turn < OLD_REQUESTS ? old : now;
+    return SPOKEN.slice(0, end).map((said, n) => (n === at ? message : said));
+  });
 }
 
 /** The prompt less what memprefix put in. */
@@ -109,7 +89,7 @@ function bare(prompt: Messages): Messages {
       return rest === "" && content !== "" ? [] : [{ ...message, content: rest }];
     }
     if (!Array.isArray(content)) return [message];
-    const parts = content.filter((part) => typeof part["text"] !== "string" || !SECTION.test(part["text"]));
+    const parts = content.filter((one) => typeof one["text"] !== "string" || !SECTION.test(one["text"]));
     return parts.length === 0 ? [] : [{ ...message, content: parts }];
   });
 }
@@ -118,45 +98,42 @@ const engine = openAiEngine();
 const source = answeringSource([]);
 const app = servedApp({ source: () => source, upstream: engine });
 
-const post = async (path: string, body: object, conversation: string) => {
-  const whose = { "x-memprefix-user": "ada", "x-memprefix-conversation": conversation };
-  const { status, text: answered } = await sendWith(app, whose, "POST", path, body);
-  expect(status, answered).toBe(200);
-  return engine.requests.at(-1)?.raw ?? "";
-};
-
 /** A client's request, and what reaches the engine of it. */
 type Send = (messages: Messages, conversation: string, stream: boolean) => Promise<string>;
 
+const post = async (path: string, body: object, conversation: string) => {
+  const whose = { "x-memprefix-user": "ada", "x-memprefix-conversation": conversation };
+  const { status, text: answered } = await sendWith(app, whose, "POST", path, { model: "m", ...body });
+  expect(status, answered).toBe(200);
+  return engine.requests.at(-1)?.raw ?? "";
+};
+const composed = async (messages: Messages, conversation_id: string, more: object = {}) =>
+  JSON.stringify((await app.compose({ user_id: "ada", conversation_id, messages, ...more })).messages);
+
 const DOORS: Record<string, Send> = {
   "chat completions": async (messages, conversation, stream) => {
-    const raw = await post("/v1/chat/completions", { model: "m", messages, stream }, conversation);
+    const raw = await post("/v1/chat/completions", { messages, stream }, conversation);
     expect(bare(engine.requests.at(-1)?.body.messages ?? []), conversation).toEqual(messages);
     return raw;
   },
   messages: (messages, conversation, stream) =>
-    post("/v1/messages", { model: "m", ...messagesBodyOf(messages), stream }, conversation),
+    post("/v1/messages", { ...messagesBodyOf(messages), stream }, conversation),
   responses: (messages, conversation, stream) =>
-    post("/v1/responses", { model: "m", input: itemsOf(messages), store: false, stream }, conversation),
-  "/compose": async (messages, conversation) =>
-    JSON.stringify((await app.compose({ user_id: "ada", conversation_id: conversation, messages })).messages),
-  "/compose, where what a client cuts is put back whatever it costs": async (messages, conversation) => {
-    const asked = { user_id: "ada", conversation_id: conversation, history: "extended", messages };
-    return JSON.stringify((await app.compose(asked)).messages);
-  },
+    post("/v1/responses", { input: itemsOf(messages), store: false, stream }, conversation),
+  "/compose": (messages, conversation) => composed(messages, conversation),
+  "/compose, where what a client cuts is put back whatever it costs": (messages, conversation) =>
+    composed(messages, conversation, { history: "extended" }),
 };
 
 /** Everything after the change that has the old form, or that lacks the newest question. */
 async function faultsOf(what: string, change: Change, send: Send): Promise<string[]> {
   const faults: string[] = [];
-  let request = 0;
-  for (const messages of requestsOf(change)) {
+  for (const [request, messages] of requestsOf(change).entries()) {
     source.found = [0, 1, 2].map((n) => `Ada has thing ${request}.${n} in the hall.`);
     const sent = await send(messages, what, request % 2 === 1);
     const asked = JSON.stringify(messages.at(-1)?.content).slice(1, -1);
     if (request >= OLD_REQUESTS && (OLD.test(sent) || !sent.includes(asked)))
       faults.push(`${what}, request ${request}: ${sent.slice(0, 400)}`);
-    request++;
   }
   return faults;
 }
@@ -176,34 +153,22 @@ describe("a client that changed what it said", () => {
 });
 
 describe("a library's client", () => {
-  let memprefix: ReturnType<typeof createMemprefix>;
-  beforeEach(() => {
-    memprefix = createMemprefix({ dataDir: app.dataDir, source: { kind: "none" } });
-  });
-  afterEach(() => memprefix.close());
-
   it("that changes its own objects has what they are now", async () => {
+    const memprefix = createMemprefix({ dataDir: app.dataDir, source: { kind: "none" } });
+    onTestFinished(() => memprefix.close());
+    const memories = [{ id: "a", memory: "Ada rows." }];
     const first = { role: "user", content: "My card is OLD-1. Where is it?" };
-    const parts = [
-      { type: "text", text: "Look." },
-      { type: "image_url", image_url: { url: "https://cdn.test/OLD" } },
-    ];
-    const messages: ChatMessage[] = [first, says("There."), { role: "user", content: parts }];
-    const composed = () =>
-      memprefix.compose({
-        userId: "ada",
-        conversationId: "own",
-        messages,
-        memories: [{ id: "a", memory: "Ada rows." }],
-      });
-    await composed();
+    const shown = image("https://cdn.test/OLD");
+    const messages: ChatMessage[] = [first, says("There."), user([part("Look."), shown])];
+    const next = async () =>
+      JSON.stringify(await memprefix.compose({ userId: "ada", conversationId: "own", messages, memories }));
+    await next();
     first.content = "Where is it?";
-    (parts[1] as { image_url: { url: string } }).image_url.url = "https://cdn.test/new";
-    messages.push(says("A boat."), user("And now?"));
-    const { messages: next } = await composed();
-    expect(JSON.stringify(next)).not.toContain("OLD");
-    messages.push(says("Row."), user("And then?"));
-    expect(JSON.stringify((await composed()).messages)).not.toContain("OLD");
+    shown.image_url.url = "https://cdn.test/new";
+    for (const question of ["And now?", "And then?"]) {
+      messages.push(says("A boat."), user(question));
+      expect(await next()).not.toContain("OLD");
+    }
   });
 });
 
@@ -232,7 +197,7 @@ describe("a client with a window", () => {
   });
 
   it("has no tool's call or result that it leaves out", async () => {
-    const turn = [user("Rain?"), calls("Turin"), result("No."), says("It is dry."), user("Thanks. And the umbrella?")];
+    const turn = [user("Rain?"), asks("Turin"), result("No."), says("It is dry."), user("Thanks. And the umbrella?")];
     await send(turn.slice(0, 3), "auto");
     await send(turn, "auto");
     const bared = [turn[0], turn[3], turn[4], says(ANSWER), user("So?")] as Messages;

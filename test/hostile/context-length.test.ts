@@ -20,61 +20,39 @@ import {
 import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
 import { IS_WHOLE } from "../run-length.js";
+import { says, user } from "./messages.js";
 
 const LIMIT = 6_000;
 const TURNS = IS_WHOLE ? 100 : 40;
 
-/** How engines say that a prompt is too long. */
-const ERRORS: Record<string, (tokens: number) => { status: number; body: unknown }> = {
-  vLLM: (tokens) => ({
-    status: 400,
-    body: {
-      error: {
-        message: `This model's maximum context length is ${LIMIT} tokens. However, your request has ${tokens} input tokens. Please reduce the length of the input messages.`,
-        type: "BadRequestError",
-        param: null,
-        code: 400,
-      },
-    },
-  }),
-  OpenAI: (tokens) => ({
-    status: 400,
-    body: {
-      error: {
-        message: `This model's maximum context length is ${LIMIT} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`,
-        type: "invalid_request_error",
-        param: "messages",
-        code: "context_length_exceeded",
-      },
-    },
-  }),
-  "llama.cpp": (tokens) => ({
-    status: 400,
-    body: {
-      error: {
-        code: 400,
-        message: `request (${tokens} tokens) exceeds the available context size (${LIMIT} tokens), try increasing it`,
-        type: "exceed_context_size_error",
-        n_prompt_tokens: tokens,
-        n_ctx: LIMIT,
-      },
-    },
-  }),
-  "an engine that gives no numbers": () => ({
-    status: 400,
-    body: { message: "Input is too long for requested model." },
-  }),
+/** How engines say with status 400 that a prompt is too long. */
+const ERRORS: Record<string, (tokens: number) => object> = {
+  vLLM: (tokens) => {
+    const message = `This model's maximum context length is ${LIMIT} tokens. However, your request has ${tokens} input tokens. Please reduce the length of the input messages.`;
+    return { error: { message, type: "BadRequestError", param: null, code: 400 } };
+  },
+  OpenAI: (tokens) => {
+    const message = `This model's maximum context length is ${LIMIT} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`;
+    const code = "context_length_exceeded";
+    return { error: { message, type: "invalid_request_error", param: "messages", code } };
+  },
+  "llama.cpp": (tokens) => ({ error: llamaCpp(tokens) }),
+  "an engine that gives no numbers": () => ({ message: "Input is too long for requested model." }),
 };
+const llamaCpp = (tokens: number) => ({
+  code: 400,
+  message: `request (${tokens} tokens) exceeds the available context size (${LIMIT} tokens), try increasing it`,
+  type: "exceed_context_size_error",
+  n_prompt_tokens: tokens,
+  n_ctx: LIMIT,
+});
 
 const ANSWER = "That is so.";
 
 /** An engine with a context of so many tokens; llama.cpp and others know no `stream_options`. */
-function bounded(error: (tokens: number) => { status: number; body: unknown }): Behaviour {
+function bounded(error: (tokens: number) => object): Behaviour {
   return (request, response, usage) => {
-    if (usage.prompt_tokens > LIMIT) {
-      const { status, body } = error(usage.prompt_tokens);
-      return sendJson(response, status, body);
-    }
+    if (usage.prompt_tokens > LIMIT) return sendJson(response, 400, error(usage.prompt_tokens));
     if (request.body.stream) return sendEvents(response, streamedAnswer(ANSWER, usage));
     return sendJson(response, 200, wholeAnswer(ANSWER, usage));
   };
@@ -87,9 +65,9 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
   const source = answeringSource([]);
   const app = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_RETENTION: "keep" } });
 
-  const ask = async (messages: readonly ChatMessage[], more: object = {}, user = "ada", conversation = "c") => {
+  const ask = async (messages: readonly ChatMessage[], more: object = {}, name = "ada") => {
     const before = engine.requests.length;
-    const whose = { "x-memprefix-user": user, "x-memprefix-conversation": conversation };
+    const whose = { "x-memprefix-user": name, "x-memprefix-conversation": "c" };
     const body = { model: "stub-1", messages, ...more };
     const answer = await sendWith(app, whose, "POST", "/v1/chat/completions", body);
     return { ...answer, sends: engine.requests.length - before };
@@ -104,9 +82,8 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     for (let turn = 0; turn < TURNS; turn++) {
       // The best is one of the turn before.
       source.found = [...(turn > 0 ? [fact(turn - 1, 9)] : []), ...Array.from({ length: 10 }, (_, n) => fact(turn, n))];
-      history.push({ role: "user", content: `Question ${turn}?` });
-      const stream = turn % 2 === 1;
-      const answer = await ask(history, { stream });
+      history.push(user(`Question ${turn}?`));
+      const answer = await ask(history, { stream: turn % 2 === 1 });
       expect(answer.status).toBe(200);
       expect(answer.text).toContain("so.");
       sends.push(answer.sends);
@@ -117,7 +94,7 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
         expect(sent).toContain(`\\n- ${repeated}\\n`);
         repeats++;
       }
-      history.push({ role: "assistant", content: ANSWER });
+      history.push(says(ANSWER));
     }
     expect(repeats).toBeGreaterThan(0);
     expect(Math.max(...sends)).toBeLessThanOrEqual(3);
@@ -130,14 +107,14 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
   it("keeps the other memories of a prompt in which one has 90 KB", async () => {
     engine.behave(bounded(error));
     source.found = ["Ada rows.", "word ".repeat(18_000), "Ada sings."];
-    const question = { role: "user", content: "What does she do?" };
+    const question = user("What does she do?");
     const first = await ask([question]);
     expect(first).toMatchObject({ status: 200, sends: 2 });
     expect(first.headers.get("x-memprefix-warnings")).toBe("memory_left_out");
     const messages = engine.requests.at(-1)?.body.messages;
     expect(messages).toHaveLength(1);
     expect(messages?.[0]?.content).toMatch(/^<memories>\n- Ada rows\.\n- Ada sings\.\n/);
-    const next = await ask([question, { role: "assistant", content: ANSWER }, { role: "user", content: "And then?" }]);
+    const next = await ask([question, says(ANSWER), user("And then?")]);
     expect(next).toMatchObject({ status: 200, sends: 1 });
     expect(JSON.stringify(engine.requests.at(-1)?.body.messages)).toContain("- Ada rows.");
     // The refused prompt is nobody's: nothing was edited, and there are as many requests as were answered.
@@ -151,7 +128,7 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
   it("answers a repeated request id with the prompt that the engine took", async () => {
     engine.behave(bounded(error));
     source.found = ["Ada rows.", "word ".repeat(18_000)];
-    const asked = [{ role: "user", content: "What does she do?" }];
+    const asked = [user("What does she do?")];
     const memprefix = { request_id: "r-1" };
     expect(await ask(asked, { memprefix })).toMatchObject({ status: 200, sends: 2 });
     const taken = engine.requests.at(-1)?.body.messages;
@@ -160,7 +137,7 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
   });
 
   it("gets the client's own messages, where it refuses any memory, and the reason is told", async () => {
-    const plain = [{ role: "user", content: "Where?" }];
+    const plain = [user("Where?")];
     engine.behave((request, response, usage) => {
       const isPlain = !JSON.stringify(request.body.messages).includes("<memories>");
       return bounded(error)(request, response, isPlain ? usage : { ...usage, prompt_tokens: LIMIT + 1 });
@@ -182,50 +159,47 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
   it("has the engine's own error for messages of its own that are too long, and is not asked again and again", async () => {
     engine.behave(bounded(error));
     source.found = [];
-    const long = [{ role: "user", content: "word ".repeat(7_000) }];
+    const long = [user("word ".repeat(7_000))];
     const answer = await ask(long);
     expect(answer).toMatchObject({ status: 400, sends: 1 });
     expect(answer.headers.get("x-memprefix-error-origin")).toBe("upstream");
-    expect(JSON.parse(answer.text)).toEqual(error(engine.requests.length === 1 ? tokensOf(answer.text) : 0).body);
+    expect(JSON.parse(answer.text)).toEqual(error(tokensOf(answer.text)));
     source.found = ["Ada rows."];
     const counts: number[] = [];
     for (let again = 0; again < 3; again++) counts.push((await ask(long)).sends);
     expect(counts).toEqual([2, 1, 1]);
   });
 
-  it.each(["", ": PROCESSING\n\n", "\r\n:\r\n\r\n: still\r\n\r\nid: 1\r\n"])(
-    "is understood where it begins a stream and says it there, also after a comment: %j",
-    async (comment) => {
-      engine.behave((request, response, usage) => {
-        if (!request.body.stream || usage.prompt_tokens <= LIMIT) return bounded(error)(request, response, usage);
-        openEvents(response);
-        const { body } = error(usage.prompt_tokens) as { body: object };
-        response.write(comment + eventOf("error" in body ? body : { error: body }));
-      });
-      source.found = ["Ada rows.", "word ".repeat(18_000)];
-      const answer = await ask([{ role: "user", content: "Where?" }], { stream: true });
-      expect(answer).toMatchObject({ status: 200, sends: 2 });
-      expect(answer.text).not.toContain("rror");
-      expect(answer.text).toContain("so.");
-      // The stream that was refused never ended by itself.
-      await engine.requests[0]?.abandoned;
-    },
-  );
+  it("is understood where it begins a stream and says it there, and that stream is let go", async () => {
+    engine.behave((request, response, usage) => {
+      if (!request.body.stream || usage.prompt_tokens <= LIMIT) return bounded(error)(request, response, usage);
+      openEvents(response);
+      const body = error(usage.prompt_tokens);
+      response.write(`\r\n:\r\n\r\n: still\r\n\r\nid: 1\r\n${eventOf("error" in body ? body : { error: body })}`);
+    });
+    source.found = ["Ada rows.", "word ".repeat(18_000)];
+    const answer = await ask([user("Where?")], { stream: true });
+    expect(answer).toMatchObject({ status: 200, sends: 2 });
+    expect(answer.text).not.toContain("rror");
+    expect(answer.text).toContain("so.");
+    // The stream that was refused never ended by itself.
+    await engine.requests[0]?.abandoned;
+  });
 
   it("costs no other user a memory, and neither does an error that quotes one", async () => {
     engine.behave(bounded(error));
     source.found = ["Ada rows.", "word ".repeat(18_000)];
-    await ask([{ role: "user", content: "Where?" }]);
+    await ask([user("Where?")]);
     source.found = Array.from({ length: 100 }, (_, n) => fact(0, n));
-    const other = await ask([{ role: "user", content: "Where?" }], {}, "bob");
+    const other = await ask([user("Where?")], {}, "bob");
     expect(other).toMatchObject({ status: 200, sends: 1 });
     expect(other.headers.get("x-memprefix-warnings")).toBeNull();
     engine.behave((_request, response) =>
       sendJson(response, 400, {
-        error: { message: `Invalid value: ${JSON.stringify(error(9_999).body)}`, code: "invalid" },
+        error: { message: `Invalid value: ${JSON.stringify(error(9_999))}`, code: "invalid" },
       }),
     );
-    const quoting = await ask([{ role: "user", content: "Where?" }], {}, "eve");
+    const quoting = await ask([user("Where?")], {}, "eve");
     expect(quoting).toMatchObject({ status: 400, sends: 1 });
   });
 });
@@ -236,12 +210,12 @@ function tokensOf(text: string): number {
 }
 
 /** The same refusal inside an answer with status 200, as engines and gateways send it. */
-const MESSAGE = `request (9000 tokens) exceeds the available context size (${LIMIT} tokens), try increasing it`;
-const FIELDS = { code: 400, message: MESSAGE, type: "exceed_context_size_error", n_prompt_tokens: 9_000, n_ctx: LIMIT };
-const OPENAI = JSON.stringify({
-  error: { message: MESSAGE, type: "invalid_request_error", code: "context_length_exceeded" },
-});
+const FIELDS = llamaCpp(9_000);
+const { message } = FIELDS;
+const OPENAI = JSON.stringify({ error: { message, type: "invalid_request_error", code: "context_length_exceeded" } });
 const EVENTS = "text/event-stream";
+const ofResponse = (type: string, status: string, error: object | null) =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, response: { status, error } })}\n\n`;
 const IN_ANSWERS: readonly (readonly [name: string, type: string, text: string])[] = [
   ["llama.cpp's line", EVENTS, `error: ${JSON.stringify(FIELDS)}\n\n`],
   ["llama.cpp's line with an envelope", EVENTS, `error: ${JSON.stringify({ error: FIELDS })}\n\n`],
@@ -251,16 +225,9 @@ const IN_ANSWERS: readonly (readonly [name: string, type: string, text: string])
   [
     "the Responses API's, after events of progress",
     EVENTS,
-    [
-      { type: "response.created", response: { status: "in_progress", error: null } },
-      { type: "response.in_progress", response: { status: "in_progress", error: null } },
-      {
-        type: "response.failed",
-        response: { status: "failed", error: { code: "context_length_exceeded", message: MESSAGE } },
-      },
-    ]
-      .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
-      .join(""),
+    ofResponse("response.created", "in_progress", null) +
+      ofResponse("response.in_progress", "in_progress", null) +
+      ofResponse("response.failed", "failed", { code: "context_length_exceeded", message }),
   ],
   ["JSON in an event stream", EVENTS, JSON.stringify(JSON.parse(OPENAI), null, 2)],
   ["JSON as it is", "application/json", OPENAI],
@@ -275,8 +242,7 @@ describe.each(IN_ANSWERS)("a refusal inside an answer: %s", (_name, type, text) 
   it.each([1, 7, 4_096])("is followed by a prompt with fewer memories, in chunks of %d bytes", async (size) => {
     engine.behave(async (request, response, usage) => {
       const isFirst = engine.requests.length % 2 === 1;
-      if (!isFirst)
-        return bounded(() => ({ status: 400, body: {} }))(request, response, { ...usage, prompt_tokens: 1 });
+      if (!isFirst) return bounded(() => ({}))(request, response, { ...usage, prompt_tokens: 1 });
       response.writeHead(200, { "content-type": type });
       for (let at = 0; at < text.length; at += size) {
         response.write(text.slice(at, at + size));
@@ -285,12 +251,7 @@ describe.each(IN_ANSWERS)("a refusal inside an answer: %s", (_name, type, text) 
       return void response.end();
     });
     for (const stream of [true, false]) {
-      const body = {
-        model: "stub-1",
-        user: `${stream}`,
-        stream,
-        messages: [{ role: "user", content: "Where is Ada?" }],
-      };
+      const body = { model: "stub-1", user: `${stream}`, stream, messages: [user("Where is Ada?")] };
       const { status, text: answer, headers } = await sendWith(app, {}, "POST", "/v1/chat/completions", body);
       expect([status, headers.get("x-memprefix-not-composed")]).toEqual([200, null]);
       expect(answer).toContain("so.");

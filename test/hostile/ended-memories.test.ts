@@ -3,7 +3,8 @@ import type { Scope } from "../../src/core/index.js";
 import { openOwnMem0 } from "../../src/memory/own-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { type Composed, servedApp } from "../http/server/served-app.js";
-import { restMem0Server } from "../memory/rest-mem0-server.js";
+import { restMem0Server, type ServedMemory } from "../memory/rest-mem0-server.js";
+import { conversationOf, serve as serveAlone } from "./conversations.js";
 
 /*
  * What Mem0 says no longer holds is not given as if it did: found, given by the caller, known from before, or said earlier in a conversation.
@@ -56,20 +57,8 @@ describe("a memory that no longer holds", () => {
 
   const textOf = ({ messages }: Composed) => JSON.stringify(messages);
   const codesOf = ({ warnings }: Composed) => warnings.map(({ code, memory_ids }) => [code, memory_ids]);
-  const serve = (...memories: (typeof old)[]) => {
-    mem0.memories.clear();
-    for (const memory of memories) mem0.memories.set(memory.id, memory);
-  };
-  /** A conversation that goes on by what its prompts were answered. */
-  const conversation = (id: string) => {
-    const said: object[] = [];
-    return async (content: string, more: object = {}) => {
-      said.push({ role: "user", content });
-      const answer = await app.compose({ user_id: "ada", conversation_id: id, messages: [...said], ...more });
-      said.push({ role: "assistant", content: `To ${content}` });
-      return { answer, last: JSON.stringify(answer.messages.at(-1)), all: textOf(answer) };
-    };
-  };
+  const serve = (...memories: ServedMemory[]) => serveAlone(mem0, ...memories);
+  const conversation = (id: string) => conversationOf(app, id);
 
   it("is not given: found by a search, or given by the caller", async () => {
     for (const [what, more] of ENDED) {

@@ -3,17 +3,18 @@
  * Tried: a long conversation over the built service, where another program reads its file; word-for-word quotes in every place of a message,
  * with other agents, of memories that are cut, that changed, or that only the source has; guesses at digests; the same messages said again.
  */
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { digestOf, type UserId } from "../../src/core/index.js";
+import { type ChatMessage, digestOf, type UserId } from "../../src/core/index.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { processes } from "../cli/memprefix-process.js";
 import { sendWith } from "../http/guards/callers.js";
 import { type Composed, servedApp } from "../http/server/served-app.js";
 import { checkDatabase } from "../store/checked-database.js";
-import { filesHolding, json, type Message, PLACES, VERBATIM } from "./quotes.js";
+import { calls, part, result, says, user } from "./messages.js";
 
 const SECRET = 'Ada\'s "moonflower key" [7] <think>\nis under C:\\temp\\new, in Zürich 😀 &c';
 /** What every form of it leaves as it is. */
@@ -21,11 +22,40 @@ const MARKS = ["moonflower"];
 const secret = { id: "m-secret", memory: SECRET };
 const ada = { user_id: "ada" };
 
-interface Receipt {
-  readonly conversations: readonly object[];
-  readonly prompts: number;
-  readonly engine_cache: object;
-  readonly files: string;
+const json = (value: unknown) => JSON.stringify(value);
+const asciiOnly = (text: string) =>
+  text.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** Ways in which applications quote a text word for word. */
+const VERBATIM: Readonly<Record<string, (text: string) => string>> = {
+  "as it is": (text) => text,
+  "in JSON": (text) => json({ found: text }),
+  "in JSON of ASCII alone, as Python writes it": (text) => asciiOnly(json({ found: text })),
+  "with CRLF": (text) => text.replaceAll("\n", "\r\n"),
+  "with CRLF, in JSON": (text) => json({ found: text.replaceAll("\n", "\r\n") }),
+  "after a backslash": (text) => `\\${text}`,
+};
+
+/** Where in a prompt they quote it. */
+const PLACES: Readonly<Record<string, (quote: string) => readonly ChatMessage[]>> = {
+  "a question": (quote) => [user(`Is this right: ${quote}?`)],
+  "an answer": (quote) => [user("Tell me."), says(quote), user("Thanks.")],
+  "a part": (quote) => [user([part("See:"), part(quote)])],
+  "a tool's result": (quote) => [user("Look."), calls("note", "{}"), result(quote)],
+  "a tool's argument": (quote) => [user("Look."), calls("note", quote), result("ok")],
+  "a thought": (quote) => {
+    const thought = { type: "thinking", thinking: quote, signature: "s" };
+    return [user("Tell me."), says([thought, part("Hm.")]), user("Thanks.")];
+  },
+  instructions: (quote) => [{ role: "system", content: quote }, user("Hello.")],
+};
+
+/** Which files of a directory hold one of these texts, in any byte. */
+function filesHolding(directory: string, texts: readonly string[]): string[] {
+  const files = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return files
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => texts.some((text) => readFileSync(file).includes(text)));
 }
 
 describe("a memory that is forgotten in the middle of a conversation, at a built service", () => {
@@ -38,10 +68,8 @@ describe("a memory that is forgotten in the middle of a conversation, at a built
     expect(status).toBeLessThan(300);
     return status === 204 ? null : (JSON.parse(text) as unknown);
   };
-  const plain = (turn: number): Message[] =>
-    Array.from({ length: 2 * turn + 1 }, (_, at) =>
-      at % 2 === 0 ? { role: "user", content: `Question ${at / 2}` } : { role: "assistant", content: `Answer ${at}` },
-    );
+  const plain = (turn: number) =>
+    Array.from({ length: 2 * turn + 1 }, (_, at) => (at % 2 === 0 ? user(`Question ${at / 2}`) : says(`Answer ${at}`)));
   const talk = async (address: string, turn: number, more: object = {}) =>
     (await send(address, "POST", "/compose", {
       ...ada,
@@ -52,7 +80,7 @@ describe("a memory that is forgotten in the middle of a conversation, at a built
       memories: [{ id: `m-${turn}`, memory: `Fact number ${turn}` }, ...(turn === MIDDLE ? [secret] : [])],
       ...more,
     })) as Composed;
-  const forget = (address: string) => send(address, "DELETE", "/users/ada/memories/m-secret") as Promise<Receipt>;
+  const forget = (address: string) => send(address, "DELETE", "/users/ada/memories/m-secret");
 
   it("is in no file once that is answered; what came before it goes on byte by byte, and the next plan says why", async () => {
     const { address } = await memprefix.serve();
@@ -191,12 +219,11 @@ describe("a memory that only memprefix's own Mem0 has", () => {
   });
 
   it("takes its quotes along when it is forgotten, though no prompt ever had it", async () => {
-    const text = "Ada keeps the spare key with her neighbour";
+    const kept = "Ada keeps the spare key with her neighbour";
     const scope = { tenant: "default", userId: "ada" as UserId, agentId: null };
-    const [memory] = (await mem0?.add?.(scope, [{ text }], new AbortController().signal)) ?? [];
+    const [memory] = (await mem0?.add?.(scope, [{ text: kept }], new AbortController().signal)) ?? [];
     expect(memory?.id).toBeDefined();
-    const messages = [{ role: "user", content: json({ note: text }) }];
-    await app.compose({ ...ada, messages, memories: [] });
+    await app.compose({ ...ada, messages: [user(json({ note: kept }))], memories: [] });
     await app.send("DELETE", `/users/ada/memories/${memory?.id}`);
     expect(filesHolding(app.dataDir, ["spare key with"])).toEqual([]);
   }, 60_000);

@@ -24,25 +24,15 @@ const memories = [
 
 describe("memories with structure in them", () => {
   const engine = openAiEngine();
-  const app = servedApp({
-    environment: {
-      get MEMPREFIX_UPSTREAM_URL() {
-        return engine.url;
-      },
-    },
-  });
+  const app = servedApp({ upstream: engine });
 
   it.each([
     [null, {}],
     ["tea", {}],
     ["labelled", { annotations: "paper" }],
   ])("reach the engine as text (conversation: %s)", async (conversation_id, more) => {
-    const body = {
-      user: "ada",
-      model: "m",
-      messages: [{ role: "user", content: "Where?" }],
-      memprefix: { conversation_id, memories, ...more },
-    };
+    const memprefix = { conversation_id, memories, ...more };
+    const body = { user: "ada", model: "m", messages: [{ role: "user", content: "Where?" }], memprefix };
     const { status } = await app.send("POST", "/v1/chat/completions", body);
     expect(status).toBe(200);
     const content = String(engine.requests[0]?.body.messages[0]?.content);

@@ -5,8 +5,9 @@
  * JavaScript's as users, models and memories.
  */
 import { once } from "node:events";
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import type { UserId } from "../../src/core/index.js";
 import { callerOf } from "../http/guards/callers.js";
@@ -20,30 +21,14 @@ const CHAT = "/v1/chat/completions";
 const question = { messages: [{ role: "user", content: "Tea?" }] };
 
 /** Sends what `fetch` would put in order first: a path as it stands, and headers that occur more than once. */
-function sendRaw(
-  base: string,
-  method: string,
-  path: string,
-  headers: readonly string[],
-  body = "",
-): Promise<{ status: number; contentType: string | null; text: string }> {
+async function sendRaw(base: string, method: string, path: string, headers: readonly string[] = [], body = "") {
   const { hostname, port } = new URL(base);
   const all = [...headers, "host", "localhost", "connection", "close", "content-type", "application/json"];
-  return new Promise((resolve, reject) => {
-    const sent = request(
-      { hostname, port, method, path, headers: [...all, "content-length", String(Buffer.byteLength(body))] },
-      (answer) => {
-        let text = "";
-        answer.setEncoding("utf8").on("data", (chunk: string) => {
-          text += chunk;
-        });
-        answer.on("end", () =>
-          resolve({ status: answer.statusCode ?? 0, contentType: answer.headers["content-type"] ?? null, text }),
-        );
-      },
-    );
-    sent.on("error", reject).end(body);
-  });
+  const length = ["content-length", String(Buffer.byteLength(body))];
+  const sent = request({ hostname, port, method, path, headers: [...all, ...length] }).end(body);
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  const contentType = answer.headers["content-type"] ?? null;
+  return { status: answer.statusCode ?? 0, contentType, text: await text(answer) };
 }
 
 describe("a chat on its way to the engine", () => {
@@ -66,12 +51,8 @@ describe("a chat on its way to the engine", () => {
 
   it("has what was said of one thing once only: headers of ours that come twice are refused, by name", async () => {
     for (const name of ["X-Memprefix-User", "x-memprefix-conversation", "X-MEMPREFIX-ANYTHING"]) {
-      for (const values of [
-        ["ada", "bo"],
-        ["ada", "ada"],
-        ["", "ada"],
-      ]) {
-        const exchange = await chat(values.flatMap((value) => [name, value]));
+      for (const first of ["bo", "ada", ""]) {
+        const exchange = await chat([name, first, name, "ada"]);
         expect(exchange.status).toBe(422);
         expect(JSON.parse(exchange.text)).toMatchObject({
           errors: [{ field: name.toLowerCase(), message: "must be given once" }],
@@ -125,9 +106,9 @@ describe("a chat on its way to the engine", () => {
         expect(JSON.parse(exchange.text)).toMatchObject({ errors: [{ field: "__proto__" }] });
       }
     }
-    const text = '{"__proto__": 1} __proto__: and "__proto__" : 2';
-    expect((await chat([], { messages: [{ role: "user", content: text }] })).status).toBe(200);
-    expect(last()?.raw).toContain(JSON.stringify(text));
+    const content = '{"__proto__": 1} __proto__: and "__proto__" : 2';
+    expect((await chat([], { messages: [{ role: "user", content }] })).status).toBe(200);
+    expect(last()?.raw).toContain(JSON.stringify(content));
   });
 
   it("keeps its request_id exactly, or is refused", async () => {
@@ -154,8 +135,8 @@ const inQuery = (given: Record<string, string>) => new URLSearchParams(given).to
 describe("an id", () => {
   const app = servedApp();
   const json = async (method: string, path: string) => {
-    const { status, text } = await app.send(method, path);
-    return { status, body: JSON.parse(text) as Record<string, unknown> };
+    const answer = await app.send(method, path);
+    return { status: answer.status, body: JSON.parse(answer.text) as Record<string, unknown> };
   };
   const countsOf = async (user: string) => storedCounts(await app.memprefix.exportUser(user as UserId));
 
@@ -165,30 +146,22 @@ describe("an id", () => {
       const requestId = /^[\x20-\x7e]*$/.test(id) && id.trim() === id ? id : "r";
       const said = `The memory of the id ${IDS.indexOf(id)}.`;
       const memories = [{ id, memory: said }];
-      const compose = async () => {
-        await app.compose({ user_id: id, request_id: requestId, query: "Tea?", memories });
-        await app.compose({ user_id: "bystander", query: "Tea?", memories });
-      };
+      const compose = () => app.compose({ user_id: id, request_id: requestId, query: "Tea?", memories });
       await compose();
+      await app.compose({ user_id: "bystander", query: "Tea?", memories });
       const query = inQuery({ user_id: id });
-      const ways = [
-        {
-          exported: `/user/export?${query}`,
-          user: `/user?${query}`,
-          memory: `/user/memory?${inQuery({ user_id: id, memory_id: id })}`,
-          explain: `/request/explain?${inQuery({ user_id: id, request_id: requestId })}`,
-        },
-        ...(id === "." || id === ".."
-          ? []
-          : [
-              {
-                exported: `/users/${inPath(id)}/export`,
-                user: `/users/${inPath(id)}`,
-                memory: `/users/${inPath(id)}/memories/${inPath(id)}`,
-                explain: `/requests/${inPath(requestId)}/explain?${query}`,
-              },
-            ]),
-      ];
+      const byQuery = {
+        exported: `/user/export?${query}`,
+        user: `/user?${query}`,
+        memory: `/user/memory?${inQuery({ user_id: id, memory_id: id })}`,
+        explain: `/request/explain?${inQuery({ user_id: id, request_id: requestId })}`,
+      };
+      const user = `/users/${inPath(id)}`;
+      const byPath = {
+        ...{ exported: `${user}/export`, user, memory: `${user}/memories/${inPath(id)}` },
+        explain: `/requests/${inPath(requestId)}/explain?${query}`,
+      };
+      const ways = [byQuery, ...(id === "." || id === ".." ? [] : [byPath])];
       for (const { exported, user, memory, explain } of ways) {
         expect(await json("GET", exported)).toMatchObject({ status: 200, body: { user_id: id, scopes: [{}] } });
         expect(JSON.stringify((await json("GET", exported)).body)).toContain(JSON.stringify(said).slice(1, -1));
@@ -197,7 +170,7 @@ describe("an id", () => {
         expect(await json("DELETE", user)).toMatchObject({ status: 200, body: { user_id: id, scopes: 1 } });
         expect((await json("GET", exported)).body).toMatchObject({ scopes: [] });
         await app.send("DELETE", `/user?${query}`);
-        await app.compose({ user_id: id, request_id: requestId, query: "Tea?", memories });
+        await compose();
       }
       expect(await countsOf("bystander")).toMatchObject({ requests: 1, blocks: 1 });
     },
@@ -215,7 +188,7 @@ describe("an id", () => {
   ])("that a path cannot say does nothing to anybody: %s %s", async (method, path) => {
     for (const user of ["ada", ".", ".."])
       await app.compose({ user_id: user, query: "Tea?", memories: [{ id: "m", memory: "Tea" }] });
-    const { status } = await sendRaw(app.base, method, path, []);
+    const { status } = await sendRaw(app.base, method, path);
     if (path.endsWith("/bo")) expect(status).toBe(200);
     else expect([404, 405]).toContain(status);
     for (const user of ["ada", ".", ".."]) {
@@ -223,11 +196,7 @@ describe("an id", () => {
     }
   });
 
-  it.each([
-    ["", "user_id"],
-    ["%00", "user_id"],
-    ["x".repeat(257), "user_id"],
-  ])("%j is refused in a query as in a path", async (id, field) => {
+  it.each(["", "%00", "x".repeat(257)])("%j is refused in a query as in a path", async (id) => {
     for (const [method, path] of [
       ["GET", `/user/export?user_id=${id}`],
       ["DELETE", `/user?user_id=${id}`],
@@ -237,7 +206,7 @@ describe("an id", () => {
     ] as const) {
       const exchange = await app.send(method, path);
       expect(exchange.status).toBe(422);
-      expect(problemOf(exchange).errors?.[0]?.field).toBe(field);
+      expect(problemOf(exchange).errors?.[0]?.field).toBe("user_id");
     }
   });
 
@@ -249,7 +218,7 @@ describe("an id", () => {
       ["GET", "/users/%ed%a0%80/export"],
       ["DELETE", "/users/%"],
     ] as const) {
-      expect(problemOf(await sendRaw(app.base, method, path, [])).status).toBe(400);
+      expect(problemOf(await sendRaw(app.base, method, path)).status).toBe(400);
     }
   });
 
@@ -272,9 +241,9 @@ describe("an id", () => {
     for (const target of ["/users/a\\b/export", "nowhere"]) {
       const socket = connect(Number(port), "127.0.0.1");
       socket.write(`GET ${target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`);
-      const text = String((await once(socket, "data"))[0]);
-      expect(text).toMatch(/^HTTP\/1\.1 400 /);
-      if (text.includes("\r\n\r\n{")) expect(text).toContain("application/problem+json");
+      const answer = String((await once(socket, "data"))[0]);
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+      if (answer.includes("\r\n\r\n{")) expect(answer).toContain("application/problem+json");
       socket.destroy();
     }
     expect(app.faults).toEqual([]);

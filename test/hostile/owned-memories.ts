@@ -77,19 +77,14 @@ export function gone(): never {
 
 /** Something that is waited for, and when it is: what a test does in between happens at that moment. */
 export class Gate {
-  readonly reached: Promise<void>;
-  #reach: () => void = () => {};
-  #open: () => void = () => {};
-  readonly #isOpen: Promise<void>;
-
-  constructor() {
-    this.reached = new Promise((resolve) => {
-      this.#reach = resolve;
-    });
-    this.#isOpen = new Promise((resolve) => {
-      this.#open = resolve;
-    });
-  }
+  #reach = () => {};
+  #open = () => {};
+  readonly reached = new Promise<void>((resolve) => {
+    this.#reach = resolve;
+  });
+  readonly #isOpen = new Promise<void>((resolve) => {
+    this.#open = resolve;
+  });
 
   /** To be called where one waits. */
   readonly pass = async (): Promise<void> => {

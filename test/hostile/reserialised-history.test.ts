@@ -10,43 +10,34 @@ import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
+import { calls, part, result, says, user } from "./messages.js";
 import { SECTION } from "./section-pattern.js";
 
-const FACTS = Array.from(
-  { length: 60 },
-  (_, n) => `Ada's fact number ${n} is about house ${n * 7} on the long street.`,
-);
+const FACTS = Array.from({ length: 60 }, (_, n) => `Ada's fact number ${n} is about house ${n * 7} on the street.`);
 const TURNS = 8;
 const FOUND = FACTS.slice(0, 3).map((memory, n) => ({ id: `m${n}`, memory }));
 
 /** What the conversation says: questions and answers, one of them with a tool call between. */
-function spoken(turn: number): ChatMessage[] {
-  const call = {
-    id: `call_${turn}`,
-    type: "function",
-    function: { name: "look_up", arguments: '{"house": 7, "by": "é"}' },
-  };
-  return [
-    { role: "user", content: `Question ${turn}:\nwhere is it? ` },
-    { role: "assistant", content: null, refusal: null, tool_calls: [call] },
-    { role: "tool", tool_call_id: `call_${turn}`, content: `Result ${turn}` },
-    { role: "assistant", content: `  Answer ${turn}. `, reasoning_content: `Thinking of ${turn}.` },
-  ];
-}
+const spoken = (turn: number): [ChatMessage, ChatMessage, ChatMessage, ChatMessage] => [
+  user(`Question ${turn}:\nwhere is it? `),
+  calls("look_up", '{"house": 7, "by": "é"}', `call_${turn}`, { refusal: null }),
+  result(`Result ${turn}`, `call_${turn}`),
+  says(`  Answer ${turn}. `, { reasoning_content: `Thinking of ${turn}.` }),
+];
 
 type Client = (message: ChatMessage) => ChatMessage;
 
-const trimmed: Client = (message) =>
-  typeof message.content === "string" ? { ...message, content: message.content.trim() } : message;
-const inParts: Client = (message) =>
-  typeof message.content === "string"
-    ? { ...message, content: [{ type: "text", text: message.content, cache_control: { type: "ephemeral" } }] }
-    : message;
+/** Writes a text in another way. */
+const writing =
+  (write: (text: string) => ChatMessage["content"]): Client =>
+  (message) =>
+    typeof message.content === "string" ? { ...message, content: write(message.content) } : message;
+const trimmed = writing((text) => text.trim());
+const inParts = writing((text) => [part(text, { cache_control: { type: "ephemeral" } })]);
+const crlf = writing((text) => text.replaceAll("\n", "\r\n"));
 const withNulls: Client = (message) => ({ ...message, refusal: null, annotations: [], audio: null, name: null });
 const withoutThoughts: Client = ({ reasoning_content: _thought, refusal: _refusal, ...message }) =>
   message as ChatMessage;
-const crlf: Client = (message) =>
-  typeof message.content === "string" ? { ...message, content: message.content.replaceAll("\n", "\r\n") } : message;
 const argumentsAgain: Client = (message) => {
   const calls = message["tool_calls"] as { function: { name: string; arguments: string } }[] | undefined;
   if (!Array.isArray(calls)) return message;
@@ -102,7 +93,7 @@ describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => 
     const history: ChatMessage[] = [{ role: "system", content: "Be kind." }];
     for (let turn = 0; turn < TURNS; turn++) {
       const client = clientAt(turn);
-      const [question, called, result, answer] = spoken(turn) as [ChatMessage, ChatMessage, ChatMessage, ChatMessage];
+      const [question, called, result, answer] = spoken(turn);
       for (const step of [[question], [called, result]]) {
         source.found = FACTS.slice(turn * 5, turn * 5 + 8);
         // What is new is as it was said first; what is sent back is as the client writes it.
@@ -128,8 +119,8 @@ describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => 
   it("is told the same again under the same request id, after all that it wrote differently", async () => {
     const compose = (messages: readonly ChatMessage[], request_id: string) =>
       app.compose({ user_id: "ada", conversation_id: "c", messages, request_id, memories: FOUND });
-    const [question, , , answer] = spoken(0) as [ChatMessage, ChatMessage, ChatMessage, ChatMessage];
-    const next: ChatMessage = { role: "user", content: "And then?" };
+    const [question, , , answer] = spoken(0);
+    const next = user("And then?");
     const first = await compose([question], "r-1");
     const second = await compose([question, answer, next].map(clientAt(0)), "r-2");
     await compose([question, answer, next, answer, next].map(clientAt(1)), "r-3");
@@ -143,35 +134,24 @@ describe("a history with another meaning", () => {
   const engine = openAiEngine();
   const app = servedApp({ upstream: engine });
 
-  const said = (content: unknown, more: object = {}): ChatMessage =>
-    ({ role: "assistant", content, ...more }) as ChatMessage;
-  const called = (json: string): ChatMessage =>
-    said(null, { tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: json } }] });
   const OTHERS: [string, ChatMessage, ChatMessage][] = [
-    ["another word", said("Lisbon."), said("Lisboa.")],
-    ["another case", said("Lisbon."), said("lisbon.")],
-    ["white space within", said("In  Lisbon."), said("In Lisbon.")],
-    ["a number that a program would round", called('{"a":9007199254740993}'), called('{"a":9007199254740992}')],
-    ["a number that became a text", called('{"a":1}'), called('{"a":"1"}')],
-    ["a refusal of the same words", said("No."), said(null, { refusal: "No." })],
-    [
-      "parts that a template joins in its own way",
-      said([
-        { type: "text", text: "a" },
-        { type: "text", text: "b" },
-      ]),
-      said("ab"),
-    ],
+    ["another word", says("Lisbon."), says("Lisboa.")],
+    ["another case", says("Lisbon."), says("lisbon.")],
+    ["white space within", says("In  Lisbon."), says("In Lisbon.")],
+    ["a number that a program would round", calls("f", '{"a":9007199254740993}'), calls("f", '{"a":9007199254740992}')],
+    ["a number that became a text", calls("f", '{"a":1}'), calls("f", '{"a":"1"}')],
+    ["a refusal of the same words", says("No."), says(null, { refusal: "No." })],
+    ["parts that a template joins in its own way", says([part("a"), part("b")]), says("ab")],
   ];
 
   it.each(OTHERS)("is another history: %s", async (_what, before, after) => {
     const compose = (messages: readonly ChatMessage[]) =>
       app.compose({ user_id: "ada", conversation_id: "c", messages, memories: FOUND });
-    const question: ChatMessage = { role: "user", content: "Where?" };
+    const question = user("Where?");
     await compose([question]);
     await compose([question, before, question]);
-    await compose([question, before, question, said("Yes."), question]);
-    const { warnings } = await compose([question, after, question, said("Yes."), question]);
+    await compose([question, before, question, says("Yes."), question]);
+    const { warnings } = await compose([question, after, question, says("Yes."), question]);
     expect(warnings.map(({ code }) => code)).toContain("history_diverged");
   });
 });

@@ -1,11 +1,12 @@
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
-import { type EmbeddedStore, openEmbeddedStore } from "../../src/memory/embedded-store.js";
 import { openOwnMem0 } from "../../src/memory/own-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
-import { problemOf, type ServedApp, servedApp } from "../http/server/served-app.js";
+import { type Composed, problemOf, type ServedApp, servedApp } from "../http/server/served-app.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
+import { doorsOf } from "./api-forms.js";
+import { user } from "./messages.js";
 
 /*
  * Mem0's scopes and filters: what a search may be narrowed by, and what it never crosses.
@@ -24,41 +25,42 @@ const filters = {
   OR: [{ mood: { in: ["glad", "sad"] } }, { mood: "*" }],
 };
 
-/** A request, the filters that Mem0 gets, and what is found. */
-const NARROWED: readonly (readonly [
-  string,
-  { search?: { show_expired?: boolean }; agent_id?: string },
-  object,
-  string[],
-])[] = [
-  ["finds none of any run's", {}, { user_id: "ada" }, ["general", "app"]],
-  ["of an agent", { agent_id: "coach" }, { user_id: "ada", agent_id: "coach" }, ["general", "app"]],
-  ["with conditions", { search: { filters } as object }, { user_id: "ada", ...filters }, ["general", "app"]],
+interface Narrowed {
+  readonly filters?: object;
+  readonly show_expired?: boolean;
+}
+
+/** The options of a search, and the filters that Mem0 gets beside the user. */
+const NARROWED: readonly (readonly [string, Narrowed, object])[] = [
+  ["finds none of any run's", {}, {}],
+  ["with conditions", { filters }, filters],
   [
     "without some, as the platform's documentation has it",
-    { search: { filters: { AND: [{ NOT: { topic: { in: ["spam"] } } }], NOT: { NOT: { mood: "sad" } } } } as object },
-    { user_id: "ada", AND: [{ NOT: [{ topic: { in: ["spam"] } }] }], NOT: [{ NOT: [{ mood: "sad" }] }] },
-    ["general", "app"],
+    { filters: { AND: [{ NOT: { topic: { in: ["spam"] } } }], NOT: { NOT: { mood: "sad" } } } },
+    { AND: [{ NOT: [{ topic: { in: ["spam"] } }] }], NOT: [{ NOT: [{ mood: "sad" }] }] },
   ],
-  ["with none", { search: { filters: {}, show_expired: false } as object }, { user_id: "ada" }, ["general", "app"]],
-  ["of what has expired, too", { search: { show_expired: true } }, { user_id: "ada" }, ["general", "app", "expired"]],
+  ["with none", { filters: {}, show_expired: false }, {}],
+  ["of what has expired, too", { show_expired: true }, {}],
 ];
 
+/** What is no filter of a search. */
+const NO_FILTERS: readonly (readonly [string, unknown])[] = [
+  ["another user in a filter", { user_id: "bob" }],
+  ["another user within OR", { OR: [{ topic: "food" }, { user_id: "bob" }] }],
+  ["another agent within NOT within AND", { AND: [{ NOT: [{ agentId: "x" }] }] }],
+  ["a run in a filter", { run_id: "trip" }],
+  ["an application within metadata", { metadata: { app_id: "games" } }],
+  ["a filter that is a list", []],
+  ["an unknown operator", { year: { $gt: 1 } }],
+  ["another user behind NOT", { NOT: { user_id: "ada" } }],
+  ["NOT of a text", { NOT: "topic" }],
+  ["NUL in a condition", { topic: "\0" }],
+  ["too many conditions", Object.fromEntries(Array.from({ length: 101 }, (_, n) => [n, n]))],
+  ["conditions nested too deep", { OR: [{ OR: [{ OR: [{ OR: [{ OR: [{ a: 1 }] }] }] }] }] }],
+];
 /** What is no option of a search, and the field that is named. */
-const FILTERS = "search.filters";
 const REFUSED: readonly (readonly [string, object, string])[] = [
-  ["another user in a filter", { filters: { user_id: "bob" } }, "search.filters"],
-  ["another user within OR", { filters: { OR: [{ topic: "food" }, { user_id: "bob" }] } }, "search.filters"],
-  ["another agent within NOT within AND", { filters: { AND: [{ NOT: [{ agentId: "x" }] }] } }, "search.filters"],
-  ["a run in a filter", { filters: { run_id: "trip" } }, "search.filters"],
-  ["an application within metadata", { filters: { metadata: { app_id: "games" } } }, "search.filters"],
-  ["a filter that is a list", { filters: [] }, "search.filters"],
-  ["an unknown operator", { filters: { year: { $gt: 1 } } }, "search.filters"],
-  ["another user behind NOT", { filters: { NOT: { user_id: "ada" } } }, "search.filters"],
-  ["NOT of a text", { filters: { NOT: "topic" } }, "search.filters"],
-  ["NUL in a condition", { filters: { topic: "\0" } }, "search.filters"],
-  ["too many conditions", { filters: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [n, n])) }, FILTERS],
-  ["conditions nested too deep", { filters: { OR: [{ OR: [{ OR: [{ OR: [{ OR: [{ a: 1 }] }] }] }] }] } }, FILTERS],
+  ...NO_FILTERS.map(([what, filters]) => [what, { filters }, "search.filters"] as const),
   ["another user", { user_id: "bob" }, "search.user_id"],
   ["an agent", { agent_id: "coach" }, "search.agent_id"],
   ["a run", { run_id: "trip" }, "search.run_id"],
@@ -81,15 +83,18 @@ describe("a search", () => {
   });
   const searches = () => mem0.requests.filter(({ path }) => path === "/search").map(({ body }) => body);
   const compose = (more: object) => app.compose({ user_id: "ada", query: "What?", ...more });
+  const idsOf = (blocks: Composed["blocks"]) => blocks.map(({ memory_id }) => memory_id).sort();
 
   it("finds what it is asked for, and nothing of another user, agent, run or application", async () => {
-    for (const [what, asked, sent, found] of NARROWED) {
-      mem0.requests.length = 0;
-      const { blocks } = await compose(asked);
-      expect(searches()[0]?.["filters"], what).toEqual(sent);
-      expect(searches()[0]?.["show_expired"], what).toBe(asked.search?.show_expired || undefined);
-      expect(blocks.map(({ memory_id }) => memory_id).sort(), what).toEqual([...found].sort());
-    }
+    for (const agent_id of [undefined, "coach"])
+      for (const [what, search, more] of NARROWED) {
+        mem0.requests.length = 0;
+        const { blocks } = await compose({ search, ...(agent_id && { agent_id }) });
+        const found = ["app", ...(search.show_expired ? ["expired"] : []), "general"];
+        expect(idsOf(blocks), what).toEqual(found);
+        expect(searches()[0]?.["filters"], what).toEqual({ user_id: "ada", ...(agent_id && { agent_id }), ...more });
+        expect(searches()[0]?.["show_expired"], what).toBe(search.show_expired || undefined);
+      }
   });
 
   it("asks for more where memories of runs took the place of the others, once", async () => {
@@ -97,7 +102,7 @@ describe("a search", () => {
     mem0.memories.clear();
     for (const memory of [...runs, general, ofApp]) mem0.memories.set(memory.id, memory);
     const { blocks } = await compose({ top_k: 3 });
-    expect(blocks.map(({ memory_id }) => memory_id).sort()).toEqual(["app", "general"]);
+    expect(idsOf(blocks)).toEqual(["app", "general"]);
     expect(searches().map(({ top_k }) => top_k)).toEqual([3, 12]);
     await compose({ top_k: 20 });
     expect(searches()).toHaveLength(3);
@@ -107,8 +112,7 @@ describe("a search", () => {
     await compose({});
     await compose({ memories: [ofTrip, ofWork] });
     mem0.isDown = true;
-    const known = async (more: object) =>
-      (await compose({ query: "What of Ada?", ...more })).blocks.map(({ memory_id }) => memory_id).sort();
+    const known = async (more: object) => idsOf((await compose({ query: "What of Ada?", ...more })).blocks);
     expect(await known({})).toEqual(["app", "general"]);
     expect(await known({ search: { filters: { topic: "food" } } })).toEqual([]);
     mem0.isDown = false;
@@ -127,9 +131,9 @@ describe("a search", () => {
       [ofTrip, false],
       [ofWork, false],
     ] as const) {
-      const user = { ...ask, user_id: `user ${memory.id}` };
-      await compose({ ...user, memories: [memory, long] });
-      const { messages } = await compose({ ...user, query: "Tea?", memories: [long] });
+      const own = { ...ask, user_id: `user ${memory.id}` };
+      await compose({ ...own, memories: [memory, long] });
+      const { messages } = await compose({ ...own, query: "Tea?", memories: [long] });
       expect([memory.id, JSON.stringify(messages).includes(memory.memory)]).toEqual([memory.id, isCarried]);
     }
   });
@@ -138,14 +142,8 @@ describe("a search", () => {
     const options = { show_expired: true, rerank: true, reference_date: "2026-02-27", threshold: 0.3 };
     const asked = { search: { filters: { topic: "food" }, ...options } };
     await app.send("POST", "/compose/batch", { requests: [{ user_id: "ada", query: "What?", ...asked }] });
-    const messages = [{ role: "user", content: "What?" }];
-    const chats: readonly (readonly [string, object])[] = [
-      ["/v1/chat/completions", { messages }],
-      ["/v1/messages", { messages, max_tokens: 9 }],
-      ["/v1/responses", { input: "What?" }],
-    ];
-    for (const [path, body] of chats)
-      await app.send("POST", path, { model: "m", ...body, memprefix: { user_id: "ada", ...asked } });
+    for (const [path, body] of doorsOf([user("What?")]))
+      await app.send("POST", path, { ...body, memprefix: { user_id: "ada", ...asked } });
     expect(searches()).toHaveLength(4);
     for (const body of searches())
       expect(body).toMatchObject({ filters: { user_id: "ada", topic: "food" }, ...options });
@@ -209,7 +207,6 @@ const CONFIGURED = [
 ];
 
 describe.each(CONFIGURED)("before the embedded Mem0, the configured conditions %s", (configured) => {
-  vi.setConfig({ testTimeout: 30_000 });
   const app = servedApp({
     source: (dataDir) => openEmbeddedMem0({ dataDir, threshold: 0 }),
     environment: { MEMPREFIX_MEM0_SEARCH: `{"filters":${configured}}`, MEMPREFIX_SEARCH_TIMEOUT_MS: "20000" },
@@ -237,39 +234,23 @@ describe.each(CONFIGURED)("before the embedded Mem0, the configured conditions %
   });
 });
 
-describe("before a Mem0 that overlooks some, configured conditions", () => {
-  vi.setConfig({ testTimeout: 30_000 });
+describe("before a Mem0 that overlooks them, configured conditions and those of a request", () => {
+  const found = [
+    ["tea", { visibility: "public", year: 2024, topic: "food" }],
+    ["juice", { visibility: "public", year: 2025, topic: "trip" }],
+    ["beer", { visibility: "private", year: 2025, topic: "trip" }],
+    ["wine", { visibility: "public", year: 2023 }],
+    ["rum", { visibility: "public", year: 2026 }],
+    ["milk", {}],
+  ].map(([drink, metadata]) => ({ id: `m-${drink}`, memory: `Ada drinks ${drink}`, metadata }));
   const configured = { visibility: "public", AND: [{ year: { gte: 2024 } }, { year: { lt: 2026 } }] };
-  let store: EmbeddedStore;
   const app = servedApp({
     // The caller's own stands for any that memprefix does not own: each gets the same conditions.
-    source: (dataDir) =>
-      openOwnMem0({
-        async search(query, options) {
-          return (await opened(dataDir)).memory.search(query, { ...options, threshold: 0 });
-        },
-      }),
-    environment: {
-      MEMPREFIX_MEM0_SEARCH: JSON.stringify({ filters: configured }),
-      MEMPREFIX_SEARCH_TIMEOUT_MS: "20000",
-    },
+    source: () => openOwnMem0({ search: () => ({ results: found }) }),
+    environment: { MEMPREFIX_MEM0_SEARCH: JSON.stringify({ filters: configured }) },
   });
-  const opened = async (directory: string) => {
-    store ??= await openEmbeddedStore(directory);
-    return store;
-  };
-  afterAll(() => store.close());
 
   it("apply to all that is found", async () => {
-    const { memory } = await opened(app.dataDir);
-    const keep = (drink: string, metadata: Record<string, unknown>) =>
-      memory.add(`Ada drinks ${drink}`, { userId: "ada", infer: false, metadata });
-    await keep("tea", { visibility: "public", year: 2024, topic: "food" });
-    await keep("juice", { visibility: "public", year: 2025, topic: "trip" });
-    await keep("beer", { visibility: "private", year: 2025, topic: "trip" });
-    await keep("wine", { visibility: "public", year: 2023 });
-    await keep("rum", { visibility: "public", year: 2026 });
-    await keep("milk", {});
     await expectDrinks(app, [
       [{}, ["juice", "tea"]],
       [{ topic: "food" }, ["tea"]],

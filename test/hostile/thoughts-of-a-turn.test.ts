@@ -13,6 +13,7 @@ import { answeringSource } from "../http/routes/answering-source.js";
 import { MODELS, openAiEngine, sendJson } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import { itemsOf, messagesBodyOf } from "./api-forms.js";
+import { calls, result, says, user } from "./messages.js";
 
 type Messages = readonly ChatMessage[];
 
@@ -23,14 +24,12 @@ const thought = (turn: number, step: number) => `Thought ${turn}.${step} of many
 function stepsOf(turn: number): ChatMessage[] {
   const steps = Array.from({ length: STEPS }, (_, step): ChatMessage[] => {
     const id = `c${turn}${step}`;
-    const call = { id, type: "function", function: { name: "look_up", arguments: `{"step":${step}}` } };
-    return [
-      { role: "assistant", content: "", reasoning_content: thought(turn, step), tool_calls: [call] },
-      { role: "tool", tool_call_id: id, content: `Result ${turn}.${step}` },
-    ];
+    const more = { content: "", reasoning_content: thought(turn, step) };
+    return [calls("look_up", `{"step":${step}}`, id, more), result(`Result ${turn}.${step}`, id)];
   });
   return steps.flat();
 }
+const LOOKED_UP = [user("Where?"), ...stepsOf(0).slice(0, 2)];
 
 const engine = openAiEngine();
 const source = answeringSource([]);
@@ -50,7 +49,7 @@ function agentOf(app: { readonly base: string }) {
     const history: ChatMessage[] = [{ role: "system", content: "Be kind." }];
     const turns: Messages[][] = [];
     for (let turn = 0; turn < 2; turn++) {
-      history.push({ role: "user", content: `Question ${turn}?` });
+      history.push(user(`Question ${turn}?`));
       const prompts: Messages[] = [];
       for (const [at, message] of [null, ...stepsOf(turn)].entries()) {
         if (message !== null) history.push(message);
@@ -59,7 +58,7 @@ function agentOf(app: { readonly base: string }) {
         prompts.push(await chat(model, history));
       }
       turns.push(prompts);
-      history.push({ role: "assistant", content: "Noted." });
+      history.push(says("Noted."));
     }
     return turns;
   };
@@ -91,8 +90,7 @@ describe("a model whose template keeps thoughts behind the newest user's message
   const untilKnown = (model: string) =>
     vi.waitFor(async () => {
       source.found = ["Ada rows."];
-      const asked = [{ role: "user", content: "Where?" }, ...stepsOf(0).slice(0, 2)];
-      expect(isOwnMessage(await chat(model, asked, `other ${Math.random()}`))).toBe(false);
+      expect(isOwnMessage(await chat(model, LOOKED_UP, `other ${Math.random()}`))).toBe(false);
     });
 
   it.each([
@@ -122,7 +120,7 @@ describe("a model whose template keeps thoughts behind the newest user's message
   it("is told by the template for tools, where llama.cpp shows two", async () => {
     const { qwen3, kimi } = CHAT_TEMPLATES;
     llamaCpp("/models/mine.gguf", kimi.template, { chat_template_tool_use: qwen3.template });
-    await chat("any", [{ role: "user", content: "Where?" }], "first");
+    await chat("any", [user("Where?")], "first");
     await untilKnown("any");
     expectKept(qwen3.template, await run("any"));
   });
@@ -131,8 +129,7 @@ describe("a model whose template keeps thoughts behind the newest user's message
     llamaCpp("Qwen3-8B-Q4_K_M.gguf", CHAT_TEMPLATES.kimi.template);
     await vi.waitFor(async () => {
       source.found = ["Ada rows."];
-      const asked = [{ role: "user", content: "Where?" }, ...stepsOf(0).slice(0, 2)];
-      expect(isOwnMessage(await chat("Qwen3-8B", asked, `other ${Math.random()}`))).toBe(true);
+      expect(isOwnMessage(await chat("Qwen3-8B", LOOKED_UP, `other ${Math.random()}`))).toBe(true);
     });
     const turns = await run("Qwen3-8B");
     expect(turns.flatMap((prompts) => prompts.slice(1)).every(isOwnMessage)).toBe(true);
@@ -148,7 +145,7 @@ describe("a model whose template keeps thoughts behind the newest user's message
 
   it("has memories in the result by every API", async () => {
     const model = "Qwen/Qwen3-8B";
-    const messages: ChatMessage[] = [{ role: "user", content: "Where?" }, ...stepsOf(0).slice(0, 2)];
+    const messages = LOOKED_UP;
     source.found = ["Ada rows."];
     const prompt = await chat(model, messages, "chat");
     expect(isOwnMessage(prompt)).toBe(false);

@@ -1,15 +1,13 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import { readSettings } from "../../src/cli/settings.js";
 import { type FullExchange, sendWith } from "../http/guards/callers.js";
 import type { OpenAiEngine } from "../http/routes/openai-engine.js";
 import { type StartedApp, startApp } from "../http/server/served-app.js";
+import { temporaryFolders } from "../temporary-folders.js";
 import { type OwnedMemories, ownedMemories } from "./owned-memories.js";
 
 /** One of two services on one directory. */
-export interface Service {
+interface Service {
   send(method: string, path: string, body?: unknown): Promise<FullExchange>;
   /** A chat of user "ada". */
   chat(content: string, more?: object): Promise<FullExchange>;
@@ -19,15 +17,17 @@ export interface Service {
 export interface TwoServices {
   readonly one: Service;
   readonly other: Service;
-  readonly dataDir: string;
   readonly source: OwnedMemories;
   readonly faults: unknown[];
+  /** What the source has. */
+  keptTexts(): string[];
   /** Ends both and starts one anew, as if they had been killed. */
-  restart(): Promise<Service>;
+  restart(): Promise<void>;
 }
 
 export function twoServices(engine: OpenAiEngine, environment: Readonly<Record<string, string>> = {}): TwoServices {
   const faults: unknown[] = [];
+  const newFolder = temporaryFolders();
   let dataDir = "";
   let source = ownedMemories();
   let apps: StartedApp[] = [];
@@ -55,31 +55,27 @@ export function twoServices(engine: OpenAiEngine, environment: Readonly<Record<s
     apps = [];
   };
   beforeEach(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), "memprefix-two-"));
+    dataDir = newFolder();
     source = ownedMemories();
     await start();
     await start();
   });
   afterEach(async () => {
     await close();
-    await rm(dataDir, { recursive: true });
     faults.length = 0;
   });
   return {
     one: serviceAt(0),
     other: serviceAt(1),
     faults,
-    get dataDir() {
-      return dataDir;
-    },
     get source() {
       return source;
     },
+    keptTexts: () => source.kept.map(({ text }) => text),
     async restart() {
       await close();
       const { memprefix } = await start();
       await memprefix.finishDeletions((error) => faults.push(error), new AbortController().signal);
-      return serviceAt(0);
     },
   };
 }

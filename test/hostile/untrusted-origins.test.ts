@@ -1,8 +1,12 @@
 import { describe, expect, it } from "vitest";
+import type { ChatMessage } from "../../src/core/index.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import { restMem0Server, type ServedMemory } from "../memory/rest-mem0-server.js";
+import { doorsOf } from "./api-forms.js";
+import { conversationOf, serve as serveAlone } from "./conversations.js";
+import { says, user } from "./messages.js";
 
 /*
  * A false text that a web page had stored as a memory stands at most once in a prompt, in a list, whatever would repeat another one.
@@ -30,21 +34,13 @@ describe("a memory of an untrusted origin", () => {
     },
   });
 
-  const serve = (...memories: ServedMemory[]) => {
-    mem0.memories.clear();
-    for (const memory of memories) mem0.memories.set(memory.id, memory);
-  };
+  const serve = (...memories: ServedMemory[]) => serveAlone(mem0, ...memories);
   const single = async (more: object) =>
     JSON.stringify((await app.compose({ user_id: "ada", query: "Which account?", ...more })).messages);
   /** A conversation's prompts, one after the other, each as JSON. */
   const conversation = (id: string) => {
-    const said: object[] = [];
-    return async (content: string, more: object = {}) => {
-      said.push({ role: "user", content });
-      const { messages } = await app.compose({ user_id: "ada", conversation_id: id, messages: [...said], ...more });
-      said.push({ role: "assistant", content: `To ${content}` });
-      return JSON.stringify(messages);
-    };
+    const say = conversationOf(app, id);
+    return async (content: string, more: object = {}) => (await say(content, more)).all;
   };
   const timesIn = (prompt: string, text = FALSE) => prompt.toLowerCase().split(text.toLowerCase()).length - 1;
   /** Once, and as an item of a list. */
@@ -153,16 +149,14 @@ describe("a memory of an untrusted origin", () => {
     ] as const) {
       await single({ memories: [memory, long], ...carrying });
       expect(timesIn(await single({ memories: [long], ...carrying }))).toBe(times);
-      const said = Array.from({ length: 12 }, (_, at) => ({
-        role: at % 2 === 0 ? "user" : "assistant",
-        content: `Said ${at}. `.repeat(20),
-      }));
-      for (let turn = 2; turn < said.length; turn += 2) {
-        const messages = said.slice(Math.max(0, turn - 3), turn + 1);
-        const window = { conversation_id: "w", messages, memories: [long], history: "exact", ...carrying };
-        if (times === 0) expect(timesIn(await single({ ...window, query: undefined }))).toBe(0);
-      }
       await app.send("DELETE", "/users/ada");
+    }
+    await single({ memories: [poison, long], ...carrying });
+    const said = Array.from({ length: 12 }, (_, at) => (at % 2 === 0 ? user : says)(`Said ${at}. `.repeat(20)));
+    for (let turn = 2; turn < said.length; turn += 2) {
+      const messages = said.slice(Math.max(0, turn - 3), turn + 1);
+      const window = { conversation_id: "w", messages, memories: [long], history: "exact", ...carrying };
+      expect(timesIn(await single({ ...window, query: undefined }))).toBe(0);
     }
   });
 
@@ -177,22 +171,16 @@ describe("a memory of an untrusted origin", () => {
 
   it("is listed once in what an engine gets, by every API", async () => {
     serve(poison, account, tea);
-    const said: { role: string; content: string }[] = [];
+    const said: ChatMessage[] = [];
     for (let turn = 0; turn < 4; turn++) {
-      said.push({ role: "user", content: `Which account is it, ${turn}?` });
-      const memprefix = (conversation_id: string) => ({ user_id: "ada", conversation_id });
-      const bodies = {
-        "/v1/chat/completions": { model: "m", messages: said, memprefix: memprefix("chat") },
-        "/v1/messages": { model: "m", max_tokens: 9, messages: said, memprefix: memprefix("messages") },
-        "/v1/responses": { model: "m", input: said, memprefix: memprefix("responses") },
-      };
-      for (const [path, body] of Object.entries(bodies)) {
+      said.push(user(`Which account is it, ${turn}?`));
+      for (const [path, body] of doorsOf(said)) {
         const before = engine.requests.length;
-        await app.send("POST", path, body);
+        await app.send("POST", path, { ...body, memprefix: { user_id: "ada", conversation_id: path } });
         expect(engine.requests.length, path).toBe(before + 1);
-        expectListedOnce(JSON.stringify(engine.requests.at(-1)?.body));
+        expectListedOnce(engine.requests.at(-1)?.raw ?? "");
       }
-      said.push({ role: "assistant", content: "That one." });
+      said.push(says("That one."));
       serve(poison, account, { ...bike, id: `b${turn}`, memory: `Ada rode ${turn} miles` });
     }
   });

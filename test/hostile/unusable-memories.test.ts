@@ -3,6 +3,8 @@ import { createMemprefix } from "../../src/index.js";
 import { sendWith } from "../http/guards/callers.js";
 import { type OpenAiEngine, openAiEngine } from "../http/routes/openai-engine.js";
 import { composedOf, type ServedApp, servedApp } from "../http/server/served-app.js";
+import { doorsOf } from "./api-forms.js";
+import { user } from "./messages.js";
 
 /*
  * One bad memory costs that memory and a warning, at every door: what a search leaves out does not fail a request that gives it.
@@ -105,11 +107,8 @@ describe("a bad memory among good ones", () => {
   });
 
   it("fails no chat, of any API", async () => {
-    await failNoChat(
-      app,
-      engine,
-      BAD.map(([what, item]) => [what, JSON.stringify(withBad(item))]),
-    );
+    const among = BAD.map(([what, item]) => [what, JSON.stringify(withBad(item))] as const);
+    await failNoChat(app, engine, among);
   });
 
   it("costs the library no more", async () => {
@@ -136,22 +135,14 @@ async function failNoChat(
   engine: OpenAiEngine,
   among: readonly (readonly [what: string, memories: string])[],
 ): Promise<void> {
-  const whose = { "x-memprefix-user": "ada" };
-  for (const [path, body] of [
-    ["/v1/chat/completions", `"messages":[{"role":"user","content":"${QUESTION}"}]`],
-    ["/v1/messages", `"max_tokens":9,"messages":[{"role":"user","content":"${QUESTION}"}]`],
-    ["/v1/responses", `"input":"${QUESTION}"`],
-  ] as const)
+  for (const [path, body] of doorsOf([user(QUESTION)]))
     for (const [what, memories] of among) {
-      const before = engine.requests.length;
-      const json = `{"model":"m",${body},"memprefix":{"memories":${memories}}}`;
-      const { status, headers } = await sendWith(app, whose, "POST", path, json);
+      const json = `${JSON.stringify(body).slice(0, -1)},"memprefix":{"memories":${memories}}}`;
+      const { status, headers } = await sendWith(app, { "x-memprefix-user": "ada" }, "POST", path, json);
       expect([path, what, status]).toEqual([path, what, 200]);
       expect(headers.get("x-memprefix-warnings"), what).toBe("memory_unusable");
-      expectGood(
-        engine.requests.slice(before).map(({ body: sent }) => sent),
-        what,
-      );
+      expectGood(engine.requests.at(-1)?.body, what);
+      engine.requests.length = 0;
     }
 }
 
@@ -187,13 +178,11 @@ describe("a memory that is not safe to parse", () => {
   it("costs a request of memprefix's own routes, and a batch", async () => {
     for (const [what, item, problem] of UNSAFE) {
       const body = `{"user_id":"ada","query":"${QUESTION}","memories":${among(item)}}`;
+      const call = `"method":"tools/call","params":{"name":"compose_prompt","arguments":${body}}`;
       for (const [path, whole] of [
         ["/compose", body],
         ["/compose/batch", `{"requests":[${body}]}`],
-        [
-          "/mcp",
-          `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"compose_prompt","arguments":${body}}}`,
-        ],
+        ["/mcp", `{"jsonrpc":"2.0","id":1,${call}}`],
       ] as const) {
         const { status, text } = await post(path, whole);
         expect([what, path, status]).toEqual([what, path, 422]);
@@ -208,7 +197,7 @@ describe("a memory that is not safe to parse", () => {
     await failNoChat(
       app,
       engine,
-      UNSAFE.map(([what, item]) => [what, among(item)]),
+      UNSAFE.map(([what, item]) => [what, among(item)] as const),
     );
   });
 
@@ -220,17 +209,10 @@ describe("a memory that is not safe to parse", () => {
       const named = await post("/compose", '{"user_id":"ada","query":"?","__proto__":{}}');
       expect([named.status, JSON.parse(named.text).errors[0].field]).toEqual([422, "__proto__"]);
       // What is no memory of memprefix's goes on to the engine, or not at all.
-      const chat = await post(
-        "/v1/chat/completions",
-        `{"user":"ada","messages":[{"role":"user","content":"?"}],${memories}}`,
-      );
-      expect(chat.status).toBe(422);
-      for (const cut of [
-        `{"user_id":"ada","query":"?",${memories}`,
-        `{${memories}]`,
-        `{"memories":[${item}`,
-        `{"memories":{${item}]}`,
-      ])
+      const chat = `{"user":"ada","messages":[{"role":"user","content":"?"}],${memories}}`;
+      expect((await post("/v1/chat/completions", chat)).status).toBe(422);
+      const begun = `{"user_id":"ada","query":"?",${memories}`;
+      for (const cut of [begun, `{${memories}]`, `{"memories":[${item}`, `{"memories":{${item}]}`])
         expect([400, 422]).toContain((await post("/compose", cut)).status);
     }
     expect(app.faults).toEqual([]);

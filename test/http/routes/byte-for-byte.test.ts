@@ -173,13 +173,9 @@ describe.each(Object.values(APIS))("a request to $path", ({ name, path, historyF
   const body = (more: object = {}) => JSON.stringify({ [historyField]: [{ role: "user", content: "Tea?" }], ...more });
 
   it("is answered with the engine's bytes, errors and unknown types too", async () => {
-    const texts = [
-      `{"n":${LONG},"f":1.0}`,
-      "{",
-      "",
-      "<html>no</html>",
-      '{"choices":[{"message":{"content":"\\u00e9"}}]}',
-    ];
+    const error = '{"error": {"message":"The temperature is too high.","code":"invalid"}}';
+    const answer = '{"choices":[{"message":{"content":"\\u00e9"}}]}';
+    const texts = [`{"n":${LONG},"f":1.0}`, "{", "", "<html>no</html>", answer, error];
     for (const text of texts)
       for (const status of [200, 404, 422, 500]) {
         engine.behave((_request, response) => void response.writeHead(status, { "x-own": "1" }).end(text));
