@@ -1,5 +1,4 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { PlanDepth, PlanEpoch } from "../../core/index.js";
 import { StoreUnavailableError } from "../../service/base/errors.js";
 import {
   type EngineCall,
@@ -50,11 +49,6 @@ export class Metrics implements MemprefixObserver {
   readonly #epochs = this.#counter("memprefix_epochs_total", "Epochs begun by prompts of windows, by reason.", [
     "reason",
   ]);
-  readonly #extended = this.#counter(
-    "memprefix_extended_turns_total",
-    "Prompts of windows that have messages which the client cut.",
-    [],
-  );
   readonly #writes = this.#counter(
     "memprefix_write_calls_total",
     "Calls that Mem0 made of its own model through /plain/v1.",
@@ -64,11 +58,6 @@ export class Metrics implements MemprefixObserver {
     "memprefix_write_tokens_total",
     "Prompt tokens of those calls, by whether the engine had them cached.",
     ["cached"],
-  );
-  readonly #carried = this.#counter(
-    "memprefix_carried_tokens_total",
-    "Tokens of memories that were not retrieved, in front of epochs' first prompts.",
-    [],
   );
   readonly #warnings = this.#counter("memprefix_warnings_total", "Warnings of composed prompts, by code.", ["code"]);
   readonly #reported = this.#counter(
@@ -82,22 +71,6 @@ export class Metrics implements MemprefixObserver {
     [],
   );
 
-  readonly #depthProbes = this.#histogram(
-    "memprefix_depth_probes",
-    "Probes per chat whose depth was chosen, by outcome.",
-    ["outcome"],
-    [0, 1, 2, 3, 4, 6, 8],
-  );
-  readonly #depthBlocks = this.#counter(
-    "memprefix_depth_blocks_total",
-    "Memories retrieved for chats whose depth was chosen, by whether they are in the prompt.",
-    ["given"],
-  );
-  readonly #depthTokens = this.#counter(
-    "memprefix_depth_probe_tokens_total",
-    "Prompt tokens of depth probes, as the engine reported them.",
-    ["cached"],
-  );
   readonly #firstTokens = this.#histogram(
     "memprefix_first_token_seconds",
     "Time to first token, as measured behind /v1 or reported by the caller.",
@@ -209,31 +182,7 @@ export class Metrics implements MemprefixObserver {
     this.#prompts.inc({ expected: "uncached" }, plan.uncachedTokens);
     if (plan.miss !== null) this.#missed.inc({ cause: plan.miss.cause }, plan.miss.tokens);
     for (const { code } of warnings) this.#warnings.inc({ code });
-    if (plan.epoch !== undefined) this.#epoch(plan.epoch, plan.addedMessages ?? 0);
-    if (plan.depth !== undefined) this.#depth(plan.depth);
-  }
-
-  #epoch({ began, carriedTokens }: PlanEpoch, added: number): void {
-    if (began !== null) this.#epochs.inc({ reason: began });
-    if (added > 0) this.#extended.inc();
-    this.#carried.inc(carriedTokens);
-  }
-
-  #depth({ retrieved, given, outcome, probes }: PlanDepth): void {
-    this.#depthProbes.observe({ outcome }, probes.length);
-    this.#depthBlocks.inc({ given: "yes" }, given);
-    this.#depthBlocks.inc({ given: "no" }, retrieved - given);
-    for (const { promptTokens, cachedTokens } of probes) {
-      if (promptTokens !== null) this.#countCached(this.#depthTokens, promptTokens, cachedTokens);
-    }
-  }
-
-  #countCached(tokens: Counter<"cached">, promptTokens: number, cachedTokens: number | null): void {
-    if (cachedTokens === null) tokens.inc({ cached: "unknown" }, promptTokens);
-    else {
-      tokens.inc({ cached: "yes" }, cachedTokens);
-      tokens.inc({ cached: "no" }, Math.max(0, promptTokens - cachedTokens));
-    }
+    if (plan.epoch != null && plan.epoch.began !== null) this.#epochs.inc({ reason: plan.epoch.began });
   }
 
   reported({ feedback, report: { ttftMs }, isFirstTime }: ObservedReport): void {
@@ -247,7 +196,11 @@ export class Metrics implements MemprefixObserver {
 
   wrote({ promptTokens, cachedTokens }: Parameters<Required<MemprefixObserver>["wrote"]>[0]): void {
     this.#writes.inc();
-    this.#countCached(this.#written, promptTokens, cachedTokens);
+    if (cachedTokens === null) this.#written.inc({ cached: "unknown" }, promptTokens);
+    else {
+      this.#written.inc({ cached: "yes" }, cachedTokens);
+      this.#written.inc({ cached: "no" }, Math.max(0, promptTokens - cachedTokens));
+    }
   }
 
   searched({ outcome, ms }: MemorySearch): void {
