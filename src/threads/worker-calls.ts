@@ -1,7 +1,7 @@
 /* threads: calls of worker threads. Enters: calls. Leaves: the thread's answer to each, or an error if the thread ended. */
 
 import { getPriority, setPriority } from "node:os";
-import { type TransferListItem, Worker, type WorkerOptions } from "node:worker_threads";
+import { Worker, type WorkerOptions } from "node:worker_threads";
 
 interface Waiting<Answer> {
   readonly resolve: (answer: Answer) => void;
@@ -41,9 +41,9 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
     return worker;
   }
 
-  async ask(asked: WithoutId<Call>, transferred: readonly TransferListItem[] = []): Promise<Answer> {
+  async ask(asked: WithoutId<Call>): Promise<Answer> {
     const worker = this.start();
-    const id = this.#post(worker, asked, transferred);
+    const id = this.#post(worker, asked);
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
@@ -53,7 +53,7 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
     if (worker === null) return;
     const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
     this.#isEnding = true;
-    this.#post(worker, asked, []);
+    this.#post(worker, asked);
     await ended;
   }
 
@@ -64,9 +64,9 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
     await this.#worker.terminate();
   }
 
-  #post(worker: Worker, asked: WithoutId<Call>, transferred: readonly TransferListItem[]): number {
+  #post(worker: Worker, asked: WithoutId<Call>): number {
     const id = this.#calls++;
-    worker.postMessage({ ...asked, id }, transferred);
+    worker.postMessage({ ...asked, id });
     worker.ref();
     return id;
   }
