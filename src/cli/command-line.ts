@@ -19,7 +19,6 @@ import { readDotEnv } from "./dot-env.js";
 import { errorText, unbuilt } from "./error-text.js";
 import { addEvalCommands } from "./eval.js";
 import { type CommandIo, type Environment, type Invocation, invocation, type Output, onStop } from "./invocation.js";
-import type { McpOptions } from "./mcp.js";
 import { positive, ratio, wholeNumber } from "./option-values.js";
 import { VERSION } from "./package.js";
 import type { ReplayCommand } from "./replay.js";
@@ -95,7 +94,6 @@ function commandLine(call: Invocation): Command {
     .option("--user <id>", "whose memories to search for", "memprefix-doctor")
     .option("--model <name>", "model to try (default: the only one that the engine lists)")
     .option("--isolation", "check only whether tenants share the engine's cache; names the layer that ignores salts")
-    .option("--engine-url <url>", "with --isolation: the engine's own base URL, if the upstream is a gateway")
     .option(
       "--keys <keys>",
       "with --isolation: keys of different tenants to try in the running service, separated by commas",
@@ -131,14 +129,12 @@ function commandLine(call: Invocation): Command {
   program
     .command("mcp")
     .description(
-      "run a Model Context Protocol server on standard input and output, for a running service; its key is MEMPREFIX_API_KEY",
+      "run a Model Context Protocol server on standard input and output, for a running service at MEMPREFIX_URL (default: the address in the settings), with the key MEMPREFIX_API_KEY, for the user MEMPREFIX_USER (default: each call names one)",
     )
-    .option("--url <address>", "the service's address (default: MEMPREFIX_URL, else the address in the settings)")
-    .option("--user <id>", "the user of every call (default: MEMPREFIX_USER, else each call names one)")
     .addHelpText("after", () => settingsHelp(["host", "port", "apiKey"]))
-    .action(async (options: McpOptions) => {
+    .action(async () => {
       const { runMcp } = await import("./mcp.js");
-      await runMcp(options, call);
+      await runMcp(call);
     });
 
   program

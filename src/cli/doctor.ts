@@ -26,7 +26,6 @@ export interface DoctorOptions {
   readonly model?: string;
   /** Whether tenants' caches are checked to be apart, and nothing else. */
   readonly isolation?: true;
-  readonly engineUrl?: string;
   readonly keys?: readonly string[];
   readonly json?: true;
 }
@@ -47,10 +46,10 @@ const LAST_PROMPTS = 100;
 
 /** Checks everything that the settings name and prints recommended changes, most valuable first. Exit code 1 where something is broken. */
 export async function runDoctor(options: DoctorOptions, call: Invocation): Promise<void> {
-  const { user, model = null, isolation, engineUrl = null, keys = [], json = false } = options;
+  const { user, model = null, isolation, keys = [], json = false } = options;
   const settings = readSettings(call.env);
   const findings: readonly Finding[] = isolation
-    ? await checkIsolation(settings, { model, engineUrl, keys })
+    ? await checkIsolation(settings, { model, keys })
     : [
         ...(await store(settings)),
         await memories(settings, user),

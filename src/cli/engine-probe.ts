@@ -69,20 +69,15 @@ export function familyBy(settings: Settings, upstream: Upstream): FamilyOf {
 /**
  * Finds out which model to probe. Rejects with {@link EngineRefusal}.
  *
- * @param wanted the model; null: the only one listed, or else `otherwise`
+ * @param wanted the model; null: the only one listed
  */
-export async function openProbes(
-  upstream: Upstream,
-  familyOf: FamilyOf,
-  wanted: string | null,
-  otherwise?: string,
-): Promise<ProbedEngine> {
+export async function openProbes(upstream: Upstream, familyOf: FamilyOf, wanted: string | null): Promise<ProbedEngine> {
   const list = await read(upstream, "models");
   if (list.status === 401 || list.status === 403) throw refusal(list);
   const json = parsedJson(list.text);
   const models = [...listIn(record(json)["data"] ?? json)].map(record);
   const names = models.map(({ id }) => text(id)).filter((id) => id !== "");
-  const model = wanted ?? (names.length === 1 ? names[0] : otherwise);
+  const model = wanted ?? (names.length === 1 ? names[0] : undefined);
   if (model === undefined) {
     const listed = names.length === 0 ? "it lists no models" : `it lists ${names.length} models`;
     throw new EngineRefusal(`which model to try is not known: ${listed}`, "name one: --model NAME");

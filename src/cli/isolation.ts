@@ -18,8 +18,6 @@ export interface IsolationFinding {
 
 export interface IsolationOptions {
   readonly model: string | null;
-  /** The engine's own base URL, where the upstream is a gateway in front of it; null: not known. */
-  readonly engineUrl: string | null;
   /** memprefix's keys of two tenants; empty: what the running service does with keys is not tried. */
   readonly keys: readonly string[];
 }
@@ -27,7 +25,7 @@ export interface IsolationOptions {
 /** Sends pairs of probes through the upstream, and says which layer lets one tenant's prompt hit another's cache. */
 export async function checkIsolation(
   settings: Settings,
-  { model, engineUrl, keys }: IsolationOptions,
+  { model, keys }: IsolationOptions,
 ): Promise<readonly IsolationFinding[]> {
   const opened = openChatEngine(settings);
   if (opened === null)
@@ -35,10 +33,9 @@ export async function checkIsolation(
       { part: "engine", state: "unknown", says: "none is configured", advice: "name it: MEMPREFIX_UPSTREAM_URL" },
     ];
   const { upstream } = opened;
-  const { upstreamApiKey: apiKey } = settings;
   try {
     const probed = await openProbes(upstream, familyBy(settings, upstream), model);
-    const findings = [await throughUpstream(upstream, probed, engineUrl === null ? null : { engineUrl, apiKey })];
+    const findings = [await throughUpstream(upstream, probed)];
     return keys.length < 2 ? findings : [await throughService(settings, probed, keys), ...findings];
   } catch (error) {
     if (error instanceof EngineRefusal)
@@ -124,11 +121,7 @@ async function tenantsApart(probed: ProbedEngine, salt: string | undefined): Pro
   });
 }
 
-async function throughUpstream(
-  upstream: Upstream,
-  probed: ProbedEngine,
-  direct: { readonly engineUrl: string; readonly apiKey: string | undefined } | null,
-): Promise<IsolationFinding> {
+async function throughUpstream(upstream: Upstream, probed: ProbedEngine): Promise<IsolationFinding> {
   const { family } = probed;
   const { salt } = ENGINES[family];
   const verdict = await tenantsApart(probed, salt);
@@ -144,7 +137,7 @@ async function throughUpstream(
     const advice = "give each tenant an engine, or an upstream key, of its own";
     return { part: "memprefix", state: "broken", says, advice };
   }
-  const part = direct === null ? await layerOf(probed, salt) : await layerBehind(direct, probed, salt);
+  const part = await layerOf(probed, salt);
   const says =
     part === "engine"
       ? `the engine gets ${salt} and ignores it: ${of}`
@@ -152,7 +145,7 @@ async function throughUpstream(
   const advice =
     part === "engine"
       ? `use an engine, or a version of it, that keeps caches apart by ${salt}, or one engine for each tenant`
-      : `let the gateway at ${upstream.name} forward ${salt} unmodified; --engine-url URL tries the engine behind it`;
+      : `let the gateway at ${upstream.name} forward ${salt} unmodified; the engine's own address as MEMPREFIX_UPSTREAM_URL tests the engine alone`;
   return { part, state: "broken", says, advice };
 }
 
@@ -167,16 +160,6 @@ async function layerOf(probed: ProbedEngine, salt: string): Promise<"gateway" | 
     if (error instanceof EngineRefusal && (error.status === 400 || error.status === 422)) return "engine";
     throw error;
   }
-}
-
-async function layerBehind(
-  { engineUrl: url, apiKey }: { readonly engineUrl: string; readonly apiKey: string | undefined },
-  { model, family }: ProbedEngine,
-  salt: string,
-): Promise<"gateway" | "engine"> {
-  const engine = openUpstream({ url, apiKey, timeoutMs: 60_000 });
-  const probed = await openProbes(engine, () => family, null, model);
-  return (await tenantsApart(probed, salt)).kind === "apart" ? "gateway" : "engine";
 }
 
 /** Whether the running service gives two keys salts of their own. */

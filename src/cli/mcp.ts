@@ -17,29 +17,21 @@ export async function loadMcp(): Promise<McpPackages | { readonly missing: strin
   return { Server, Transport, callTool: types.CallToolRequestSchema, listTools: types.ListToolsRequestSchema };
 }
 
-export interface McpOptions {
-  readonly url?: string;
-  readonly user?: string;
-}
-
 /**
  * Serves MCP on standard input and output, in lines, for a running service: posts each message to its `/mcp`. Resolves when the input has
  * ended and everything is answered.
  */
-export async function runMcp(options: McpOptions, call: Invocation): Promise<void> {
+export async function runMcp(call: Invocation): Promise<void> {
   const settings = readSettings(call.env);
   // The variables of memprefix's other clients; an empty one counts as absent.
-  const url = options.url ?? (call.env["MEMPREFIX_URL"] || undefined);
-  const user = options.user ?? (call.env["MEMPREFIX_USER"] || undefined);
-  const base = url ?? addressOf(settings);
-  if (!URL.canParse("/mcp", base)) {
-    const field = options.url === undefined ? "MEMPREFIX_URL" : "--url";
-    throw new UsageError([{ field, message: "must be an http or https address" }]);
-  }
+  const base = call.env["MEMPREFIX_URL"] || addressOf(settings);
+  const user = call.env["MEMPREFIX_USER"] || undefined;
+  if (!URL.canParse("/mcp", base))
+    throw new UsageError([{ field: "MEMPREFIX_URL", message: "must be an http or https address" }]);
   // A header has no other characters and loses blanks at its ends: it would name another user.
   if (user !== undefined && !/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(user)) {
-    const field = options.user === undefined ? "MEMPREFIX_USER" : "--user";
-    throw new UsageError([{ field, message: "must be printable ASCII that no blank begins or ends" }]);
+    const message = "must be printable ASCII that no blank begins or ends";
+    throw new UsageError([{ field: "MEMPREFIX_USER", message }]);
   }
   const { apiKey } = settings;
   const to = {

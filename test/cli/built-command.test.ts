@@ -47,7 +47,7 @@ describe("built commands, one after the other:", () => {
     { args: ["keys", "list"], stdout: /^[0-9a-f]{12} {2}default {2}made / },
     { args: ["keys", "revoke", "nobody"], code: 1, stderr: /^memprefix: id: no such key/ },
     { args: ["doctor"], stdout: /^store +ok +1 requests of 1 users load\n/ },
-    { args: ["eval", "locomo", ...LOCOMO, "--out", at("out")], stdout: /report\.html/ },
+    { args: ["eval", "locomo", ...LOCOMO, "--out", at("out")], stdout: /report\.md/ },
     {
       args: ["eval", "longmemeval", ...LOCOMO, "--out", at("other")],
       code: 1,

@@ -150,10 +150,10 @@ describe("the Model Context Protocol", () => {
 
   describe("memprefix mcp", () => {
     /** The command as a client's transport has it. */
-    const piped = (args: readonly string[], environment: Readonly<Record<string, string>> = {}): Transport => {
+    const piped = (environment: Readonly<Record<string, string>>): Transport => {
       const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
       const io = { stdin, stdout, stderr, signals: new EventEmitter(), exit: () => {} };
-      const ended = run(["mcp", ...args], environment, io);
+      const ended = run(["mcp"], environment, io);
       const transport: Transport = {
         async start() {
           createInterface({ input: stdout }).on("line", (line) =>
@@ -176,30 +176,21 @@ describe("the Model Context Protocol", () => {
     it("is the same server on standard input and output, for one user", async () => {
       mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
       const { address } = await serve();
-      const client = await connected(piped(["--url", address, "--user", "ana"]));
+      const client = await connected(piped({ MEMPREFIX_URL: address, MEMPREFIX_USER: "ana" }));
       expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(TOOLS);
       const found = await call(client, "search_memories", { query: "What does she eat?" });
       expect(found.result).toMatchObject({ text: "- Ana is vegetarian." });
     });
 
-    it("calls the service, and for the user, that the variables of memprefix's clients name, unless it is given others", async () => {
-      mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
+    it("takes the user of each call where none is named", async () => {
       const { address } = await serve();
-      const found = async (args: readonly string[], environment: Readonly<Record<string, string>>) => {
-        const client = await connected(piped(args, environment));
-        return (await call(client, "search_memories", { query: "What does she eat?" })).result;
-      };
-      const text = "- Ana is vegetarian.";
-      expect(await found([], { MEMPREFIX_URL: address, MEMPREFIX_USER: "ana" })).toMatchObject({ text });
-      const elsewhere = { MEMPREFIX_URL: "http://127.0.0.1:9", MEMPREFIX_USER: "bob" };
-      expect(await found(["--url", address, "--user", "ana"], elsewhere)).toMatchObject({ text });
-      const perCall = await connected(piped(["--url", address], { MEMPREFIX_USER: "" }));
+      const perCall = await connected(piped({ MEMPREFIX_URL: address, MEMPREFIX_USER: "" }));
       expect((await perCall.listTools()).tools[0]?.inputSchema.required).toContain("user_id");
     });
 
     it.each([
       ["MEMPREFIX_URL", "127.0.0.1:4600"],
-      ["MEMPREFIX_USER", "José"],
+      ...["太郎", "José", "ana ", " ana", "a\nb"].map((user) => ["MEMPREFIX_USER", user]),
     ])("refuses %s=%s by name", async (variable, value) => {
       const { code, stderr } = await memprefix.run(["mcp"], { environment: { [variable]: value } });
       expect({ code, stderr }).toEqual({
@@ -213,7 +204,7 @@ describe("the Model Context Protocol", () => {
       const [stdout, stderr] = [new PassThrough(), new PassThrough()];
       const stdin = Readable.from(Array.from(bytes, (byte) => Buffer.of(byte)));
       const io = { stdin, stdout, stderr, signals: new EventEmitter(), exit: () => {} };
-      expect(await run(["mcp", "--url", address, "--user", "ana"], {}, io)).toBe(0);
+      expect(await run(["mcp"], { MEMPREFIX_URL: address, MEMPREFIX_USER: "ana" }, io)).toBe(0);
       stdout.end();
       return stdout;
     };
@@ -237,7 +228,7 @@ describe("the Model Context Protocol", () => {
         const { address } = await serve();
         const [stdin, stdout, signals] = [new PassThrough(), new PassThrough(), new EventEmitter()];
         const io = { stdin, stdout, stderr: new PassThrough(), signals, exit: () => {} };
-        const ended = run(["mcp", "--url", address, "--user", "ana"], {}, io);
+        const ended = run(["mcp"], { MEMPREFIX_URL: address, MEMPREFIX_USER: "ana" }, io);
         const before = mem0.requests.length;
         stdin.write(`${search("What does she eat?")}\n`);
         await expect.poll(() => mem0.requests.length).toBeGreaterThan(before);
@@ -247,23 +238,17 @@ describe("the Model Context Protocol", () => {
       },
     );
 
-    it.each(["太郎", "José", "ana ", " ana", "", "a\nb"])(
-      "refuses a user whom a header cannot name: %j",
-      async (user) => {
-        const { code, stderr } = await memprefix.run(["mcp", "--user", user]);
-        expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("--user") });
-      },
-    );
-
     it("says in a sentence that no service answers, that the key is wrong, or that it is another server", async () => {
-      await expect(connected(piped(["--url", "http://127.0.0.1:9"]))).rejects.toThrow(
+      await expect(connected(piped({ MEMPREFIX_URL: "http://127.0.0.1:9" }))).rejects.toThrow(
         "no memprefix answers at http://127.0.0.1:9: memprefix serve starts it",
       );
-      await expect(connected(piped(["--url", mem0.url]))).rejects.toThrow(`${mem0.url} answers, and is not memprefix`);
+      await expect(connected(piped({ MEMPREFIX_URL: mem0.url }))).rejects.toThrow(
+        `${mem0.url} answers, and is not memprefix`,
+      );
       await memprefix.run(["keys", "add"]);
       const { address } = await memprefix.serve();
       const wrong = { MEMPREFIX_API_KEY: "x".repeat(40) };
-      await expect(connected(piped(["--url", address], wrong))).rejects.toThrow("No valid API key: ");
+      await expect(connected(piped({ MEMPREFIX_URL: address, ...wrong }))).rejects.toThrow("No valid API key: ");
     });
   });
 });
