@@ -1,4 +1,6 @@
 import { expect, it } from "vitest";
+import { checkIsolation } from "../../src/cli/isolation.js";
+import { readSettings } from "../../src/cli/settings.js";
 import { callerOf } from "../http/guards/callers.js";
 import { everyDoor, type Fronted, memoriesOf, type Sent, withEngine } from "./real-engine.suite.js";
 
@@ -215,6 +217,17 @@ withEngine("vLLM that publishes its events", published, { MEMPREFIX_ENGINE_FAMIL
     expect(all.length).toBe(ROUNDS * 72);
     const inexact = wrong(all, 0);
     expect(inexact.length, JSON.stringify(inexact)).toBeLessThanOrEqual(all.length / 100);
+  }, 1_200_000);
+
+  it("keeps salts apart, and doctor --isolation says so in each of 200 runs", async () => {
+    const settings = readSettings({ MEMPREFIX_UPSTREAM_URL: of().engine.url, MEMPREFIX_ENGINE_FAMILY: "vllm" });
+    for (let run = 0; run < 200; run++) {
+      const findings = await checkIsolation(settings, { model: "smol", engineUrl: null, keys: [] });
+      expect(
+        findings.map(({ state }) => state),
+        JSON.stringify(findings),
+      ).toEqual(["ok"]);
+    }
   }, 1_200_000);
 
   // A cold one with the same blocks is in the test before.
