@@ -28,8 +28,9 @@ const KEEPS_NOTHING = new RegExp(
 );
 
 /**
- * Forwards a `/v1` request without a route of memprefix's, and its answer, both unmodified but for the tenant's salts and memprefix's own field; uploads as they arrive. With API keys in use, only to paths that store
- * nothing: the engine's credentials are then the operator's, and stored data is every tenant's. Null: not to be forwarded.
+ * Forwards a `/v1` request without a route of memprefix's, and its answer, both unmodified but for the tenant's salts and memprefix's own field;
+ * uploads as they arrive. With API keys in use, only to paths that store nothing: the engine's credentials are then the operator's, and stored
+ * data is every tenant's. Null: not to be forwarded.
  */
 export function passToEngine(
   c: Context<HttpEnvironment>,
