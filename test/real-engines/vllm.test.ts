@@ -222,7 +222,7 @@ withEngine("vLLM that publishes its events", published, { MEMPREFIX_ENGINE_FAMIL
   it("keeps salts apart, and doctor --isolation says so in each of 200 runs", async () => {
     const settings = readSettings({ MEMPREFIX_UPSTREAM_URL: of().engine.url, MEMPREFIX_ENGINE_FAMILY: "vllm" });
     for (let run = 0; run < 200; run++) {
-      const findings = await checkIsolation(settings, { model: "smol", engineUrl: null, keys: [] });
+      const findings = await checkIsolation(settings, { model: "smol", keys: [] });
       expect(
         findings.map(({ state }) => state),
         JSON.stringify(findings),
