@@ -1,13 +1,13 @@
 import { z } from "zod";
 import type { Api } from "../../apis/api/api.js";
-import type { PlanDepth, UserId } from "../../core/index.js";
+import type { AgentId, ConversationId, PlanDepth, UserId } from "../../core/index.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { type ChatRequest, NOBODY } from "../../service/chat/chat.js";
 import { composeRequest, withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import { composeOptions } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/fields.js";
-import { type GivenIdentity, type GivenName, NOTHING_GIVEN } from "../requests/request.js";
+import type { GivenIdentity, GivenName } from "../requests/request.js";
 import { composeBody, message } from "./compose-contract.js";
 import { readerOf, snakeCased } from "./wire-form.js";
 
@@ -106,59 +106,32 @@ const chatFields = z.looseObject({ memprefix: z.preprocess(withoutAbsentMemories
 /** A name in a header. Bytes beyond ASCII are rejected: servers decode them differently. */
 export const headerText = z.string().regex(/^[\x20-\x7e]*$/, "must be printable ASCII; other names go into the body");
 
-/** A setting that a header or the body's `memprefix` may hold. Module-level, because a schema is compiled at its first use. */
-interface HeaderValue<T> {
-  readonly name: string;
-  /** Its name in the body. */
-  readonly field: string;
-  readonly schema: z.ZodType<T>;
-  /** Checks the header: an object with it alone. */
-  readonly checked: z.ZodType<Record<string, T>>;
-  readonly documented: z.ZodType;
+const inHeader = <T>(name: z.ZodType<T, string>, description: string) =>
+  headerText.pipe(name).optional().describe(description);
+
+/** For clients that can set headers, and no fields of the body. */
+export const chatHeaders = z.object({
+  "x-memprefix-user": inHeader(field.userId, "Whose memories, in printable ASCII."),
+  "x-memprefix-agent": inHeader(field.agentId, "Which agent of the user's, in printable ASCII."),
+  "x-memprefix-conversation": inHeader(field.conversationId, "Names the conversation, in printable ASCII."),
+  "x-memprefix-history": field.history.optional().describe("`history`, as in the body's `memprefix`."),
+  "x-memprefix-bypass": z
+    .enum(["true", "false"], "must be true or false")
+    .optional()
+    .describe("`bypass`, as in the body's `memprefix`."),
+});
+const HEADER_NAMES = Object.keys(chatHeaders.shape);
+
+interface Names {
+  readonly user: UserId;
+  readonly agent: AgentId;
+  readonly conversation: ConversationId;
 }
-
-function header<T>(
-  field: string,
-  schema: z.ZodType<T>,
-  {
-    text = schema,
-    documented = schema as z.ZodType,
-    description = `\`${field}\`, as in the body's \`memprefix\`.`,
-  } = {},
-): HeaderValue<T> {
-  const name = `x-memprefix-${field.replace(/_id$/, "").replace("_", "-")}`;
-  return {
-    name,
-    field,
-    schema,
-    checked: z.object({ [name]: text }) as z.ZodType<Record<string, T>>,
-    documented: documented.optional().describe(description),
-  };
-}
-
-const headerName = <T>(field: string, schema: z.ZodType<T, string>, description: string) =>
-  header(field, schema as z.ZodType<T>, { text: headerText.pipe(schema), documented: z.string(), description });
-
-const NUMBER = /^\d{1,4}$/;
-const YES_OR_NO = ["true", "false"] as const;
-const HEADERS = {
-  user: headerName("user_id", field.userId, "Whose memories, in printable ASCII."),
-  agent: headerName("agent_id", field.agentId, "Which agent of the user's, in printable ASCII."),
-  conversation: headerName("conversation_id", field.conversationId, "Names the conversation, in printable ASCII."),
-  history: header("history", field.history),
-  policy: header("policy", field.policy),
-  topK: header("top_k", field.topK, {
-    text: z.string().regex(NUMBER, "must be a whole number").transform(Number).pipe(field.topK),
-    documented: z.string().regex(NUMBER),
-  }),
-  bypass: header("bypass", z.boolean(), {
-    text: z.enum(YES_OR_NO, "must be true or false").transform((said) => said === "true"),
-    documented: z.enum(YES_OR_NO),
-  }),
+const NAMES: { readonly [N in keyof Names]: z.ZodType<Names[N], string> } = {
+  user: field.userId,
+  agent: field.agentId,
+  conversation: field.conversationId,
 };
-export const chatHeaders = z.object(
-  Object.fromEntries(Object.values(HEADERS).map(({ name, documented }) => [name, documented])),
-);
 
 /** A request, read from its body and headers. */
 export type AskedChat = Omit<ChatRequest, "headers" | "query" | "tools" | "written">;
@@ -172,40 +145,34 @@ const OF_AGENT = /^\s*\{/;
  *
  * @param identity names from the base URL and from the operator's configured places
  */
-export function readChat(
-  api: Api,
-  given: unknown,
-  headers: Pick<Headers, "get">,
-  identity: GivenIdentity = NOTHING_GIVEN,
-): AskedChat {
+export function readChat(api: Api, given: unknown, headers: Pick<Headers, "get">, identity: GivenIdentity): AskedChat {
   const { memprefix, ...body } = readOptions(chatFields, given);
   const { writeBack, adaptiveDepth, bypass, ...settings } = settingsIn(memprefix ?? {});
   const { path } = identity;
-  const agreedOn = <T>(
-    of: HeaderValue<T>,
-    inBody: T | null | undefined,
-    inPath?: T | null,
-    source?: GivenName | null,
-  ) =>
-    agreed([
-      inPath == null ? null : { place: "the path", value: inPath },
-      source == null ? null : sourceValue(source, of.schema),
-      headerIn(headers, of),
-      inBody == null ? null : { place: `memprefix.${of.field}`, value: inBody },
-    ]);
-  const namedUser = agreedOn(HEADERS.user, settings.userId, path.user, identity.user);
-  const agentId = agreedOn(HEADERS.agent, settings.agentId, path.agent, identity.agent);
-  const conversationId = agreedOn(
-    HEADERS.conversation,
-    settings.conversationId,
-    path.conversation,
-    identity.conversation,
+  const said = readOptions(
+    chatHeaders,
+    Object.fromEntries(HEADER_NAMES.map((name) => [name, headers.get(name) ?? undefined])),
   );
-  const history = agreedOn(HEADERS.history, settings.history);
-  const policy = agreedOn(HEADERS.policy, settings.policy);
-  const topK = agreedOn(HEADERS.topK, settings.topK);
-  const isBypassed = agreedOn(HEADERS.bypass, bypass, path.isPlain || null) ?? false;
-  const unwanted = isBypassed ? "bypass" : identity.isSideCall ? "side_call" : null;
+  const named = <N extends keyof Names>(name: N, inBody: Names[N] | null | undefined): Names[N] | null =>
+    agreed([
+      placed("the path", path[name] as Names[N] | null),
+      sourceValue(identity[name], NAMES[name]),
+      placed(`the header x-memprefix-${name}`, said[`x-memprefix-${name}`] as Names[N] | undefined),
+      placed(`memprefix.${name}_id`, inBody),
+    ]);
+  const namedUser = named("user", settings.userId);
+  const agentId = named("agent", settings.agentId);
+  const conversationId = named("conversation", settings.conversationId);
+  const history = agreed([
+    placed("the header x-memprefix-history", said["x-memprefix-history"]),
+    placed("memprefix.history", settings.history),
+  ]);
+  const isBypassed = agreed([
+    placed("the path", path.isPlain ? "true" : null),
+    placed("the header x-memprefix-bypass", said["x-memprefix-bypass"]),
+    placed("memprefix.bypass", bypass == null ? null : `${bypass}`),
+  ]);
+  const unwanted = isBypassed === "true" ? "bypass" : identity.isSideCall ? "side_call" : null;
   const isUnnamed = unwanted === null && namedUser === null && api.user(body) == null;
   const userId = readUser(body, api, isUnnamed ? identity.defaultUser : namedUser, {
     isRead: unwanted === null,
@@ -214,7 +181,7 @@ export function readChat(
   const notWanted = unwanted ?? (userId === NOBODY ? "no_user" : null);
   // The engine judges messages that cannot be composed (none, or a prefilled answer last): they go upstream.
   const messages = notWanted === null ? field.messages.safeParse(api.history(body)) : null;
-  const asked = { ...settings, userId, agentId, conversationId, history, policy, topK };
+  const asked = { ...settings, userId, agentId, conversationId, history };
   return {
     api,
     userId,
@@ -241,17 +208,17 @@ export function depthHeader({ given, retrieved, outcome, probes }: PlanDepth): s
 /** A value and where it was found; null: nowhere. */
 type Place<T> = { readonly place: string; readonly value: T } | null;
 
-function headerIn<T>(headers: Pick<Headers, "get">, { name, checked }: HeaderValue<T>): Place<T> {
-  const given = headers.get(name);
-  if (given === null) return null;
-  return { place: `the header ${name}`, value: readOptions(checked, { [name]: given })[name] as T };
+function placed<T>(place: string, value: T | null | undefined): Place<T> {
+  return value == null ? null : { place, value };
 }
 
-/** A name from a configured place. */
-function sourceValue<T>({ field: name, from, value }: GivenName, schema: z.ZodType<T>): Place<T> {
-  const text = from === "header" ? headerText.pipe(schema as z.ZodType<T, string>) : schema;
+/** A name from a place that the operator configured. */
+function sourceValue<T>(given: GivenName | null, schema: z.ZodType<T, string>): Place<T> {
+  if (given === null) return null;
+  const { field: name, from, value } = given;
+  const text = from === "header" ? headerText.pipe(schema) : schema;
   const read = readOptions(z.object({ [name]: text }), { [name]: value });
-  return { place: `the ${from === "header" ? "header" : "field"} ${name}`, value: read[name] as T };
+  return { place: `the ${from} ${name}`.replace("the body", "the field"), value: read[name] as T };
 }
 
 /** The value of all places that have one. Different values are an error: an identity is never guessed. */

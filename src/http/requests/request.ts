@@ -216,15 +216,6 @@ export interface GivenIdentity {
   readonly defaultUser: UserId | null;
 }
 
-export const NOTHING_GIVEN: GivenIdentity = {
-  user: null,
-  agent: null,
-  conversation: null,
-  isSideCall: false,
-  path: NOBODY_NAMED,
-  defaultUser: null,
-};
-
 /** The parts of a request that can identify it. */
 export interface IdentifiedRequest {
   readonly url: string;

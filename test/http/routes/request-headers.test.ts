@@ -3,7 +3,6 @@ import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { ask, clientOf, errorOf } from "./chat-client.js";
 import { openAiEngine } from "./openai-engine.js";
-import { storedExchanges } from "./stored-rows.js";
 
 describe("memprefix's headers", () => {
   const engine = openAiEngine();
@@ -15,27 +14,23 @@ describe("memprefix's headers", () => {
       memprefix,
     } as never);
 
-  it("name the agent, the policy and the number of memories; none goes to the engine", async () => {
-    await create({ "x-memprefix-agent": "cook", "x-memprefix-policy": "retrieval", "x-memprefix-top-k": "3" });
-    expect(source.queries.at(-1)).toMatchObject({ scope: { agentId: "cook" }, topK: 3 });
-    const [request] = storedExchanges(app.database).requests;
-    expect(request?.answer).toMatchObject({ plan: { policy: "retrieval" } });
+  it("name the agent; none goes to the engine", async () => {
+    await create({ "x-memprefix-agent": "cook" });
+    expect(source.queries.at(-1)).toMatchObject({ scope: { agentId: "cook" } });
     expect(Object.keys(engine.requests[0]?.headers ?? {}).filter((name) => name.startsWith("x-memprefix"))).toEqual([]);
   });
 
   it("may say what the body says, and nothing else", async () => {
-    await create({ "x-memprefix-top-k": "3" }, { top_k: 3 });
-    const { status, message } = await errorOf(create({ "x-memprefix-top-k": "3" }, { top_k: 4 }));
+    await create({ "x-memprefix-history": "exact" }, { history: "exact" });
+    const { status, message } = await errorOf(create({ "x-memprefix-history": "exact" }, { history: "auto" }));
     expect([status, message]).toEqual([
       422,
-      expect.stringContaining("memprefix.top_k: differs from the header x-memprefix-top-k"),
+      expect.stringContaining("memprefix.history: differs from the header x-memprefix-history"),
     ]);
   });
 
   it.each([
-    ["x-memprefix-top-k", "many"],
-    ["x-memprefix-top-k", "0"],
-    ["x-memprefix-policy", "best"],
+    ["x-memprefix-history", "best"],
     ["x-memprefix-bypass", "yes"],
   ])("are checked: %s: %s", async (name, value) => {
     const { status, message } = await errorOf(create({ [name]: value }));
