@@ -30,9 +30,7 @@ export interface AccessParts {
 export function access({ memprefix, keys, webhookToken, onRejected }: AccessParts): Guard {
   /** Keys are revoked, never deleted: once true, this stays true. Null: not known yet. */
   let areKeysUsed: boolean | null = null;
-  /** Requests of one turn of the event loop share a query. */
-  let askedNow: Promise<boolean> | null = null;
-  const ask = async (): Promise<boolean> => {
+  const anyKeys = async (): Promise<boolean> => {
     try {
       // A slower, older query must not overwrite true.
       areKeysUsed = (await keys.any()) || areKeysUsed === true;
@@ -42,14 +40,6 @@ export function access({ memprefix, keys, webhookToken, onRejected }: AccessPart
       if (areKeysUsed === false && error instanceof StoreUnavailableError) return false;
       throw error;
     }
-  };
-  const anyKeys = (): Promise<boolean> => {
-    if (askedNow !== null) return askedNow;
-    setImmediate(() => {
-      askedNow = null;
-    });
-    askedNow = ask();
-    return askedNow;
   };
   const reject = (
     c: Context<HttpEnvironment>,

@@ -1,6 +1,5 @@
 import {
   type ComposeInput,
-  DEFAULT_HISTORY_RATIO,
   type Depth,
   type Label,
   ORDERING_POLICIES,
@@ -14,7 +13,7 @@ import type { WorkingConversation, WorkingScope } from "../scopes/working-scopes
 import type { PromptLimits } from "./prompt-limits.js";
 import type { RequestTerms } from "./request-terms.js";
 import { isNarrowed, type Retrieved, type SettledLookup } from "./retrieval.js";
-import { readHistory, readPast, type SaidMessages, type StoredPast } from "./stored-history.js";
+import { readHistory, readPast, type StoredPast } from "./stored-history.js";
 
 interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "memories"> {
   readonly changed?: SettledLookup["changed"];
@@ -43,10 +42,7 @@ export class PromptInputs {
 
   /** Reads all that {@link of} needs of the store. A conversation that was read stays in memory. */
   async read(working: WorkingScope, terms: RequestTerms): Promise<StoredPast> {
-    const { conversationId, messages } = terms.request;
-    const { history, isInResult: inResult, keepsInstructions } = terms;
-    const asked = { conversationId, messages, history, inResult, keepsInstructions };
-    const past = await readPast(this.parts.store, working, asked);
+    const past = await readPast(this.parts.store, working, terms);
     const { conversation } = past;
     if (conversation?.isRead === true) working.keep(conversation.id, conversation);
     await this.law.refresh();
@@ -63,7 +59,7 @@ export class PromptInputs {
   ): PreparedInput {
     const { conversation } = past;
     const tools = terms.toolsAfter(conversation);
-    const { historyTerms, warnings, ...said } = saidIn(terms, past);
+    const { historyTerms, warnings, ...said } = readHistory(terms, past);
     const input: ComposeInput = {
       ...this.#stateOf(working, terms, past, tools, now),
       ...this.#wanted(working, terms, retrieved),
@@ -133,12 +129,4 @@ export class PromptInputs {
       ...this.limits.of(request),
     };
   }
-}
-
-/** The request's messages, and the stored conversation if the request leaves it out. */
-function saidIn({ request, history }: RequestTerms, { history: stored, conversation }: StoredPast): SaidMessages {
-  const { messages, historyRatio } = request;
-  if (conversation === null) return { messages, warnings: [] };
-  const ratio = historyRatio ?? DEFAULT_HISTORY_RATIO;
-  return readHistory(stored, { messages, history, ratio, isCut: conversation.isCut });
 }

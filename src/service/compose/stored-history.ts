@@ -1,6 +1,7 @@
 import {
   type ChatMessage,
   type ConversationId,
+  DEFAULT_HISTORY_RATIO,
   type Digest,
   findWindow,
   type HistoryName,
@@ -18,6 +19,7 @@ import {
 } from "../../core/index.js";
 import type { Store, StoredHistory } from "../../store/store.js";
 import type { WorkingConversation, WorkingScope } from "../scopes/working-scopes.js";
+import type { RequestTerms } from "./request-terms.js";
 
 const HISTORY_CUT: Warning = {
   code: "history_cut",
@@ -37,26 +39,21 @@ export interface SaidMessages {
   readonly warnings: readonly Warning[];
 }
 
-export interface HistoryRequest {
-  readonly messages: readonly ChatMessage[];
-  readonly history: HistoryName;
-  /** Average tokens of an epoch's prompts, as a multiple of what the windows would have sent. */
-  readonly ratio: number;
-  /** See `LoadedConversation.isCut`. */
-  readonly isCut: boolean;
-}
-
-/** Reads a request's messages against its stored conversation; null: nothing is stored. */
-export function readHistory(stored: StoredHistory | null, request: HistoryRequest): SaidMessages {
-  const { messages, history, ratio, isCut } = request;
+/** The request's messages, and the stored conversation if the request leaves it out. */
+export function readHistory(
+  { request, history }: RequestTerms,
+  { history: stored, conversation }: StoredPast,
+): SaidMessages {
+  const { messages, historyRatio } = request;
+  if (conversation === null) return { messages, warnings: [] };
   const terms: HistoryTerms = {
     added: 0,
-    ratio,
+    ratio: historyRatio ?? DEFAULT_HISTORY_RATIO,
     isByCost: history === "auto",
     mayCut: history !== "exact",
     window: null,
   };
-  const cut = history === "stored" && isCut ? [HISTORY_CUT] : [];
+  const cut = history === "stored" && conversation.isCut ? [HISTORY_CUT] : [];
   if (history === "stored" && stored !== null) {
     const { added, warnings, ...said } = behindStored(stored, messages);
     return { ...said, warnings: [...cut, ...warnings], historyTerms: { ...terms, added } };
@@ -142,20 +139,13 @@ export interface StoredPast {
   readonly recalled: RecalledHistory | null;
 }
 
-interface PastRequest {
-  readonly conversationId: ConversationId | null;
-  readonly messages: readonly ChatMessage[];
-  readonly history: HistoryName;
-  readonly inResult: boolean;
-  readonly keepsInstructions: boolean;
-}
-
 /** Reads a request's stored past, mostly from memory. Changes nothing. */
 export async function readPast(
   store: Pick<Store, "findHistory" | "knownSections">,
   working: WorkingScope,
-  { conversationId: id, messages, history: name, ...form }: PastRequest,
+  { request, history: name, isInResult: inResult, keepsInstructions }: RequestTerms,
 ): Promise<StoredPast> {
+  const { conversationId: id, messages } = request;
   const { scopeId } = working;
   const known = new Set<Digest>();
   const isOurs = (section: Digest) => known.has(section);
@@ -167,7 +157,7 @@ export async function readPast(
   if (id === null) return { conversation: null, history: null, isOurs, recalled: null };
   const conversation = { ...(await working.conversation(id)), id };
   const { newest } = conversation.turns;
-  const recalled = recallHistory({ conversation, messages, isOurs, ...form });
+  const recalled = recallHistory({ conversation, messages, isOurs, inResult, keepsInstructions });
   const isCut = newest !== undefined && recalled.turns.at(-1)?.turn !== newest;
   const history = name === "stored" || isCut ? await store.findHistory(scopeId, id) : null;
   // A client may have said it in a section's form.
