@@ -390,17 +390,14 @@ function readHistory(request: DraftRequest, { messages, continues, inFront, room
   const chosen = chosenRetention(request, history, all.replay, all.resolution, head !== null);
   const choice = room === null ? chosen : afreshWithin(chosen, history);
   if (!choice.freshStart) return { head, history, choice, ...all };
-  if (history.changes === null) return { head, history, choice, ...replayWithout(choice) };
-  // Other instructions leave nothing cached, so no turn's section stays for its cache.
   const afresh = { ...history, head: history.ownHead, changes: null };
-  const whole = { ...choice, keptTurns: 0 };
-  return { head, history: afresh, choice: whole, ...replayWithout(whole, afresh) };
+  return { head, history: afresh, choice, ...replayWithout(choice, afresh) };
 }
 
 /** What is too long gives its memories again, as many as fit. */
 function afreshWithin(chosen: ChosenRetention, { turns }: RecalledHistory): ChosenRetention {
   if (turns.length === 0) return { ...chosen, ...DROPS_NOTHING };
-  return { ...chosen, freshStart: true, keptTurns: 0, freshStartReason: "limit" };
+  return { ...chosen, freshStart: true, freshStartReason: "limit" };
 }
 
 /** The retention of a turn. The head of a new epoch is no fresh start. */

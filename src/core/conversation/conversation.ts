@@ -260,8 +260,6 @@ export interface RetentionChoice {
   readonly retention: FixedRetention;
   /** Whether this and later prompts drop what earlier turns injected and inject again what is still needed. */
   readonly freshStart: boolean;
-  /** How many first turns keep their sections at a fresh start, because they are cached. Counts turns, as forgetting may empty a section. */
-  readonly keptTurns: number;
 }
 
 /**
@@ -282,15 +280,15 @@ export function retained(injection: Injection, retention: FixedRetention): Injec
   return { blocks: retention === "volatile" ? injection.blocks : [], annotations: updatesIn(injection) };
 }
 
-export type Dropping = Pick<RetentionChoice, "freshStart" | "keptTurns">;
+export type Dropping = Pick<RetentionChoice, "freshStart">;
 
-export const DROPS_NOTHING = { freshStart: false, keptTurns: 0, freshStartReason: null } as const;
+export const DROPS_NOTHING = { freshStart: false, freshStartReason: null } as const;
 
 /** The kept injections of a prompt's earlier turns, one per turn; empty if a fresh start dropped them. */
 export function standingInjections(turns: readonly Turn[], own: Dropping): Injection[] {
   const kept: Injection[] = [];
-  const drop = ({ freshStart, keptTurns }: Dropping) => {
-    if (freshStart) kept.fill(NOTHING_INJECTED, keptTurns);
+  const drop = ({ freshStart }: Dropping) => {
+    if (freshStart) kept.fill(NOTHING_INJECTED);
   };
   for (const turn of turns) {
     drop(turn);

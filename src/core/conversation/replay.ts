@@ -266,7 +266,6 @@ export function exactPath(
 }
 
 function injectsSame(a: Turn, b: Turn): boolean {
-  const isKeptAlike = a.retention === b.retention && a.placement === b.placement;
-  const isAfreshAlike = a.freshStart === b.freshStart && a.keptTurns === b.keptTurns;
-  return isKeptAlike && isAfreshAlike && JSON.stringify(a.injection) === JSON.stringify(b.injection);
+  const isKeptAlike = a.retention === b.retention && a.placement === b.placement && a.freshStart === b.freshStart;
+  return isKeptAlike && JSON.stringify(a.injection) === JSON.stringify(b.injection);
 }
