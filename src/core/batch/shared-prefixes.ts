@@ -1,5 +1,4 @@
 import { ContextIndex } from "../cache/context-index.js";
-import { followSequence } from "../cache/index-node.js";
 import {
   blocksKey,
   orderForReuse,
@@ -8,22 +7,11 @@ import {
   type RetrievedBlock,
   type ScopeKnowledge,
 } from "../ordering/ordering.js";
-import { pathTo, searchPrefix } from "../ordering/prefix-search.js";
+import { searchPrefix } from "../ordering/prefix-search.js";
 import { append, groupBy, smallest } from "../text/collections.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
 import type { BatchOrder, KeyGroup, NumberedBatch } from "./batch-plan.js";
-import {
-  contextComponents,
-  contextParts,
-  joinAll,
-  joined,
-  nodesOf,
-  type PrefixNode,
-  refined,
-  requestNode,
-  savedTokens,
-  tokensIn,
-} from "./prefix-tree.js";
+import { contextParts, joinAll, joined, nodesOf, type PrefixNode, requestNode } from "./prefix-tree.js";
 
 interface CachedPrefix {
   readonly blocks: readonly number[];
@@ -41,8 +29,6 @@ const ANCHOR = "" as Digest;
 class CachedPrefixes {
   /** Built on the first lookup: nothing is known about most keys. */
   #known: ScopeKnowledge | null = null;
-  #before = 0;
-  #clock = 0;
 
   constructor(
     private readonly from: Pick<KeyGroup, "cached" | "recent">,
@@ -64,7 +50,7 @@ class CachedPrefixes {
 
   /** The order of a request that shares nothing with the batch, by `prefix-exact`. */
   orderAlone(set: readonly number[]): readonly number[] {
-    if (this.isEmpty && this.from.recent.length === 0 && this.#clock === 0) return set;
+    if (this.isEmpty && this.from.recent.length === 0) return set;
     return prefixExact.order({ anchor: ANCHOR, retrieved: this.#weighed(set), carrying: null }, this.#built()).labels;
   }
 
@@ -75,28 +61,6 @@ class CachedPrefixes {
     return orderForReuse(front as readonly Label[], this.#weighed(blocks), asked as readonly Label[], recent);
   }
 
-  /** Serves a request as if it came by itself. Returns its order and the tokens that it hits. */
-  serveAlone(set: readonly number[]): { readonly order: readonly number[]; readonly hit: number } {
-    const order = this.orderAlone(set) as readonly Label[];
-    const { index, recent } = this.#built();
-    const held = index.heldBlocks(ANCHOR, order);
-    index.insert(ANCHOR, order, ++this.#clock);
-    recent.take(set as readonly Label[], this.#clock as TurnId);
-    return { order, hit: tokensIn(order.slice(0, held), this.tokensOf) };
-  }
-
-  /** Child positions to the end of a served sequence. */
-  pathOf(order: readonly number[]): readonly number[] {
-    const { index } = this.#built();
-    const { end } = followSequence(index.root(ANCHOR), order as readonly Label[]);
-    return end === null ? [] : pathTo(end, 0).searchPath;
-  }
-
-  /** Whether the first block of a path was cached before anything was served. */
-  isFromBefore([first]: readonly number[]): boolean {
-    return first !== undefined && first < this.#before;
-  }
-
   #weighed(blocks: readonly number[]): RetrievedBlock[] {
     return blocks.map((block) => ({ label: block as Label, tokens: this.tokensOf[block] as number }));
   }
@@ -105,64 +69,49 @@ class CachedPrefixes {
     if (this.#known !== null) return this.#known;
     const { cached, recent } = this.from;
     const index = new ContextIndex([], 1, Number.POSITIVE_INFINITY);
-    for (const sequence of cached) index.insert(ANCHOR, sequence as readonly Label[], ++this.#clock);
-    this.#before = index.root(ANCHOR)?.children.size ?? 0;
+    for (const [at, sequence] of cached.entries()) index.insert(ANCHOR, sequence as readonly Label[], at + 1);
     const rows = recent.map((set, at) => ({ turn: (at - recent.length) as TurnId, labels: set as readonly Label[] }));
     this.#known = { index, recent: new RecentRetrievals(rows) };
     return this.#known;
   }
 }
 
-/** Maximum connected requests that are planned in one piece. Larger sets are split, then joined. */
+/** Maximum requests that are joined in one piece. Larger sets are split, then joined. */
 const PART_REQUESTS = 2_000;
-/** Maximum requests of a key for which the plan is compared with composing them one by one, in linear time. */
-const COMPARED_REQUESTS = 2_000;
 
 /**
  * Plans the orders of blocks and requests together, to prefill as few tokens as possible. Builds trees in which every prompt is a path: joins the
- * two nodes that share most, then moves requests and branches to where they save more. Uses what is cached where that saves more than sharing
- * ({@link cachedStarts}). Execution is depth first, so a cache for a few prompts does as well as an unlimited one. Optimal trees are hard to find
- * (Liu et al. 2024); the distance to them is unknown.
- *
- * In a cache that evicts nothing, a key's requests hit no less than one by one by `prefix-exact`, for up to {@link COMPARED_REQUESTS}.
+ * two nodes that share most. Uses what is cached where that saves more than sharing ({@link cachedStarts}). Execution is depth first, so a cache for
+ * a few prompts does as well as an unlimited one. Optimal trees are hard to find (Liu et al. 2024); the distance to them is unknown. Moving requests
+ * and branches to better places afterwards saved 0.3 % of the tokens.
  *
  * Deterministic. A few seconds for 10,000 requests of 100 blocks; linear memory.
  */
 export function sharedPrefixes(batch: NumberedBatch): BatchOrder {
-  const scratch = new Uint8Array(batch.tokensOf.length);
   return executed(
     batch,
-    batch.groups.flatMap((group, at) => planOfKey(batch, group, at, scratch)),
+    batch.groups.flatMap((group, key) => branchesOfKey(batch, group, key)),
   );
 }
 
-/** The branches of one key's requests. @param scratch see {@link refined} */
-function planOfKey(
-  { sets, tokensOf }: NumberedBatch,
-  group: KeyGroup,
-  key: number,
-  scratch: Uint8Array,
-): PlannedBranch[] {
+function branchesOfKey({ sets, tokensOf }: NumberedBatch, group: KeyGroup, key: number): PlannedBranch[] {
   // Requests with the same blocks are one node, represented by the earliest.
   const alike = groupBy(group.requests, (request) => blocksKey(sets[request] ?? []));
   const requestsAs = new Map([...alike.values()].map((requests) => [requests[0] ?? 0, requests]));
-  const earliestAlike = [...requestsAs.keys()];
-  const distinct = earliestAlike.map((request) => sets[request] ?? []);
   const cached = new CachedPrefixes(group, tokensOf);
-  const trees: StartedTree[] = contextComponents(distinct).flatMap((component) => {
-    const parts = component.length > PART_REQUESTS ? contextParts(distinct, component, PART_REQUESTS) : [component];
-    const roots = parts.map((part) => {
-      const requests = part.map((at) => requestNode(earliestAlike[at] ?? 0, distinct[at] ?? [], tokensOf));
-      return refined(joinAll(requests, tokensOf), tokensOf, scratch);
-    });
-    return cachedStarts(joinAll(roots, tokensOf), cached, tokensOf);
-  });
-  if (group.requests.length > 1 && group.requests.length <= COMPARED_REQUESTS) {
-    let saved = savedIn(trees);
-    for (const [request, { length }] of requestsAs) saved += (length - 1) * tokensIn(sets[request] ?? [], tokensOf);
-    const alone = oneByOne(group, sets, tokensOf, saved);
-    if (alone !== null) return singleBranches(alone, key);
-  }
+  const nodes = [...requestsAs.keys()].map((request) => requestNode(request, sets[request] ?? [], tokensOf));
+  const parts = contextParts(
+    nodes.map(({ blocks }) => blocks),
+    [...nodes.keys()],
+    PART_REQUESTS,
+  );
+  const roots = parts.map((part) =>
+    joinAll(
+      part.map((at) => nodes[at] as PrefixNode),
+      tokensOf,
+    ),
+  );
+  const trees = cachedStarts(joinAll(roots, tokensOf), cached, tokensOf);
   return trees.flatMap((tree) => branchesOf(tree, { sets, requestsAs, cached, key }));
 }
 
@@ -179,10 +128,6 @@ interface StartedTree {
 function cachedStarts(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Array): StartedTree[] {
   if (cached.isEmpty) return [{ root: tree, start: NOTHING_CACHED }];
   return groupedByStart(cutApart(tree, cached, tokensOf), tokensOf);
-}
-
-function savedIn(trees: readonly StartedTree[]): number {
-  return trees.reduce((sum, { root, start }) => sum + savedTokens(root) + start.tokens, 0);
 }
 
 /** Joins the trees that begin with the same cached prefix. */
@@ -263,47 +208,6 @@ function keptOf(
   return second === undefined ? first : joined(first, second, tokensOf);
 }
 
-/** A request with its order, and its path in the tree of served sequences. */
-interface RequestAlone {
-  readonly request: number;
-  readonly order: readonly number[];
-  readonly path: readonly number[];
-  /** Whether its first block was cached before the batch. */
-  readonly isCached: boolean;
-}
-
-/** The orders of requests that are composed one by one by `prefix-exact`, depth first. Null unless they hit more than `least` tokens. */
-function oneByOne(
-  group: KeyGroup,
-  sets: readonly (readonly number[])[],
-  tokensOf: Float64Array,
-  least: number,
-): readonly RequestAlone[] | null {
-  const cached = new CachedPrefixes(group, tokensOf);
-  // An upper bound of their hits: a block that is not cached is computed once.
-  const used = new Set(group.cached.flat());
-  const reaches = group.requests.map((request) => {
-    const again = (sets[request] ?? []).filter((block) => used.has(block));
-    for (const block of sets[request] ?? []) used.add(block);
-    return tokensIn(again, tokensOf);
-  });
-  let reach = reaches.reduce((sum, tokens) => sum + tokens, 0);
-  const orders: (readonly number[])[] = [];
-  for (const [at, request] of group.requests.entries()) {
-    if (reach <= least) return null;
-    const { order, hit } = cached.serveAlone(sets[request] ?? []);
-    reach -= (reaches[at] ?? 0) - hit;
-    orders.push(order);
-  }
-  if (reach <= least) return null;
-  return orders
-    .map((order, at) => {
-      const path = cached.pathOf(order);
-      return { request: group.requests[at] ?? 0, order, path, isCached: cached.isFromBefore(path) };
-    })
-    .sort((a, b) => comparePaths(a.path, b.path) || a.request - b.request);
-}
-
 /** Depth-first order; 0 for equal paths. */
 function comparePaths(a: readonly number[], b: readonly number[]): number {
   for (let at = 0; at < a.length && at < b.length; at++) {
@@ -362,20 +266,6 @@ function compareBranches(a: PlannedBranch, b: PlannedBranch): number {
     return Number(a.cachedPath === null) - Number(b.cachedPath === null) || a.earliest - b.earliest;
   }
   return a.key - b.key || comparePaths(a.cachedPath, b.cachedPath) || a.earliest - b.earliest;
-}
-
-function singleBranches(alone: readonly RequestAlone[], key: number): PlannedBranch[] {
-  return [...groupBy(alone, ({ path }) => path[0]).values()].map((requests) => ({
-    requests: requests.map(({ request, order, path }) => ({
-      request,
-      order,
-      shared: order.length,
-      path: path.slice(1),
-    })),
-    earliest: smallest(requests.map(({ request }) => request)),
-    key,
-    cachedPath: requests[0]?.isCached === true ? requests[0].path : null,
-  }));
 }
 
 /** A tree's branches: itself, or its parts without common blocks. */

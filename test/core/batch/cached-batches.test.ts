@@ -48,16 +48,12 @@ function hit(served: ServedSequences, order: readonly Label[]): number {
   return order.slice(0, held).reduce((sum, each) => sum + block(each).tokens, 0);
 }
 
-function hitOneByOne(served: ServedSequences, requests: readonly BatchRequest[]): number {
-  let tokens = 0;
-  for (const { blocks } of requests) {
-    const before = { anchor: HERE, retrieved: blocks, carrying: null };
-    const { labels: order } = prefixExact.order(before, served.known);
-    const held = served.index.heldBlocks(HERE, order);
-    tokens += order.slice(0, held).reduce((sum, each) => sum + block(each).tokens, 0);
-    served.compose(prefixExact, before);
-  }
-  return tokens;
+/** Tokens of the longest cached prefix of each request. */
+function cachedBefore({ index }: ServedSequences, requests: readonly BatchRequest[]): number {
+  const found = requests.map(({ blocks }) =>
+    searchPrefix(index.root(HERE), new Map(blocks.map((each) => [each.label, each.tokens]))),
+  );
+  return found.reduce((sum, { tokens }) => sum + tokens, 0);
 }
 
 function batchOf(...sets: readonly (readonly number[])[]): BatchRequest[] {
@@ -67,10 +63,10 @@ function batchOf(...sets: readonly (readonly number[])[]): BatchRequest[] {
 const cachedOnly = (...cached: readonly Label[][]): KeyKnowledge => ({ key: "ana", cached, recent: [] });
 
 describe("a batch whose scope has cached prefixes", () => {
-  it("executes each request with its own blocks, and hits no less than they would one by one, in a cache that evicts nothing", () => {
+  it("executes each request with its own blocks, and hits no less than was cached of them before, in a cache that evicts nothing", () => {
     const noLess = fc.property(anyLife, anyRequests, (life, requests) => {
       const lived = () => ServedSequences.composedBy(prefixExact, life);
-      const least = hitOneByOne(lived(), requests);
+      const least = cachedBefore(lived(), requests);
       const plan = planned(requests, knownIn(lived(), requests));
       expect(plan.map(({ request }) => request).sort((a, b) => a - b)).toEqual([...requests.keys()]);
       for (const { request, order } of plan)
