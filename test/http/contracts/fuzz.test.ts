@@ -1,23 +1,17 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { setTimeout } from "node:timers/promises";
 import Database from "better-sqlite3";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { parseSection, sectionAtStart } from "../../../src/core/prompt/section.js";
 import { chatAnswer, chatChunks } from "../../clients/chat-wire.js";
 import { messageAnswer, messageStream } from "../../clients/messages-wire.js";
 import { responseAnswer, responseOutput, responseStream } from "../../clients/responses-wire.js";
 import { TEMPLATE_TOKENS } from "../../core/escaping/template-tokens.js";
-import { endingWithUs } from "../../ending-children.js";
+import { answeringSource } from "../routes/answering-source.js";
 import { type Behaviour, openAiEngine, openEvents, sendEvents, sendJson } from "../routes/openai-engine.js";
 import { eventsText } from "../routes/responses-engine.js";
-import type { Composed } from "../server/served-app.js";
+import { type Composed, servedApp } from "../server/served-app.js";
 import { type FuzzedRequest, fuzzedRequest, WEBHOOK_TOKEN } from "./fuzzed-requests.js";
-import type { Told } from "./fuzzed-service.js";
 
 /** `FUZZ_REQUESTS` asks for others, `npm run test:all` for five times as many. */
 const REQUESTS = Number(process.env["FUZZ_REQUESTS"] ?? (process.env["PROPERTY_RUNS"] === "all" ? 400 : 80));
@@ -72,40 +66,16 @@ const answers =
 /** With marks in prompts, and without. */
 describe.each(["generic", "anthropic"])("whatever comes over HTTP, to an engine of the family %s,", (family) => {
   const engine = openAiEngine();
-  let dataDir = "";
-  let service: ChildProcess;
-  let told: Told;
-
-  const ask = async (): Promise<Told> => {
-    const answer = once(service, "message");
-    service.send("tell");
-    const [said] = (await answer) as [Told];
-    return said;
-  };
-
-  beforeEach(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), "memprefix-fuzz-"));
-    const main = fileURLToPath(new URL("./fuzzed-service.ts", import.meta.url));
-    service = spawn(process.execPath, ["--import", "tsx", main], {
-      env: {
-        PATH: process.env["PATH"],
-        FOUND: JSON.stringify(FOUND),
-        MEMPREFIX_SOURCE: "embedded",
-        MEMPREFIX_DATA_DIR: dataDir,
-        MEMPREFIX_UPSTREAM_URL: engine.url,
-        MEMPREFIX_ENGINE_FAMILY: family,
-        MEMPREFIX_WEBHOOK_TOKEN: WEBHOOK_TOKEN,
-        MEMPREFIX_WRITE_BACK: "on",
-      },
-      stdio: ["ignore", "inherit", "inherit", "ipc"],
-    });
-    endingWithUs(service);
-    [told] = (await once(service, "message")) as [Told];
-  });
-  afterEach(async () => {
-    service.send("stop");
-    await once(service, "exit");
-    await rm(dataDir, { recursive: true });
+  const source = answeringSource(FOUND);
+  const app = servedApp({
+    source: () => source,
+    upstream: engine,
+    environment: {
+      MEMPREFIX_SOURCE: "embedded",
+      MEMPREFIX_ENGINE_FAMILY: family,
+      MEMPREFIX_WEBHOOK_TOKEN: WEBHOOK_TOKEN,
+      MEMPREFIX_WRITE_BACK: "on",
+    },
   });
 
   it(
@@ -118,7 +88,7 @@ describe.each(["generic", "anthropic"])("whatever comes over HTTP, to an engine 
           return { text: ANSWERS[answered % ANSWERS.length] ?? "", turn: answered++ };
         }),
       );
-      const outside = new Database(join(dataDir, "memprefix.db"), { readonly: true });
+      const outside = new Database(app.database, { readonly: true });
       const version = () => outside.pragma("data_version", { simple: true });
       const outcomes = new Map<string, number>();
       /** Users with a memory that was forgotten: a stored answer does not name it, though its text, another memory's too, may stand. */
@@ -126,9 +96,12 @@ describe.each(["generic", "anthropic"])("whatever comes over HTTP, to an engine 
       const seen = new Set<string>();
       for (const request of fc.sample(fuzzedRequest, { numRuns: REQUESTS, seed: SEED })) {
         const before = version();
-        const { status, type, text, origin } = await send(told.base, request);
+        const { status, type, text, origin } = await send(app.base, request);
         // What is learned of an engine's answer is stored behind it.
-        if (PROMPTS.has(request.path) && status < 400) await settled(told.base);
+        if (PROMPTS.has(request.path) && status < 400) {
+          do await setTimeout(BEHIND_MS);
+          while (app.memprefix.load.jobs > 0);
+        }
         const shown = `${request.method} ${request.path} ${String(request.body).length} ${String(request.body).slice(0, 2_000)} → ${status} ${text.slice(0, 500)}`;
         const outcome = `${about(request)} ${status}`;
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
@@ -149,8 +122,10 @@ describe.each(["generic", "anthropic"])("whatever comes over HTTP, to an engine 
         }
       }
       outside.close();
-      const { faults, written } = await ask();
-      expect(faults).toEqual([]);
+      const written = source.added
+        .filter(({ metadata }) => metadata?.["written_back"] === true)
+        .map(({ text }) => text);
+      expect(app.faults).toEqual([]);
       expect(written.length).toBeGreaterThan(0);
       expect(written.filter((text) => /<\/?memories>/.test(text))).toEqual([]);
       if (process.env["FUZZ_REQUESTS"] !== undefined) {
@@ -165,16 +140,6 @@ describe.each(["generic", "anthropic"])("whatever comes over HTTP, to an engine 
 const PROMPTS = new Set(["/v1/chat/completions", "/v1/responses", "/v1/messages"]);
 /** Milliseconds from an answer's last byte to what is done behind it. */
 const BEHIND_MS = 10;
-
-async function settled(base: string): Promise<void> {
-  do await new Promise((done) => setTimeout(done, BEHIND_MS));
-  while ((await metric(base, "memprefix_jobs")) > 0);
-}
-
-async function metric(base: string, name: string): Promise<number> {
-  const text = await (await fetch(`${base}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
-}
 
 function about({ method, path }: FuzzedRequest): string {
   const [, first = "", second = "", third = ""] = path.split(/[?/]/);
