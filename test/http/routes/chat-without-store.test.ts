@@ -5,24 +5,17 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { readSettings } from "../../../src/cli/settings.js";
-import {
-  DEFAULT_POLICY,
-  DEFAULT_RETENTION,
-  ENGINE_MODELS,
-  type RequestId,
-  type UserId,
-} from "../../../src/core/index.js";
-import { ENGINES } from "../../../src/engines/adapters/engines.js";
+import type { UserId } from "../../../src/core/index.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import { StoreUnavailableError } from "../../../src/service/base/errors.js";
 import { newApiKey } from "../../../src/service/base/tenant.js";
-import { Memprefix } from "../../../src/service/library/memprefix.js";
 import { StoredApiKeys } from "../../../src/store/keys.js";
 import { storeIn } from "../../../src/store/sql-store.js";
 import type { Connection } from "../../../src/store/sqlite/connection.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
+import { openService } from "../../service/compose/service-fixture.js";
 import { storedCounts } from "../../stored-counts.js";
 import { sendWith } from "../guards/callers.js";
 import { type ShortTimes, type StartedApp, startApp } from "../server/started-app.js";
@@ -50,24 +43,9 @@ function appOnDatabase(
     connection = openFile(join(dataDir, "memprefix.db"));
     const database = new SqliteDatabase(connection, () => false, null);
     keys = new StoredApiKeys(database, 0);
-    let requests = 0;
-    const memprefix = new Memprefix({
-      store: storeIn(database),
-      source,
-      defaults: {
-        policy: DEFAULT_POLICY,
-        retention: DEFAULT_RETENTION,
-        engine: ENGINE_MODELS.gpu,
-        engineFamily: "generic",
-      },
-      engines: ENGINES,
-      countTokens: (text) => Math.ceil(text.length / 4),
-      newRequestId: () => `generated-${++requests}` as RequestId,
-      now: () => Date.now(),
-      maxWaitingPerUser: 2,
-      // One user's state at a time.
-      maxWorkingBytes: 1,
-    });
+    // One user's state at a time is in memory.
+    const bounds = { maxWaitingPerUser: 2, maxWorkingBytes: 1 };
+    const memprefix = openService({ store: storeIn(database), source, now: () => Date.now(), ...bounds });
     const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_UPSTREAM_URL: engine.url, ...more });
     app = await startApp(settings, null, { log, faults }, { memprefix, keys }, times);
   });

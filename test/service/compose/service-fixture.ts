@@ -32,6 +32,7 @@ export interface ServiceOptions {
   readonly store?: Store;
   readonly source?: MemorySource | null;
   readonly maxWorkingBytes?: number;
+  readonly maxWaitingPerUser?: number;
   readonly scopeBounds?: ScopeBounds;
   readonly residency?: ResidencyModel;
   /** The cache that all users share. */
