@@ -139,10 +139,7 @@ function commandLine(call: Invocation): Command {
 
   program
     .command("demo")
-    .description("load a LoCoMo conversation into Mem0 and count the tokens that its prompts compute")
-    .option("--data <file>", "a file in LoCoMo's format (default: the sample that ships with memprefix)")
-    .option("--conversation <id>", "conversation to load (default: the first)")
-    .option("--k <number>", "memories per question", wholeNumber(1, 1_000), 20)
+    .description("load a sample conversation into Mem0 and count the tokens that its prompts compute")
     .option("--limit <number>", "only the first n questions", positive)
     .option("--open", "then open the dashboard, where you can try your own memories, until Ctrl-C")
     .action(async (options: DemoOptions) => {

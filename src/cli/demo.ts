@@ -5,8 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Scope, UserId } from "../core/index.js";
-import { EvaluationError, readJson } from "../eval/base/run-files.js";
-import { type LocomoConversation, pickConversation, readLocomo } from "../eval/locomo/locomo-data.js";
+import { NO_ANSWER } from "../eval/base/hand-built.js";
+import { readJson } from "../eval/base/run-files.js";
+import { pickConversation, readLocomo } from "../eval/locomo/locomo-data.js";
 import {
   type ComparedQuestion,
   comparePrefill,
@@ -22,10 +23,6 @@ import { withProgress } from "./progress.js";
 import { readSettings } from "./settings.js";
 
 export interface DemoOptions {
-  /** A LoCoMo file; absent: the sample that ships with memprefix. */
-  readonly data?: string;
-  readonly conversation?: string;
-  readonly k: number;
   /** First questions only. */
   readonly limit?: number;
   /** Show the dashboard after the figures. */
@@ -33,15 +30,14 @@ export interface DemoOptions {
 }
 
 const SAMPLE = fileURLToPath(new URL("../../examples/sample-locomo.json", import.meta.url));
-const NO_ANSWER = "I don't know.";
+const TOP_K = 20;
 
 /**
- * Loads a conversation's facts into embedded Mem0, searches for each question, and compares the tokens to prefill with Mem0's README prompt
+ * Loads the sample conversation's facts into embedded Mem0, searches for each question, and compares the tokens to prefill with Mem0's README prompt
  * and with memprefix. Uses a directory of its own, which it removes.
  */
 export async function runDemo(options: DemoOptions, call: Invocation): Promise<void> {
   needEmbeddedMem0("demo");
-  const conversation = readConversation(options);
   const dataDir = await mkdtemp(join(tmpdir(), "memprefix-demo-"));
   const interrupt = () => {
     rmSync(dataDir, { recursive: true, force: true });
@@ -49,7 +45,7 @@ export async function runDemo(options: DemoOptions, call: Invocation): Promise<v
   };
   call.signals.on("SIGINT", interrupt);
   try {
-    await printFigures(conversation, options, dataDir, call);
+    await printFigures(options, dataDir, call);
     if (options.open !== true) return;
     call.signals.off("SIGINT", interrupt);
     await showDemoPage(dataDir, call);
@@ -60,12 +56,12 @@ export async function runDemo(options: DemoOptions, call: Invocation): Promise<v
 }
 
 async function printFigures(
-  conversation: LocomoConversation,
-  options: DemoOptions,
+  { limit }: DemoOptions,
   dataDir: string,
   { print, stderr }: Pick<Invocation, "print" | "stderr">,
 ): Promise<void> {
-  const questions = conversation.questions.slice(0, options.limit);
+  const conversation = pickConversation(readLocomo(readJson(SAMPLE)));
+  const questions = conversation.questions.slice(0, limit);
   const memprefix = assemble(readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none" }));
   const source = openEmbeddedMem0({ dataDir, threshold: 0 });
   try {
@@ -82,7 +78,7 @@ async function printFigures(
       const found: ComparedQuestion[] = [];
       for (const { question, answer } of questions) {
         const start = performance.now();
-        const memories = await source.search({ scope, query: question, topK: options.k }, signal);
+        const memories = await source.search({ scope, query: question, topK: TOP_K }, signal);
         searchMs.push(performance.now() - start);
         found.push({ question, answer: answer ?? NO_ANSWER, memories });
         step();
@@ -94,7 +90,7 @@ async function printFigures(
     );
     const median = searchMs.sort((a, b) => a - b)[Math.floor(searchMs.length / 2)] ?? 0;
     print(
-      `${conversation.id}: ${conversation.observations.length} memories in Mem0, ${asked.length} questions, k = ${options.k}, ` +
+      `${conversation.id}: ${conversation.observations.length} memories in Mem0, ${asked.length} questions, k = ${TOP_K}, ` +
         `search p50 ${median.toFixed(0)} ms; tokens per question:\n`,
     );
     print(prefillTable(costs, asked.length));
@@ -103,14 +99,6 @@ async function printFigures(
     await source.close();
     await memprefix.close();
   }
-}
-
-function readConversation({ data = SAMPLE, conversation }: DemoOptions): LocomoConversation {
-  const picked = pickConversation(readLocomo(readJson(data)), conversation);
-  if (picked.observations.length === 0 || picked.questions.length === 0) {
-    throw new EvaluationError(`conversation ${picked.id} has no observations or no questions`);
-  }
-  return picked;
 }
 
 /** Commands that open an address in the browser, by system. */

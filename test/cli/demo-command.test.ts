@@ -57,27 +57,4 @@ describe("memprefix demo", () => {
     expect((await begun.ended).code).toBe(0);
     expect(memprefix.leftBehind).toEqual([]);
   });
-
-  it.each([
-    ["a file that is not there", "missing.json", undefined, [], /cannot read .*missing\.json/],
-    ["a file that is no JSON", "bad.json", "{", [], /cannot read .*bad\.json/],
-    ["a file in another format", "other.json", '[{"id": 1}]', [], /not a LoCoMo file/],
-    ["a file without conversations", "empty.json", "[]", [], /has no conversation/],
-    [
-      "a conversation that the sample does not have",
-      undefined,
-      undefined,
-      ["--conversation", "conv-0"],
-      /no conversation conv-0; there are: sample-1/,
-    ],
-  ])("refuses %s in one line", async (_what, name, content, args, says) => {
-    const data = name === undefined ? [] : ["--data", join(memprefix.root, name)];
-    if (name !== undefined && content !== undefined) writeFileSync(join(memprefix.root, name), content);
-    const { code, stdout, stderr } = await memprefix.run(["demo", ...data, ...args]);
-    expect(code).toBe(1);
-    expect(stdout).toBe("");
-    expect(stderr).toMatch(/^memprefix: .*\n$/);
-    expect(stderr).toMatch(says);
-    expect(memprefix.leftBehind).toEqual([]);
-  });
 });

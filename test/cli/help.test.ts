@@ -67,7 +67,7 @@ describe("memprefix --help", () => {
   );
 
   it.each([
-    [["demo", "--k", "0"], /must be 1 to 1000/],
+    [["demo", "--limit", "0"], /must be a whole number above 0/],
     [["eval", "locomo", "--data", "d.json", "--out", "o", "--k", "20,0"], /must be 1 to 1000/],
   ])("refuses memprefix %j", async (args, says) => {
     const { code, stdout, stderr } = await memprefix.run(args);
