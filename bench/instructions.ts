@@ -156,7 +156,7 @@ async function promptsOf(
     MEMPREFIX_SOURCE: "none",
     MEMPREFIX_STABLE_INSTRUCTIONS: isStable ? "on" : "off",
   });
-  const { memprefix } = await assembleWhereStored(settings, null);
+  const { memprefix } = await assembleWhereStored(settings, { source: null });
   const said: { role: string; content: string }[] = [];
   const prompts: (readonly ChatMessage[])[] = [];
   try {

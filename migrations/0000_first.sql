@@ -19,7 +19,7 @@ CREATE INDEX `conversations_by_opening` ON `conversations` (`scope_id`,`opening`
 CREATE TABLE `keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`tenant` text NOT NULL,
-	`secret_digest` text,
+	`secret_digest` text NOT NULL,
 	`label` text,
 	`created_at` integer NOT NULL,
 	`revoked_at` integer,

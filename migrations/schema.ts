@@ -214,12 +214,12 @@ export const writes = sqliteTable(
   (table) => [index("writes_by_queue").on(table.scopeId, table.queue, table.id)],
 );
 
-/** API keys; the row of a tenant without keys has its cache secret. */
+/** API keys. */
 export const keys = sqliteTable("keys", {
   id: text("id").primaryKey(),
   tenant: text("tenant").notNull(),
-  /** SHA-256 of the secret; null: no key opens it. */
-  secretDigest: text("secret_digest"),
+  /** SHA-256 of the secret. */
+  secretDigest: text("secret_digest").notNull(),
   label: text("label"),
   createdAt: integer("created_at").notNull(),
   revokedAt: integer("revoked_at"),

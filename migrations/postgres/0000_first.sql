@@ -18,7 +18,7 @@ CREATE TABLE "memprefix"."conversations" (
 CREATE TABLE "memprefix"."keys" (
 	"id" text PRIMARY KEY NOT NULL,
 	"tenant" text NOT NULL,
-	"secret_digest" text,
+	"secret_digest" text NOT NULL,
 	"label" text,
 	"created_at" bigint NOT NULL,
 	"revoked_at" bigint,

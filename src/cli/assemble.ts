@@ -13,14 +13,14 @@ import { ENGINES } from "../engines/adapters/engines.js";
 import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
 import type { RecognisedFamily } from "../engines/upstream/engine-family.js";
 import type { KvEventPackages } from "../engines/upstream/kv-events.js";
-import { openUpstream, type Upstream, type UpstreamOptions } from "../engines/upstream/upstream.js";
+import { openUpstream, type UpstreamOptions } from "../engines/upstream/upstream.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
 import { type MemorySource, withDeadline } from "../memory/memory-source.js";
 import { type OwnMem0, openOwnMem0 } from "../memory/own-mem0.js";
 import { openRestMem0 } from "../memory/rest-mem0.js";
 import { engineFamilyFor } from "../service/base/memprefix-parts.js";
-import { type ApiKeys, DEFAULT_TENANT, newSecret, withConfiguredKey } from "../service/base/tenant.js";
+import { type ApiKeys, withConfiguredKey } from "../service/base/tenant.js";
 import type { ChatEngine } from "../service/chat/chat.js";
 import { KvExpectations, startCacheReadings } from "../service/learning/cache-readings.js";
 import { Memprefix, systemClock } from "../service/library/memprefix.js";
@@ -28,7 +28,6 @@ import type { Database } from "../store/database.js";
 import { StoredApiKeys } from "../store/keys.js";
 import { storeIn } from "../store/sql-store.js";
 import { openBeside, openInMemory, openOwned } from "../store/sqlite/open.js";
-import type { Store } from "../store/store.js";
 import { fileDirectory } from "./data-directory.js";
 import { type KvEventOptions, startKvEvents } from "./kv-events.js";
 import { countO200k, loadO200k } from "./o200k.js";
@@ -55,7 +54,7 @@ const WRITE_TIMEOUT_MS = 60_000;
  * used.
  */
 export function assemble(settings: Settings, source?: MemorySource | null): Memprefix {
-  return assembleOn(openFile(settings), settings, source).memprefix;
+  return assembleOn(openFile(settings), settings, { source }).memprefix;
 }
 
 /** Builds it for the library, with the caller's own Mem0, if any. */
@@ -66,6 +65,8 @@ export function assembleInside(settings: Settings, own: OwnMem0 | null): Mempref
 
 /** What settings do not say. */
 interface AssembledWith {
+  /** Default: the configured one, opened after the database, whose errors on their shared directory are clearer. */
+  readonly source?: MemorySource | null | undefined;
   readonly scopeBounds?: ScopeBounds | undefined;
   /** The family that the engine names; null: a setting or its host does. */
   readonly recognised?: RecognisedFamily | null | undefined;
@@ -107,41 +108,19 @@ export async function openBesideService(settings: Settings): Promise<OpenedDatab
   return { database, keys: new StoredApiKeys(database, 0), announce: () => {} };
 }
 
-export async function openStoreBeside(settings: Settings): Promise<Store> {
-  return storeIn((await openBesideService(settings)).database);
-}
-
-/**
- * Builds the service with its keys, on the PostgreSQL server where one is configured. The key of `MEMPREFIX_API_KEY` has its tenant's cache
- * salts, like the tenant's other keys. Rejects with `DatabaseOpenError`.
- */
-export async function assembleWhereStored(
-  settings: Settings,
-  source?: MemorySource | null,
-  { scopeBounds, recognised }: AssembledWith = {},
-): Promise<AssembledService> {
+/** Builds the service with its keys, on the PostgreSQL server where one is configured. Rejects with `DatabaseOpenError`. */
+export async function assembleWhereStored(settings: Settings, given: AssembledWith = {}): Promise<AssembledService> {
   const { apiKey, databaseUrl } = settings;
   const opened = databaseUrl === undefined ? openFile(settings) : await openServer(databaseUrl);
   const { keys: storedKeys, announce } = opened;
-  const assembled = assembleOn(opened, settings, source, { scopeBounds, recognised });
-  if (apiKey === undefined) return { ...assembled, storedKeys, keys: storedKeys, announce };
-  const { name } = DEFAULT_TENANT;
-  try {
-    const cacheSecret = await storedKeys.cacheSecretOf(name, newSecret(), Date.now());
-    const keys = withConfiguredKey(storedKeys, apiKey, { name, cacheSecret });
-    return { ...assembled, storedKeys, keys, announce };
-  } catch (error) {
-    await assembled.memprefix.close();
-    throw error;
-  }
+  const keys = apiKey === undefined ? storedKeys : withConfiguredKey(storedKeys, apiKey);
+  return { ...assembleOn(opened, settings, given), storedKeys, keys, announce };
 }
 
-/** @param given the memory source; default: the configured one, opened after the database, whose errors on their shared directory are clearer */
 function assembleOn(
   { database }: OpenedDatabase,
   settings: Settings,
-  given?: MemorySource | null,
-  { scopeBounds, recognised = null }: AssembledWith = {},
+  { source: given, scopeBounds, recognised = null }: AssembledWith,
 ): Pick<AssembledService, "memprefix" | "source"> {
   let source: MemorySource | null;
   try {
@@ -191,13 +170,12 @@ export function openChatEngine(
   waits: Waits = {},
   recognised: RecognisedFamily | null = null,
 ): ChatEngine | null {
-  const upstream = openConfiguredUpstream(settings, waits);
-  if (upstream === null) return null;
-  const { writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
+  const { upstreamUrl: url, upstreamApiKey: apiKey, writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
+  if (url === undefined) return null;
   const family = () => engineFamilyFor(engineOf(settings, recognised), null);
   return {
-    upstream,
-    hasOwnKey: settings.upstreamApiKey !== undefined,
+    upstream: openUpstream({ url, apiKey, timeoutMs: UPSTREAM_TIMEOUT_MS, ...waits }),
+    hasOwnKey: apiKey !== undefined,
     readUsage: (answer) => ENGINES[family()].readUsage(answer),
     family,
     writeBack: writeBack === "on",
@@ -241,11 +219,6 @@ export function openFollowedEngine(
       await stopEvents?.();
     },
   };
-}
-
-function openConfiguredUpstream(settings: Settings, waits: Waits): Upstream | null {
-  const { upstreamUrl: url, upstreamApiKey: apiKey } = settings;
-  return url === undefined ? null : openUpstream({ url, apiKey, timeoutMs: UPSTREAM_TIMEOUT_MS, ...waits });
 }
 
 function enginesFor(settings: Settings): Readonly<Record<EngineName, EngineAdapter>> {

@@ -10,8 +10,9 @@ import { MemorySourceError } from "../memory/memory-source.js";
 import { StoreUnavailableError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { DatabaseOpenError } from "../store/open-error.js";
+import { storeIn } from "../store/sql-store.js";
 import { DATABASE_FILE } from "../store/sqlite/open.js";
-import { openChatEngine, openSource, openStoreBeside } from "./assemble.js";
+import { openBesideService, openChatEngine, openSource } from "./assemble.js";
 import { databasesIn } from "./data-directory.js";
 import { EngineRefusal, familyBy, openProbes, type Probe, type ProbedEngine, plain, received } from "./engine-probe.js";
 import type { Invocation } from "./invocation.js";
@@ -84,8 +85,8 @@ async function store(settings: Settings): Promise<readonly Finding[]> {
   if (databaseUrl === undefined && !databasesIn(dataDir).includes(DATABASE_FILE))
     return [{ part, state: "ok", says: `${dataDir} has no database yet; the service creates it` }];
   try {
-    const opened = await openStoreBeside(settings);
-    const { users, requests, findings } = await loadEveryUser(opened).finally(() => opened.close());
+    const { database } = await openBesideService(settings);
+    const { users, requests, findings } = await loadEveryUser(storeIn(database)).finally(() => database.close());
     if (findings.length > 0) return findings.map(broken);
     return [{ part, state: "ok", says: `${requests} requests of ${users} users load` }];
   } catch (error) {

@@ -73,7 +73,7 @@ export async function startService(
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
   const packages = await kvEventPackages(settings);
   const recognised = hasUnknownFamily(settings) ? new RecognisedFamily() : null;
-  const assembled = await assembleWhereStored(settings, undefined, { scopeBounds, recognised });
+  const assembled = await assembleWhereStored(settings, { scopeBounds, recognised });
   const { memprefix, keys, storedKeys, source, announce } = assembled;
   const hasKey = keys.configured !== undefined || (await storedKeys.list()).some(({ revokedAt }) => revokedAt === null);
   if (!isLoopbackAddress(settings.host) && !hasKey) {

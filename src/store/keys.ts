@@ -22,6 +22,7 @@ const SHARED_MS = 50;
 const MOST_SHARED = 1_000;
 
 const COLUMNS = `id, tenant, secret_digest as "secretDigest", label, created_at as "createdAt", revoked_at as "revokedAt"`;
+/** All keys of a tenant have its first one's secret. */
 const ADD = `insert into keys (id, tenant, secret_digest, label, created_at, cache_secret)
   values ($1, $2, $3, $4, $5, coalesce((select min(k.cache_secret) from keys k where k.tenant = $2), $6))`;
 
@@ -36,18 +37,18 @@ export class StoredApiKeys {
   ) {}
 
   async find(id: string): Promise<FoundApiKey | null> {
-    const text = `select ${COLUMNS}, cache_secret as "cacheSecret" from keys where id = $1 and secret_digest is not null`;
+    const text = `select ${COLUMNS}, cache_secret as "cacheSecret" from keys where id = $1`;
     const [key] = await this.#ask<FoundApiKey>(text, [id]);
     return key ?? null;
   }
 
   async any(): Promise<boolean> {
-    return (await this.#ask("select id from keys where secret_digest is not null limit 1", [])).length > 0;
+    return (await this.#ask("select id from keys limit 1", [])).length > 0;
   }
 
   /** Oldest first. */
   list(): Promise<StoredApiKey[]> {
-    const text = `select ${COLUMNS} from keys where secret_digest is not null order by created_at, id`;
+    const text = `select ${COLUMNS} from keys order by created_at, id`;
     return this.database.read(text, []);
   }
 
@@ -58,18 +59,9 @@ export class StoredApiKeys {
     await this.#knownEverywhere();
   }
 
-  /** The secret of a tenant's cache salts. `newCacheSecret` is stored if the tenant has none. */
-  async cacheSecretOf(tenant: string, newCacheSecret: string, createdAt: number): Promise<string> {
-    const values = [`tenant ${tenant}`, tenant, null, null, createdAt, newCacheSecret] as const;
-    await this.database.write([sql(`${ADD} on conflict (id) do nothing`, ...values)]);
-    const text = `select min(cache_secret) as "cacheSecret" from keys where tenant = $1`;
-    const [kept] = await this.database.read<{ cacheSecret: string }>(text, [tenant]);
-    return kept?.cacheSecret ?? newCacheSecret;
-  }
-
   /** Revokes a key. False if there is none, or it was revoked before. */
   async revoke(id: string, at: number): Promise<boolean> {
-    const isValid = "select id from keys where id = $1 and secret_digest is not null and revoked_at is null";
+    const isValid = "select id from keys where id = $1 and revoked_at is null";
     const found = await this.database.read(isValid, [id]);
     if (found.length === 0) return false;
     const text = "update keys set revoked_at = $2 where id = $1 and revoked_at is null";

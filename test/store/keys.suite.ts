@@ -67,16 +67,6 @@ export function describeKeys(open: OpenDatabase): void {
       expect(await authenticate(key, keys)).toMatchObject({ keyId: id });
     });
 
-    it("share a tenant's secret with what was there before its first key", async () => {
-      expect(await keys.cacheSecretOf("acme", "drawn first", 1)).toBe("drawn first");
-      expect(await keys.cacheSecretOf("acme", "drawn later", 2)).toBe("drawn first");
-      expect(await keys.any()).toBe(false);
-      const { key } = await add("acme", "drawn for a key");
-      expect((await authenticate(key, keys))?.tenant.cacheSecret).toBe("drawn first");
-      expect(await keys.find("tenant acme")).toBeNull();
-      expect(await keys.list()).toHaveLength(1);
-    });
-
     it("are known everywhere when a call that changes them returns, where requests share what was read", async () => {
       const sharing = new StoredApiKeys(suite.database, 20);
       expect(await sharing.any()).toBe(false);

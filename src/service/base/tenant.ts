@@ -45,8 +45,9 @@ export interface ConfiguredApiKey {
 /** A configured key's id; no stored key has it. */
 export const CONFIGURED_KEY_ID = "configured";
 
-/** Adds a configured key. Its tenant has access even while the stored keys cannot be read. */
-export function withConfiguredKey(keys: ApiKeys, key: string, tenant: Tenant): ApiKeys {
+/** Adds a configured key of the default tenant, with salts of its own. It gives access even while the stored keys cannot be read. */
+export function withConfiguredKey(keys: ApiKeys, key: string): ApiKeys {
+  const tenant = { name: DEFAULT_TENANT.name, cacheSecret: digest(`cache ${key}`).toString("base64url") };
   return { configured: { digest: digest(key), tenant }, find: (id) => keys.find(id), any: async () => true };
 }
 

@@ -33,7 +33,7 @@ export async function startApp(
   assembled: Pick<AssembledService, "memprefix" | "keys"> | null = null,
   { composeTimeoutMs, limits = {}, ...waits }: ShortTimes = {},
 ): Promise<StartedApp> {
-  const { memprefix, keys } = assembled ?? (await assembleWhereStored(settings, source));
+  const { memprefix, keys } = assembled ?? (await assembleWhereStored(settings, { source }));
   const chat = openChatEngine(settings, waits);
   const surface = createApp({
     limits,
