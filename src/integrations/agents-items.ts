@@ -1,18 +1,17 @@
 /* Input items of the OpenAI Agents SDK as chat messages, and back. The same items give the same messages; unchanged messages give the same items. */
 
 import type { ChatMessage, ContentPart, ITEM_FORM } from "../core/index.js";
+import { isObject, type JsonObject } from "../core/text/json.js";
 import type { AdapterOptions } from "./composing.js";
 
 export type AgentsItem = object;
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** What a message keeps of its item: `fields` that chat messages lack, and reasoning items before it. */
 interface AgentsForm {
-  readonly fields?: Fields;
+  readonly fields?: JsonObject;
   /** The further fields of each text part; null for other parts. Absent if no text has any and none is alone. */
-  readonly parts?: readonly (Fields | null)[];
-  readonly output?: Fields;
+  readonly parts?: readonly (JsonObject | null)[];
+  readonly output?: JsonObject;
   readonly before?: readonly unknown[];
   /** The message is the agent's instructions, not an item. */
   readonly isInstructions?: boolean;
@@ -35,7 +34,7 @@ export function messagesOf(items: readonly unknown[], instructions?: string | un
   const messages: ChatMessage[] = instructions ? [instructionsMessage(instructions)] : [];
   let before: unknown[] = [];
   for (const item of items) {
-    if (isRecord(item) && item["type"] === "reasoning") {
+    if (isObject(item) && item["type"] === "reasoning") {
       before.push(item);
       continue;
     }
@@ -77,27 +76,27 @@ function instructionsMessage(instructions: string): ChatMessage {
 }
 
 function messageOf(item: unknown): ChatMessage {
-  if (!isRecord(item)) return opaque(item);
+  if (!isObject(item)) return opaque(item);
   if (item["type"] === undefined || item["type"] === "message") return ofMessage(item);
   if (item["type"] === "function_call") return ofCall(item);
   if (item["type"] === "function_call_result") return ofResult(item);
   return opaque(item);
 }
 
-function ofMessage(item: Fields): ChatMessage {
+function ofMessage(item: JsonObject): ChatMessage {
   const { role, content: given, ...fields } = item;
   const content = ROLES.has(role) ? contentOf(given, String(role)) : null;
   return content === null ? opaque(item) : chatMessage(String(role), content, fields);
 }
 
-function ofCall(item: Fields): ChatMessage {
+function ofCall(item: JsonObject): ChatMessage {
   const { callId: id, name, arguments: given, ...fields } = item;
   if (typeof id !== "string" || typeof name !== "string" || typeof given !== "string") return opaque(item);
   const call = { id, type: "function", function: { name, arguments: given } };
   return { ...chatMessage("assistant", { chat: null }, fields), tool_calls: [call] };
 }
 
-function ofResult(item: Fields): ChatMessage {
+function ofResult(item: JsonObject): ChatMessage {
   const { callId: id, output, ...fields } = item;
   if (typeof id !== "string") return opaque(item);
   const content = contentOf(output, "tool") ?? wholeText(output);
@@ -125,20 +124,20 @@ function wholeText(output: unknown): ChatContent | null {
   return { chat: String(text), output: fields };
 }
 
-function partFields(part: ContentPart, role: string): Fields | null {
+function partFields(part: ContentPart, role: string): JsonObject | null {
   if (!isText(part)) return null;
   const { text: _text, type, ...fields } = part;
   return type === textTypeOf(role) ? fields : { type, ...fields };
 }
 
-function chatMessage(role: string, { chat, ...content }: ChatContent, fields: Fields): ChatMessage {
+function chatMessage(role: string, { chat, ...content }: ChatContent, fields: JsonObject): ChatMessage {
   const form: AgentsForm = { ...(Object.keys(fields).length === 0 ? {} : { fields }), ...content };
   return { role, content: chat, ...(Object.keys(form).length === 0 ? {} : { [FORM]: form }) };
 }
 
 /** Results of tools may end a prompt. */
 function opaque(item: unknown): ChatMessage {
-  const type = isRecord(item) ? item["type"] : undefined;
+  const type = isObject(item) ? item["type"] : undefined;
   const isOfTool = typeof type === "string" && /_(?:output|result)$/.test(type);
   return { role: isOfTool ? "tool" : "assistant", content: null, [OPAQUE]: item };
 }
@@ -163,9 +162,9 @@ function itemsOfMessage(message: ChatMessage): readonly AgentsItem[] {
   return [...before, { ...fields, role, content: itemContent(message) }] as readonly AgentsItem[];
 }
 
-function callItem(call: unknown, fields: Fields): AgentsItem {
-  const { id, function: called } = isRecord(call) ? call : {};
-  const { name, arguments: given } = isRecord(called) ? called : {};
+function callItem(call: unknown, fields: JsonObject): AgentsItem {
+  const { id, function: called } = isObject(call) ? call : {};
+  const { name, arguments: given } = isObject(called) ? called : {};
   return { type: "function_call", ...fields, callId: id, name, arguments: given };
 }
 
@@ -180,7 +179,7 @@ function itemContent(message: ChatMessage): unknown {
   return parts.map((part, at) => itemPart(part, role, known?.[at - added]));
 }
 
-function itemPart(part: ContentPart, role: string, fields: Fields | null | undefined): unknown {
+function itemPart(part: ContentPart, role: string, fields: JsonObject | null | undefined): unknown {
   if (part.type === OTHER_PART) return part["part"];
   if (!isText(part)) return part;
   const { type: _type, text, prompt_cache_breakpoint: mark } = part;
@@ -201,16 +200,12 @@ function isText(part: ContentPart): boolean {
 }
 
 function isPart(part: unknown): part is ContentPart {
-  return isRecord(part) && typeof part["type"] === "string";
+  return isObject(part) && typeof part["type"] === "string";
 }
 
 function formOf(message: ChatMessage): AgentsForm {
   const form = message[FORM];
-  return isRecord(form) ? form : {};
-}
-
-function isRecord(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject(form) ? form : {};
 }
 
 /** A prompt needs one item for each given one: no memories if the last one has no place for them. */

@@ -9,6 +9,7 @@ import {
 } from "@langchain/core/messages";
 import { z } from "zod";
 import type { ChatMessage, ContentPart, ITEM_FORM } from "../core/index.js";
+import { isObject, isSameJson, parsedJson } from "../core/text/json.js";
 
 const FORM = "responses_item" satisfies typeof ITEM_FORM;
 
@@ -152,18 +153,10 @@ function callsOf(given: unknown, { tool_calls: own, invalid_tool_calls: invalid 
   const calls =
     own ??
     chatCalls.parse(given).flatMap(({ id, function: { name, arguments: json } }) => {
-      const args = argumentsIn(json);
-      return args === null ? [] : [{ id, name, args, type: "tool_call" as const }];
+      const args = parsedJson(json);
+      return isObject(args) ? [{ id, name, args, type: "tool_call" as const }] : [];
     });
   return { tool_calls: calls, invalid_tool_calls: invalid ?? [] };
-}
-
-function argumentsIn(json: string): Record<string, unknown> | null {
-  try {
-    return z.record(z.string(), z.unknown()).parse(JSON.parse(json));
-  } catch {
-    return null;
-  }
 }
 
 /** Keeps the class and all other fields. */
@@ -200,7 +193,7 @@ export function findGiven(given: readonly ChatMessage[], composed: readonly Chat
     return at;
   };
   for (const message of composed.toReversed()) {
-    const same = lastOf((one) => isSame(one, message));
+    const same = lastOf((one) => isSameJson(one, message));
     const of = same >= 0 ? same : lastOf((one) => isWithMore(message, one));
     found.push({ message, of: of < 0 ? null : of, isSame: same >= 0 });
     if (of >= 0) left = of;
@@ -215,13 +208,13 @@ function isSection(text: string): boolean {
 }
 
 function isWithMore({ content, ...message }: ChatMessage, { content: given, ...own }: ChatMessage): boolean {
-  if (message.role !== own.role || !isSame(message, own)) return false;
+  if (message.role !== own.role || !isSameJson(message, own)) return false;
   const [parts, ownParts] = [partsOf(content), partsOf(given)];
   const [text, said] = [textOf(parts), textOf(ownParts)];
   const isInFront = text.endsWith(said);
   if (!isInFront && !text.startsWith(said)) return false;
   const more = isInFront ? text.slice(0, text.length - said.length) : text.slice(said.length);
-  return (more === "" || isSection(more)) && isSame(othersIn(parts), othersIn(ownParts));
+  return (more === "" || isSection(more)) && isSameJson(othersIn(parts), othersIn(ownParts));
 }
 
 function partsOf(content: ChatMessage["content"]): readonly ContentPart[] {
@@ -242,25 +235,5 @@ function othersIn(parts: readonly ContentPart[]): readonly object[] {
 export function contentWith(content: ChatMessage["content"], given: ChatMessage["content"]): ChatMessage["content"] {
   if (!Array.isArray(content) || !Array.isArray(given)) return content;
   const own: readonly ContentPart[] = given;
-  return (content as readonly ContentPart[]).map((part) => own.find((one) => isSame(one, part)) ?? part);
-}
-
-/** Equal as JSON, in any key order. */
-export function isSame(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
-  if (Array.isArray(a) !== Array.isArray(b)) return false;
-  const [of, others] = [fieldsIn(a), fieldsIn(b)];
-  return (
-    of.length === others.length &&
-    of.every(([name, value]) => Object.hasOwn(b, name) && isSame(value, fieldOf(b, name)))
-  );
-}
-
-function fieldsIn(value: object): readonly (readonly [string, unknown])[] {
-  return Object.entries(value).filter(([, field]) => field !== undefined);
-}
-
-function fieldOf(value: object, name: string): unknown {
-  return (value as Readonly<Record<string, unknown>>)[name];
+  return (content as readonly ContentPart[]).map((part) => own.find((one) => isSameJson(one, part)) ?? part);
 }

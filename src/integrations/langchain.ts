@@ -7,9 +7,9 @@ import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
 import type { ClientTool, ServerTool } from "@langchain/core/tools";
 import { type AgentMiddleware, createMiddleware, type ModelRequest } from "langchain";
 import { z } from "zod";
+import { isSameJson } from "../core/text/json.js";
 import type { EngineHints } from "../service/base/call-types.js";
 import type { AdapterOptions, NameOf, PromptOptions } from "./composing.js";
-import { isSame } from "./langchain-messages.js";
 import { type HintedPrompt, promptOf } from "./langchain-prompt.js";
 
 /** Anything but a name counts as absent: a context that does not fit a schema would fail the agent's call. */
@@ -102,7 +102,7 @@ function isAsked({ request }: AskedPrompt, { messages, systemMessage }: ModelCal
     messages.length === asked.length &&
     messages.every((message, at) => message === asked[at]) &&
     // Middlewares around this one may recreate it for every attempt.
-    isSame(systemMessage.content, system.content)
+    isSameJson(systemMessage.content, system.content)
   );
 }
 

@@ -1,4 +1,12 @@
-import { isObject, type JsonObject, type JsonPart, partsOf, pastBlanks, valueEnd } from "../../core/text/json.js";
+import {
+  isObject,
+  isSameJson,
+  type JsonObject,
+  type JsonPart,
+  partsOf,
+  pastBlanks,
+  valueEnd,
+} from "../../core/text/json.js";
 
 interface Edit {
   readonly from: number;
@@ -57,7 +65,7 @@ function itemParts(json: string, name: string): readonly JsonPart[] {
 }
 
 function collect(json: string, from: number, value: unknown, next: unknown, edits: Edit[]): void {
-  if (isSame(value, next)) return;
+  if (isSameJson(value, next)) return;
   if (Array.isArray(value) && Array.isArray(next)) collectItems(json, from, value, next, edits);
   else if (isObject(value) && isObject(next)) collectFields(json, from, value, next, edits);
   else {
@@ -72,7 +80,7 @@ function collectFields(json: string, from: number, value: JsonObject, next: Json
   const last = new Map(parts.map((part) => [part.key, part]));
   // Of a repeated field that changes, only the last one is kept: an engine may read the first.
   const isKept = (part: JsonPart) =>
-    next[part.key] !== undefined && (last.get(part.key) === part || isSame(value[part.key], next[part.key]));
+    next[part.key] !== undefined && (last.get(part.key) === part || isSameJson(value[part.key], next[part.key]));
   const added = Object.entries(next)
     .filter(([name, field]) => field !== undefined && !last.has(name))
     .map(([name, field]) => `${JSON.stringify(name)}:${JSON.stringify(field)}`);
@@ -154,33 +162,25 @@ const CHANGING: ReadonlySet<string> = new Set([
 ]);
 
 function isMadeOf(own: unknown, made: unknown): boolean {
-  if (!isObject(own) || !isObject(made)) return isSame(own, made);
+  if (!isObject(own) || !isObject(made)) return isSameJson(own, made);
   const names = new Set([...Object.keys(own), ...Object.keys(made)]);
   for (const name of names) {
     if (CHANGING.has(name)) {
       if (!holds(made[name], own[name])) return false;
-    } else if (!isSame(own[name], made[name])) return false;
+    } else if (!isSameJson(own[name], made[name])) return false;
   }
   return true;
 }
 
 /** Whether a text or a list still has what the client's had. */
 function holds(made: unknown, own: unknown): boolean {
-  if (own === undefined || isSame(own, made)) return true;
+  if (own === undefined || isSameJson(own, made)) return true;
   if (typeof own === "string") {
     if (typeof made === "string") return own !== "" && made.includes(own);
     return Array.isArray(made) && made.some((part: unknown) => isObject(part) && holds(part["text"], own));
   }
   if (!Array.isArray(own) || !Array.isArray(made)) return !Array.isArray(own);
   return made.some((part) => own.some((given) => isMadeOf(given, part)));
-}
-
-/** Equality of JSON values, apart from key order; undefined fields are absent. */
-function isSame(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, at) => isSame(item, b[at]));
-  if (!isObject(a) || !isObject(b)) return false;
-  return [a, b].every((one) => Object.keys(one).every((name) => isSame(a[name], b[name])));
 }
 
 /** JSON of a value, in which the client's own text keeps its spelling. */

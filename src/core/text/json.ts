@@ -20,6 +20,15 @@ export function listIn(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
+/** Equality of JSON values, apart from key order; undefined fields are absent. */
+export function isSameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a))
+    return Array.isArray(b) && a.length === b.length && a.every((item, at) => isSameJson(item, b[at]));
+  if (!isObject(a) || !isObject(b)) return false;
+  return [a, b].every((one) => Object.keys(one).every((name) => isSameJson(a[name], b[name])));
+}
+
 /** Undefined for invalid JSON: the parser's own error would quote the text. */
 export function parsedJson(json: string): unknown {
   try {
