@@ -112,7 +112,7 @@ export function withRunOptions(
     )
     .option(
       "--score <names>",
-      "words: F1, BLEU-1 and judge of generated answers; likelihood: log-likelihood of the correct answer (vLLM)",
+      "words: F1 and judge of generated answers; likelihood: log-likelihood of the correct answer (vLLM)",
       names(ANSWER_SCORES),
       ["words"],
     )

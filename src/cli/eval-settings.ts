@@ -2,9 +2,10 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { cpus, totalmem } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { pricedModel } from "../core/cost/prices.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type EngineModel } from "../core/index.js";
+import { parsedJson, record, text } from "../core/text/json.js";
 import { openUpstream } from "../engines/upstream/upstream.js";
 import { EvaluationError } from "../eval/base/run-files.js";
 import type { RunRecord } from "../eval/base/run-record.js";
@@ -145,20 +146,11 @@ function keyOf(env: Environment, variable: string): string | undefined {
   return key === undefined || key === "" ? undefined : key;
 }
 
-/** Mem0 does not export its version; its `package.json` is above what it exports. */
+/** Mem0 does not export its version, which is in the manifest of its package. */
 function mem0Version(): string {
-  let directory = dirname(createRequire(import.meta.url).resolve("mem0ai"));
-  for (; dirname(directory) !== directory; directory = dirname(directory)) {
-    try {
-      const manifest: unknown = JSON.parse(readFileSync(join(directory, "package.json"), "utf8"));
-      const isObject = typeof manifest === "object" && manifest !== null;
-      if (isObject && "name" in manifest && manifest.name === "mem0ai" && "version" in manifest)
-        return String(manifest.version);
-    } catch {
-      // Not in this directory: try its parent.
-    }
-  }
-  return "unknown";
+  const entry = createRequire(import.meta.url).resolve("mem0ai");
+  const [root = ""] = /^.*[\\/]mem0ai(?=[\\/])/.exec(entry) ?? [];
+  return text(record(parsedJson(readFileSync(join(root, "package.json"), "utf8")))["version"]);
 }
 
 /** How arms are kept from hitting each other's prompts in the cache. */

@@ -146,7 +146,7 @@ describe("memprefix eval locomo --score likelihood", () => {
     const { records } = writtenRun(out);
     expect(records).toHaveLength(3);
     for (const one of records)
-      expect(one).toMatchObject({ answer: "Yes.", gold: "No", f1: null, bleu1: null, likelihood: null, judge: null });
+      expect(one).toMatchObject({ answer: "Yes.", gold: "No", f1: null, likelihood: null, judge: null });
     expect(judge.requests).toEqual([]);
   });
 

@@ -68,8 +68,8 @@ describe("memprefix eval locomo, simulated", () => {
     }
   });
 
-  it("asks every arm the same with the same memories, another one first each time; every reference resolves", async () => {
-    expect(await memprefix.run(command(out(), "--k", "20", "--limit", "6", "--annotations", "paper"))).toMatchObject({
+  it("asks every arm the same with the same memories, another one first each time", async () => {
+    expect(await memprefix.run(command(out(), "--k", "20", "--limit", "6"))).toMatchObject({
       code: 0,
     });
     const { run, records } = writtenRun(out());
@@ -80,23 +80,18 @@ describe("memprefix eval locomo, simulated", () => {
       const retrieved = round.map((record) => record.outcome === "answered" && record.retrievedTokens);
       expect(new Set(retrieved).size).toBe(1);
     }
-    let references = 0;
     for (const arm of run.arms) {
       for (const answer of answersOf(records, arm)) {
         expect(answer).toMatchObject({
           ttftMs: null,
           answer: null,
           f1: null,
-          bleu1: null,
           judge: null,
           isWarmUp: false,
         });
         expect(answer.gold).toEqual(expect.any(String));
-        expect(answer.referencesResolved).toBe(answer.references);
-        references += answer.references;
       }
     }
-    expect(references).toBeGreaterThan(0);
   });
 
   it("stops at Ctrl-C with a report of what there is, and goes on from it", async () => {

@@ -155,7 +155,7 @@ function renderInstructions({ lines, removed }: InstructionAnnotation): string {
 const NAMED_LABEL = /\[Doc_(\d+)\]/g;
 
 /** What an annotation refers to: labels, or a text as in {@link givenAgain}. Labels in quoted texts are escaped, so none. */
-export function referencesIn(line: string): { readonly labels: readonly number[]; readonly quoted: string | null } {
+function referencesIn(line: string): { readonly labels: readonly number[]; readonly quoted: string | null } {
   if (line.startsWith(INSTRUCTIONS)) return { labels: [], quoted: line.slice(INSTRUCTIONS.length) };
   if (line.startsWith(UPDATE)) return { labels: [], quoted: null };
   if (line.startsWith(BEST)) return { labels: [], quoted: line.slice(BEST.length) };
@@ -163,7 +163,7 @@ export function referencesIn(line: string): { readonly labels: readonly number[]
 }
 
 /** A memory's text as annotations quote it. */
-export function givenAgain(text: string): string {
+function givenAgain(text: string): string {
   if (text.length <= LONGEST_AGAIN) return escapeText(text);
   // Never half a surrogate pair.
   const start = text.slice(0, LONGEST_AGAIN).replace(/[\uD800-\uDBFF]$/, "");

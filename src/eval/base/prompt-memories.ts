@@ -13,7 +13,7 @@ import {
   sectionAtStart,
   type TokenCounter,
 } from "../../core/index.js";
-import { givenAgain, type ParsedText, referencesIn, SECTION_OPENING } from "../../core/prompt/section.js";
+import { type ParsedText, SECTION_OPENING } from "../../core/prompt/section.js";
 import { append, keptIn } from "../../core/text/collections.js";
 
 export interface EvaluatedMemory {
@@ -93,21 +93,6 @@ export class PromptMemories {
 function inThisTurn(memories: readonly PlacedMemory[]): readonly number[] {
   const placed = memories.filter(({ placement }) => placement !== "earlier_turn");
   return [...new Set(placed.map(({ memoryId }) => Number(memoryId)))];
-}
-
-/**
- * Checks a prompt as its reader would: every label and quote in its own annotations must be a memory in the messages. References of earlier
- * turns were counted with those turns.
- */
-export function countReferences(annotations: readonly string[], messages: readonly ChatMessage[]) {
-  const named = annotations
-    .map(referencesIn)
-    .flatMap(({ labels, quoted }): readonly (number | string)[] => (quoted === null ? labels : [quoted]));
-  if (named.length === 0) return { references: 0, referencesResolved: 0 };
-  const there = new Set<number | string | null>(
-    messages.flatMap(blocksIn).flatMap(({ label, text }) => [label, givenAgain(text)]),
-  );
-  return { references: named.length, referencesResolved: named.filter((one) => there.has(one)).length };
 }
 
 /** The memories of a message, in order, updates too: anywhere in instructions, at the start of other messages. */

@@ -45,7 +45,7 @@ export function categoryTitle(category: number): string {
 export const HAND_BUILT = ["readme", "last-message"] as const;
 export const ARM_POLICIES = [...HAND_BUILT, ...POLICY_NAMES] as const;
 
-/** Answers are scored by F1 and BLEU-1 of generated words, or by the likelihood of the right answer, which generates nothing. */
+/** Answers are scored by F1 of generated words, or by the likelihood of the right answer, which generates nothing. */
 export const ANSWER_SCORES = ["words", "likelihood"] as const;
 export type AnswerScore = (typeof ANSWER_SCORES)[number];
 
@@ -141,14 +141,10 @@ const answered = z.strictObject({
   /** The question's gold evidence ids, and how many belong to a memory in the prompt. */
   evidence: count,
   evidenceInPrompt: count,
-  /** Memories that annotations name by label or quote, and how many are in this prompt. */
-  references: count,
-  referencesResolved: count,
   /** Null: simulated engine, or a run without scores. */
   answer: z.string().nullable(),
   gold: z.string().nullable(),
   f1: z.number().min(0).max(1).nullable(),
-  bleu1: z.number().min(0).max(1).nullable(),
   /** Of the right answer after this prompt: −ln of its probability, and its tokens. */
   likelihood: z
     .strictObject({ nats: z.number(), tokens: z.int().min(1) })

@@ -132,14 +132,8 @@ function summariseQuestions(records: readonly QuestionRecord[]) {
       (one) => one.evidenceInPrompt,
       (one) => one.evidence,
     ),
-    /** References that resolve in their prompt ÷ references; `n`: questions with any. */
-    referencesResolved: ratio(
-      (one) => one.referencesResolved,
-      (one) => one.references,
-    ),
     /** Means from 0 to 1; likelihoods in nats per token. */
     f1: mean((one) => one.f1),
-    bleu1: mean((one) => one.bleu1),
     logLikelihood: mean(logLikelihood),
     /** Right answers ÷ answers with a readable verdict; and answers without one. */
     judge: mean(judgedRight),

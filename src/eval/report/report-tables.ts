@@ -60,9 +60,7 @@ const DEPTH: readonly ArmColumn[] = [
 
 const QUALITY: readonly ArmColumn[] = [
   counted("Evidence in prompt", ({ evidenceRecall }) => evidenceRecall),
-  counted("References that resolve", ({ referencesResolved }) => referencesResolved),
   measured("F1", score, ({ f1 }) => f1),
-  measured("BLEU-1", score, ({ bleu1 }) => bleu1),
   measured("Log-likelihood", score, ({ logLikelihood }) => logLikelihood),
   measured("Judged right", percent, ({ judge }) => judge),
 ];
@@ -84,9 +82,9 @@ const MAIN: readonly ArmColumn[] = [
   CACHE[2],
   CACHE[3],
   TIMES[0],
-  QUALITY[5],
-  QUALITY[4],
+  QUALITY[3],
   QUALITY[2],
+  QUALITY[1],
   QUALITY[0],
 ].flatMap((column) => column ?? []);
 

@@ -88,7 +88,7 @@ export function reportNotes(content: ReportContent): string[] {
     missing.length === 0 ? null : `Not measured in this run: ${missing.join(", ")}. That is not zero.`,
     "TTFT is the time from the request to the first token, p50 the median and p95 the 95th percentile. Hit ratio is cached tokens divided by prompt tokens, over all questions together.",
     "Evidence in prompt is the share of gold evidence whose memory stands in the prompt.",
-    "F1 and BLEU-1 are those of Mem0’s evaluation: F1 of distinct words, unstemmed, gold answers taken whole; BLEU-1 on Treebank words with brevity penalty. LoCoMo’s own F1 (repeated words counted, Porter stems, no articles, category 1 split at commas, category 3 cut at a semicolon) is another measure. Category 5 is not scored.",
+    "F1 is that of Mem0’s evaluation: of distinct words, unstemmed, gold answers taken whole. LoCoMo’s own F1 (repeated words counted, Porter stems, no articles, category 1 split at commas, category 3 cut at a semicolon) is another measure. Category 5 is not scored.",
     missing.includes("Log-likelihood")
       ? null
       : "Log-likelihood is ln of the probability that the model gives the right answer, word for word, after the prompt, per token of it; a point is 0.01 of it. It needs no judge and no luck, but says nothing of answers in other words.",

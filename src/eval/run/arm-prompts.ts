@@ -16,7 +16,7 @@ import { storeAtDepth } from "../../service/compose/prompt-composer.js";
 import type { ChosenDepth, DraftAt } from "../../service/compose/prompt-planner.js";
 import type { Memprefix } from "../../service/library/memprefix.js";
 import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../base/hand-built.js";
-import { countReferences, type MemoryList, PromptMemories, type StandingMemories } from "../base/prompt-memories.js";
+import { type MemoryList, PromptMemories, type StandingMemories } from "../base/prompt-memories.js";
 import type { AnsweredQuestion, ArmDepth, EvalArm, RecordedDepth } from "../base/run-record.js";
 import type { ChooseDepth, EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 
@@ -42,7 +42,7 @@ export interface ArmPrompt extends EnginePrompt, StandingMemories {
   readonly figures: Pick<
     AnsweredQuestion,
     | ("retrievedTokens" | "memoryTokens" | "memoriesCut" | "messagesCut" | "isFreshStart" | "depth")
-    | ("evidence" | "evidenceInPrompt" | "references" | "referencesResolved")
+    | ("evidence" | "evidenceInPrompt")
   >;
   /** Reports the engine's usage to the builder, as in production. */
   learn(answer: Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "ttftMs">): Promise<void>;
@@ -82,8 +82,6 @@ export function handBuiltPrompts(list: MemoryList, policy: keyof typeof BY_HAND,
           depth: null,
           evidence: evidence.length,
           evidenceInPrompt: list.evidenceIn(retrieved, evidence),
-          references: 0,
-          referencesResolved: 0,
         },
         learn: async () => {},
       };
@@ -180,7 +178,6 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
           depth: depth && { outcome: depth.outcome, given: depth.given, probeMs, probes: [...depth.probes] },
           evidence: evidence.length,
           evidenceInPrompt: list.evidenceIn(order, evidence),
-          ...countReferences(answer.annotations, messages),
         },
         learn: (reported) => report(memprefix, answer.requestId, reported),
       };

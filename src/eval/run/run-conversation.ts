@@ -17,7 +17,7 @@ import type { ArmCache, EngineAnswer, MeasuredEngine } from "../engine/measured-
 import type { KeptMemories } from "../locomo/ingesting.js";
 import { askedText, type EvaluatedConversation, type Question } from "../locomo/locomo-data.js";
 import type { RecordedSearch, RecordedSearches } from "../locomo/recorded-searches.js";
-import { comparable, isScored, scoreAnswer } from "../scores/answer-scores.js";
+import { comparable, isScored, tokenF1 } from "../scores/answer-scores.js";
 import type { Judge } from "../scores/judge.js";
 import {
   type ArmPrompt,
@@ -177,7 +177,7 @@ class ArmRun {
       ...prompt.figures,
       answer: answer.answer,
       gold: question.answer,
-      ...scoresOf(answer.answer, question),
+      f1: f1Of(answer.answer, comparable(question)),
       likelihood: answer.likelihood ?? null,
       judge: await this.#judged(answer.answer, question, signal),
     };
@@ -241,9 +241,8 @@ class ArmRun {
   }
 }
 
-function scoresOf(answer: string | null, question: Question) {
-  const gold = comparable(question);
-  return answer === null ? { f1: null, bleu1: null } : scoreAnswer(answer, gold, question.category);
+function f1Of(answer: string | null, gold: string | null): number | null {
+  return answer === null || gold === null ? null : tokenF1(answer, gold);
 }
 
 function expectedOf({ expected }: ArmPrompt, { promptTokens }: EngineAnswer, countsAlike: boolean): number | null {

@@ -7,19 +7,12 @@ import { answeredBy, EXACT_ARM, failedBy, README_ARM, runOf } from "../run/run-f
 const judged = (isCorrect: boolean | null) => ({ judge: { isCorrect, prompt: "p", raw: "r" } });
 
 /** A question with its tokens (prompt, cached, answer) and times (first token, search, compose), its evidence and its scores. */
-function measured(question: number, category: number, of: number[], found: number[], scores: number[], more: object) {
-  const [promptTokens, cachedTokens, answerTokens, ttftMs, searchMs, composeMs] = of as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const [evidence, evidenceInPrompt, f1, bleu1] = [...found, ...scores] as [number, number, number, number];
+function measured(question: number, category: number, of: number[], found: number[], f1: number, more: object) {
+  const [promptTokens = 0, cachedTokens = 0, answerTokens = 0, ttftMs = 0, searchMs = 0, composeMs = 0] = of;
+  const [evidence = 0, evidenceInPrompt = 0] = found;
   const times = { ttftMs, searchMs, composeMs };
   const counts = { promptTokens, cachedTokens, answerTokens, evidence, evidenceInPrompt };
-  return answeredBy(README_ARM, question, { category, ...counts, ...times, f1, bleu1, ...more });
+  return answeredBy(README_ARM, question, { category, ...counts, ...times, f1, ...more });
 }
 
 describe("an arm's summary", () => {
@@ -27,12 +20,8 @@ describe("an arm's summary", () => {
     const records = [
       // Warming up: 9,999 tokens that are in no figure.
       answeredBy(README_ARM, 0, { isWarmUp: true, promptTokens: 9_999, cachedTokens: 0, ttftMs: 9_999, f1: 1 }),
-      measured(1, 1, [1_000, 400, 10, 300, 40, 1], [2, 1], [0.5, 0.25], {
-        ...judged(true),
-        references: 3,
-        referencesResolved: 3,
-      }),
-      measured(2, 2, [2_000, 1_400, 30, 100, 60, 3], [1, 1], [1, 0.75], judged(false)),
+      measured(1, 1, [1_000, 400, 10, 300, 40, 1], [2, 1], 0.5, judged(true)),
+      measured(2, 2, [2_000, 1_400, 30, 100, 60, 3], [1, 1], 1, judged(false)),
       // The engine said nothing of its cache.
       answeredBy(README_ARM, 3, { category: 2, promptTokens: 3_000, ttftMs: 200, ...judged(null) }),
       failedBy(README_ARM, 4, { category: 2 }),
@@ -56,9 +45,7 @@ describe("an arm's summary", () => {
         searchMs: { value: 50, n: 2 },
         composeMs: { value: 2, n: 2 },
         evidenceRecall: { value: 2 / 3, n: 2 },
-        referencesResolved: { value: 1, n: 1 },
         f1: { value: 0.75, n: 2 },
-        bleu1: { value: 0.5, n: 2 },
         judge: { value: 1 / 2, n: 2 },
         judgeUnread: 1,
       },
@@ -75,7 +62,7 @@ describe("an arm's summary", () => {
     const { answered, failed, judgeUnread, cut, freshStarts, ...measures } = summary?.overall ?? {};
     expect({ answered, failed, judgeUnread }).toEqual({ answered: 1, failed: 0, judgeUnread: 0 });
     expect({ cut, freshStarts }).toEqual({ cut: 0, freshStarts: 0 });
-    expect(Object.keys(measures)).toHaveLength(18);
+    expect(Object.keys(measures)).toHaveLength(16);
     expect(Object.values(measures).every((measure) => measure === null)).toBe(true);
   });
 });

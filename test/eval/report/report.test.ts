@@ -29,7 +29,7 @@ describe("what a terminal shows of a report", () => {
       );
 
   it("fits 100 columns, also where all was measured of arms with long names", () => {
-    const all = { ttftMs: 5, totalMs: 9, answerTokens: 3, f1: 0.5, bleu1: 0.5, likelihood: { nats: -2, tokens: 2 } };
+    const all = { ttftMs: 5, totalMs: 9, answerTokens: 3, f1: 0.5, likelihood: { nats: -2, tokens: 2 } };
     const judged = { judge: { isCorrect: true, prompt: "", raw: "" }, promptTokens: 123_456, cachedTokens: 50 };
     const depth = { firstBlocks: 5, entropyNats: 1 };
     const long = { ...conversationArm, layout: "single", annotations: "none", depth } as const;
@@ -96,7 +96,7 @@ describe("report.md", () => {
     expect(whole).toContain("Between arms: each arm has a simulated cache of its own.");
     expect(whole).toContain("Questions asked to warm the engine up (1 per arm, the first ones) are in no figure.");
     expect(whole).toMatch(
-      /Not measured in this run: TTFT p50 ms, .*F1, BLEU-1, Log-likelihood, Judged right\. That is not zero\./,
+      /Not measured in this run: TTFT p50 ms, .*F1, Log-likelihood, Judged right\. That is not zero\./,
     );
   });
 

@@ -89,12 +89,6 @@ describe("annotations", () => {
     ]);
   });
 
-  it("are counted as references where they quote", async () => {
-    const prompts = await promptsOf({ ...kept, annotations: null });
-    expect(annotationsIn(prompts[2])).toEqual(["Most relevant: Ana has a dog"]);
-    expect(prompts[2]?.figures).toMatchObject({ references: 1, referencesResolved: 1 });
-  });
-
   it("are the paper's word for word: each duplicate is referred to, also in what is replayed", async () => {
     const prompts = await promptsOf({ ...kept, annotations: "paper" });
     const [first, second, third] = prompts.map(textsOf);
@@ -113,10 +107,5 @@ describe("annotations", () => {
     expect(third?.at(-1)).toBe(
       "<memories>\nPlease refer to [Doc_2] in the previous conversation.\n[Doc_4] Ana sails\n</memories>\n\nQuestion 2?",
     );
-    expect(prompts.map(({ figures: { references, referencesResolved } }) => [references, referencesResolved])).toEqual([
-      [0, 0],
-      [2, 2],
-      [1, 1],
-    ]);
   });
 });
