@@ -1,11 +1,11 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { Feedback } from "../../service/base/call-types.js";
 import { StoreUnavailableError } from "../../service/base/errors.js";
 import {
   type EngineCall,
   type MemorySearch,
   type MemprefixObserver,
   type ObservedCompose,
-  type ObservedReport,
   PARTS,
 } from "../../service/base/memprefix-observer.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
@@ -101,66 +101,49 @@ export class Metrics implements MemprefixObserver {
 
   constructor(memprefix: MemprefixOfAll, inFlight: () => number) {
     collectDefaultMetrics({ register: this.#registry });
-    const gauge = (name: string, help: string, read: () => number) =>
-      new Gauge({
-        name,
-        help,
-        registers: [this.#registry],
-        collect() {
-          this.set(read());
-        },
-      });
-    gauge("memprefix_requests_in_flight", "Requests whose body has arrived and whose answer is not sent.", inFlight);
-    gauge("memprefix_working_scopes", "Scopes in memory.", () => memprefix.load.scopes);
-    gauge("memprefix_working_bytes", "Bytes of the scopes in memory, estimated.", () => memprefix.load.bytes);
-    gauge("memprefix_working_index_nodes", "Context-index nodes of the scopes in memory.", () => memprefix.load.nodes);
-    gauge("memprefix_busy_users", "Users with a running job.", () => memprefix.load.busyUsers);
-    gauge("memprefix_jobs", "Jobs of users, running or queued.", () => memprefix.load.jobs);
-    new Gauge({
-      name: "memprefix_engine_cache",
-      help: "The engine's prefix cache, as prompts of the tenant default are planned: its capacity and block, absent until known, conversations whose newest prompt it is taken to hold, and tokens computed for clients that do not come through memprefix.",
-      labelNames: ["part"],
-      registers: [this.#registry],
-      collect() {
-        this.reset();
+    const number = (name: string, help: string, read: () => number) =>
+      this.#gauge(name, help, [], (gauge) => gauge.set(read()));
+    number("memprefix_requests_in_flight", "Requests whose body has arrived and whose answer is not sent.", inFlight);
+    number("memprefix_working_scopes", "Scopes in memory.", () => memprefix.load.scopes);
+    number("memprefix_working_bytes", "Bytes of the scopes in memory, estimated.", () => memprefix.load.bytes);
+    number("memprefix_working_index_nodes", "Context-index nodes of the scopes in memory.", () => memprefix.load.nodes);
+    number("memprefix_busy_users", "Users with a running job.", () => memprefix.load.busyUsers);
+    number("memprefix_jobs", "Jobs of users, running or queued.", () => memprefix.load.jobs);
+    this.#gauge(
+      "memprefix_engine_cache",
+      "The engine's prefix cache, as prompts of the tenant default are planned: its capacity and block, absent until known, conversations whose newest prompt it is taken to hold, and tokens computed for clients that do not come through memprefix.",
+      ["part"],
+      (gauge) => {
         const state = memprefix.cacheState;
         if (state === null) return;
-        if (state.capacityTokens !== null) this.set({ part: "capacity_tokens" }, state.capacityTokens);
-        if (state.blockTokens !== null) this.set({ part: "block_tokens" }, state.blockTokens);
-        this.set({ part: "conversations" }, state.streams);
-        this.set({ part: "foreign_tokens" }, state.foreignTokens);
+        if (state.capacityTokens !== null) gauge.set({ part: "capacity_tokens" }, state.capacityTokens);
+        if (state.blockTokens !== null) gauge.set({ part: "block_tokens" }, state.blockTokens);
+        gauge.set({ part: "conversations" }, state.streams);
+        gauge.set({ part: "foreign_tokens" }, state.foreignTokens);
       },
+    );
+    this.#gauge("memprefix_degraded", "1 for a part that failed when it was last asked, else 0.", ["part"], (gauge) => {
+      const failing = new Set(memprefix.degraded.list.map(({ part }) => part));
+      for (const part of PARTS) gauge.set({ part }, failing.has(part) ? 1 : 0);
     });
-    new Gauge({
-      name: "memprefix_degraded",
-      help: "1 for a part that failed when it was last asked, else 0.",
-      labelNames: ["part"],
-      registers: [this.#registry],
-      collect() {
-        const failing = new Set(memprefix.degraded.list.map(({ part }) => part));
-        for (const part of PARTS) this.set({ part }, failing.has(part) ? 1 : 0);
-      },
-    });
-    new Gauge({
-      name: "memprefix_engine_law",
-      help: "The time law fitted to measured times to first token, in milliseconds; absent while the configured one is used.",
-      labelNames: ["part"],
-      registers: [this.#registry],
-      async collect() {
+    this.#gauge(
+      "memprefix_engine_law",
+      "The time law fitted to measured times to first token, in milliseconds; absent while the configured one is used.",
+      ["part"],
+      async (gauge) => {
         // The other figures show that the store fails.
         const law = await memprefix.timeLaw().catch((error: unknown) => {
           if (error instanceof StoreUnavailableError) return null;
           throw error;
         });
-        this.reset();
         if (law === null) return;
-        this.set({ part: "fixed" }, law.fixedMs);
-        this.set({ part: "per_token" }, law.perTokenMs);
-        this.set({ part: "per_pair" }, law.perPairMs);
-        this.set({ part: "per_pair_and_token" }, law.perPairTokenMs ?? 0);
-        this.set({ part: "per_held_token" }, memprefix.perHeldTokenMs);
+        gauge.set({ part: "fixed" }, law.fixedMs);
+        gauge.set({ part: "per_token" }, law.perTokenMs);
+        gauge.set({ part: "per_pair" }, law.perPairMs);
+        gauge.set({ part: "per_pair_and_token" }, law.perPairTokenMs ?? 0);
+        gauge.set({ part: "per_held_token" }, memprefix.perHeldTokenMs);
       },
-    });
+    );
   }
 
   served({ method, route, status, ms }: RequestLog): void {
@@ -185,9 +168,8 @@ export class Metrics implements MemprefixObserver {
     if (plan.epoch != null && plan.epoch.began !== null) this.#epochs.inc({ reason: plan.epoch.began });
   }
 
-  reported({ feedback, report: { ttftMs }, isFirstTime }: ObservedReport): void {
-    const { expectedCachedTokens, observedCachedTokens } = feedback;
-    if (ttftMs !== undefined && isFirstTime) this.#firstTokens.observe(ttftMs / 1_000);
+  reported({ expectedCachedTokens, observedCachedTokens }: Feedback, firstTokenMs: number | null): void {
+    if (firstTokenMs !== null) this.#firstTokens.observe(firstTokenMs / 1_000);
     if (observedCachedTokens === null) return;
     this.#reported.inc({ of: "expected" }, expectedCachedTokens);
     this.#reported.inc({ of: "observed" }, observedCachedTokens);
@@ -219,14 +201,25 @@ export class Metrics implements MemprefixObserver {
     return this.#registry.metrics();
   }
 
-  /** @param buckets seconds for a duration */
-  #histogram<T extends string>(
+  /** @param collect sets the values of a reading */
+  #gauge<T extends string>(
     name: string,
     help: string,
     labelNames: readonly T[],
-    buckets = DURATIONS,
-  ): Histogram<T> {
-    return new Histogram({ name, help, labelNames, buckets, registers: [this.#registry] });
+    collect: (gauge: Gauge<T>) => void | Promise<void>,
+  ): void {
+    const registers = [this.#registry];
+    new Gauge({
+      ...{ name, help, labelNames, registers },
+      collect(this: Gauge<T>) {
+        this.reset();
+        return collect(this);
+      },
+    });
+  }
+
+  #histogram<T extends string>(name: string, help: string, labelNames: readonly T[]): Histogram<T> {
+    return new Histogram({ name, help, labelNames, buckets: DURATIONS, registers: [this.#registry] });
   }
 
   #counter<T extends string>(name: string, help: string, labelNames: readonly T[]): Counter<T> {

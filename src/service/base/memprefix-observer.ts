@@ -1,7 +1,6 @@
 import {
   type ByHand,
   type ConversationId,
-  type EngineReport,
   LruMap,
   type Plan,
   type RequestId,
@@ -114,25 +113,12 @@ export interface ObservedCompose {
   readonly byHand: ByHand | null;
 }
 
-export interface ObservedReport {
-  readonly scope: Scope;
-  readonly feedback: Feedback;
-  /** Merged with earlier reports. */
-  readonly report: EngineReport;
-  readonly besideTokens: number;
-  /** Whether this is the request's first reported time to first token. */
-  readonly isFirstTime: boolean;
-  readonly model: string | null;
-}
-
 /** Observes what a service does, for all tenants. */
 export interface MemprefixObserver {
   /** Called once a prompt is stored; not for repeated answers. */
   composed?(answer: ObservedCompose): void;
-  reported?(report: ObservedReport): void;
-  evicted?(scope: Scope, ids: readonly RequestId[]): void;
-  /** The engine refused the prompt: it counts as never composed. */
-  withdrawn?(scope: Scope, id: RequestId): void;
+  /** `firstTokenMs`: null where it was not reported, or before. */
+  reported?(feedback: Feedback, firstTokenMs: number | null): void;
   searched?(search: MemorySearch): void;
   /** Mem0 called its own model. */
   wrote?(call: { readonly promptTokens: number; readonly cachedTokens: number | null }): void;
@@ -152,8 +138,6 @@ export class Observers implements Required<MemprefixObserver> {
 
   readonly composed = this.#toAll("composed");
   readonly reported = this.#toAll("reported");
-  readonly evicted = this.#toAll("evicted");
-  readonly withdrawn = this.#toAll("withdrawn");
   readonly searched = this.#toAll("searched");
   readonly wrote = this.#toAll("wrote");
   readonly failed = this.#toAll("failed");

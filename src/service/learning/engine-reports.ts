@@ -169,7 +169,6 @@ export class EngineReports {
       const scope = this.jobs.scopeOf(userId, agentId);
       const gone = await this.scopes.use(scope, (working) => evictIn(working, store, names, residency));
       for (const name of gone) evicted.add(name);
-      if (gone.length > 0) this.observer.evicted(scope, gone);
     }
   }
 
@@ -180,7 +179,6 @@ export class EngineReports {
     return this.jobs.run(userId, async () => {
       await this.scopes.use(scope, (working) => withdrawIn(working, store, id, residency));
       cache?.release(sentAs(scope, id));
-      this.observer.withdrawn(scope, id);
     });
   }
 
@@ -238,7 +236,7 @@ export class EngineReports {
       }
       const isFirst = before.observed?.ttftMs === undefined;
       const report = { ...before.observed, ...observation };
-      this.observer.reported({ scope, feedback, report, besideTokens, isFirstTime: isFirst, model });
+      this.observer.reported(feedback, (isFirst ? report.ttftMs : null) ?? null);
       if (isFirst && this.work.isSample(sent))
         await this.law.take({ scopeId, turn: before.turn }, report, this.work.meanPrompt(sent, timeOf));
       return feedback;
