@@ -1,6 +1,6 @@
 import type { EvictedPath } from "../cache/context-index.js";
 import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
-import { ChangedRows, keptIn, type RowChanges } from "../text/collections.js";
+import { ChangedRows, type RowChanges } from "../text/collections.js";
 import type { Label, NodeId } from "../text/ids.js";
 
 /** A stored node of the cluster tree. A leaf is one known context; an inner node has its contexts' common blocks at creation. */
@@ -146,9 +146,7 @@ export class ClusterTree {
     // A leaf shares a block with every ancestor, so an inner node that keeps a leaf keeps a block.
     for (const place of naming) {
       if (!this.#places.has(place.row.id)) continue;
-      place.parent?.children.remove(place);
       place.row.blocks = place.row.blocks.filter((label) => !labels.has(label));
-      place.parent?.children.add(place);
       this.#changes.written(place.row.id);
     }
   }
@@ -177,7 +175,7 @@ export class ClusterTree {
       if (isRoot !== (row.blocks.length === 0)) throw new Error(`node ${id}: only the root has no blocks`);
       if (new Set(row.blocks).size !== row.blocks.length) throw new Error(`node ${id}: a block twice`);
       if (isRoot && isLeaf(place)) throw new Error(`node ${id}: a root without children`);
-      if (!isRoot && children.size === 1) throw new Error(`node ${id}: unary chain`);
+      if (!isRoot && children.length === 1) throw new Error(`node ${id}: unary chain`);
       if (isEnd && this.#leafOfBlocks.get(blocksKey(row.blocks)) !== place)
         throw new Error(`node ${id}: a second leaf`);
       for (let above = place.parent; isEnd && above !== this.#root && above !== null; above = above.parent)
@@ -186,7 +184,8 @@ export class ClusterTree {
         if (child.row.parent !== id) throw new Error(`node ${child.row.id}: linked wrongly`);
         if (child.row.position >= row.nextPosition) throw new Error(`node ${child.row.id}: position was never given`);
       }
-      children.check();
+      if (new Set(children.map((child) => child.row.position)).size < children.length)
+        throw new Error(`node ${id}: a position given twice`);
       leaves += isEnd ? 1 : 0;
     }
     if (leaves !== this.#leafOfBlocks.size) throw new Error("a context without a leaf");
@@ -198,10 +197,10 @@ export class ClusterTree {
     const searchPath: number[] = [];
     let place = this.#root;
     let distance = 1;
-    while (place !== null && place.children.size > 0 && searchPath.length < MAX_HEIGHT - 1) {
-      const nearest = place.children.nearest(positions);
-      if (nearest.best === null || nearest.isIndistinct(place.children.size)) break;
-      place = nearest.best;
+    while (place !== null && searchPath.length < MAX_HEIGHT - 1) {
+      const nearest = nearestChild(place, positions);
+      if (nearest === null) break;
+      place = nearest.child;
       distance = nearest.distance;
       searchPath.push(place.row.position);
     }
@@ -224,7 +223,7 @@ export class ClusterTree {
   /** Replaces a leaf by its intersection with a context, with the leaf as a child. */
   #split(leaf: ClusterPlace, context: readonly Label[], distance: number): ClusterPlace {
     const parent = leaf.parent as ClusterPlace;
-    parent.children.remove(leaf);
+    removeChild(parent, leaf);
     const blocks = intersectionOf(leaf.row.blocks, context);
     const upper = this.#add(parent, { blocks, position: leaf.row.position, distance });
     upper.row.nextPosition = 1;
@@ -234,7 +233,7 @@ export class ClusterTree {
 
   #load(nodes: readonly ClusterNode[]): void {
     for (const node of nodes) {
-      this.#places.set(node.id, { row: { ...node }, parent: null, children: new ClusterChildren() });
+      this.#places.set(node.id, { row: { ...node }, parent: null, children: [] });
       this.#nextId = Math.max(this.#nextId, node.id + 1);
     }
     for (const place of this.#places.values()) {
@@ -245,7 +244,7 @@ export class ClusterTree {
       }
       place.parent = this.#places.get(parent) ?? null;
       if (place.parent === null) throw new Error(`cluster tree: node ${id} has no parent`);
-      place.parent.children.add(place);
+      addChild(place.parent, place);
     }
     for (const place of this.#places.values())
       if (isLeaf(place) && place !== this.#root) this.#leafOfBlocks.set(blocksKey(place.row.blocks), place);
@@ -261,7 +260,7 @@ export class ClusterTree {
       if (sibling !== undefined) return;
       this.#root = null;
       this.#drop(parent);
-    } else if (sibling !== undefined && parent.children.size === 1) {
+    } else if (sibling !== undefined && parent.children.length === 1) {
       const above = parent.parent as ClusterPlace;
       this.#drop(parent);
       this.#hang(sibling, above, parent.row.position);
@@ -293,9 +292,9 @@ export class ClusterTree {
     const id = this.#nextId++ as NodeId;
     const { blocks, position, distance } = node;
     const at = { id, parent: parent?.row.id ?? null, blocks, position, nextPosition: 0, distance };
-    const place: ClusterPlace = { row: { ...at, lastUsed: 0 }, parent, children: new ClusterChildren() };
+    const place: ClusterPlace = { row: { ...at, lastUsed: 0 }, parent, children: [] };
     this.#places.set(id, place);
-    parent?.children.add(place);
+    if (parent !== null) addChild(parent, place);
     this.#changes.written(id);
     return place;
   }
@@ -303,150 +302,58 @@ export class ClusterTree {
   #hang(place: ClusterPlace, parent: ClusterPlace, position: number): void {
     Object.assign(place.row, { parent: parent.row.id, position });
     place.parent = parent;
-    parent.children.add(place);
+    addChild(parent, place);
     this.#changes.written(place.row.id);
   }
 
   #drop(place: ClusterPlace): void {
-    place.parent?.children.remove(place);
+    if (place.parent !== null) removeChild(place.parent, place);
     this.#places.delete(place.row.id);
     this.#changes.removed(place.row.id);
   }
 }
 
-/** Blocks and position are constant while the node has a parent. */
-export interface ClusterPlace {
+interface ClusterPlace {
   readonly row: { -readonly [K in keyof ClusterNode]: ClusterNode[K] };
   /** Null for the root only. */
   parent: ClusterPlace | null;
-  readonly children: ClusterChildren;
+  /** By position. */
+  readonly children: ClusterPlace[];
 }
 
-/** Maximum distances computed per node; with fewer overlapping children the search is exact. */
-const MAX_CANDIDATES = 64;
-/** More children are inverted by block. */
-const FEW_CHILDREN = 8;
-
-/** The children of one node. Many are inverted by block, so that a search visits only those that share one. */
-export class ClusterChildren {
-  readonly #all: ClusterPlace[] = [];
-  /** Both levels by position, ascending. */
-  #byBlock: Map<Label, ClusterPlace[]> | null = null;
-
-  get size(): number {
-    return this.#all.length;
-  }
-
-  [Symbol.iterator](): Iterator<ClusterPlace> {
-    return this.#all.values();
-  }
-
-  add(child: ClusterPlace): void {
-    insert(this.#all, child);
-    if (this.#byBlock !== null) invert(this.#byBlock, child);
-    else if (this.size > FEW_CHILDREN) {
-      this.#byBlock = new Map();
-      for (const each of this.#all) invert(this.#byBlock, each);
-    }
-  }
-
-  remove(child: ClusterPlace): void {
-    remove(this.#all, child);
-    for (const label of child.row.blocks) {
-      const having = this.#byBlock?.get(label);
-      if (having === undefined) continue;
-      remove(having, child);
-      if (having.length === 0) this.#byBlock?.delete(label);
-    }
-  }
-
-  /**
-   * The nearest child that shares a block. Ties go to a child of several contexts, then to the older one. Exact for up to {@link MAX_CANDIDATES}
-   * overlapping children; beyond that compares those with the rarest blocks, newest first.
-   */
-  nearest(context: Positions): Survey {
-    const survey = new Survey(context);
-    if (this.#byBlock === null) for (const child of this.#all) survey.examine(child);
-    else this.#examineSharing(this.#byBlock, survey, context);
-    return survey;
-  }
-
-  check(): void {
-    if (new Set(this.#all.map(({ row }) => row.position)).size < this.size) throw new Error("a position given twice");
-  }
-
-  /** A child first met at the n-th rarest block shares none of the rarer ones, which bounds its distance and that of all later children. */
-  #examineSharing(byBlock: ReadonlyMap<Label, readonly ClusterPlace[]>, survey: Survey, context: Positions): void {
-    const rarestFirst: (readonly ClusterPlace[])[] = [];
-    for (const label of context.keys()) {
-      const having = byBlock.get(label);
-      if (having !== undefined) rarestFirst.push(having);
-    }
-    rarestFirst.sort((a, b) => a.length - b.length);
-    const met = new Set<ClusterPlace>();
-    for (const [n, having] of rarestFirst.entries()) {
-      if (1 - (rarestFirst.length - n) / context.size > survey.distance) return;
-      for (let at = having.length - 1; at >= 0; at--) {
-        const child = having[at] as ClusterPlace;
-        if (met.has(child)) continue;
-        met.add(child);
-        survey.examine(child);
-        if (met.size === MAX_CANDIDATES || met.size === this.size) return;
-      }
-    }
-  }
-}
-
-class Survey {
-  best: ClusterPlace | null = null;
-  distance = Number.POSITIVE_INFINITY;
-  /** Whether all examined children are indistinguishable so far. */
-  alike = true;
-  examined = 0;
-
-  constructor(private readonly context: Positions) {}
-
-  /** Whether several children share a block at the same distance, and all are leaves or none is. @param children of the node */
-  isIndistinct(children: number): boolean {
-    return children > 1 && this.examined === Math.min(children, MAX_CANDIDATES) && this.alike;
-  }
-
-  examine(child: ClusterPlace): void {
-    this.examined++;
-    const distance = distanceWhereShared(this.context, child.row.blocks);
+/**
+ * The nearest child that shares a block. Ties go to a child of several contexts, then to the older one. Null: no child shares a block, or several
+ * do at the same distance and all are leaves or none is.
+ */
+function nearestChild({ children }: ClusterPlace, context: Positions) {
+  let child: ClusterPlace | null = null;
+  let least = Number.POSITIVE_INFINITY;
+  let areAlike = children.length > 1;
+  for (const other of children) {
+    const distance = distanceWhereShared(context, other.row.blocks);
     if (distance === null) {
-      this.alike = false;
-      return;
+      areAlike = false;
+      continue;
     }
-    const { best } = this;
-    if (best !== null && (distance !== this.distance || isLeaf(child) !== isLeaf(best))) this.alike = false;
-    if (best === null || distance < this.distance || (distance === this.distance && isPreferred(child, best))) {
-      this.best = child;
-      this.distance = distance;
+    const isOther = child !== null && isLeaf(other) !== isLeaf(child);
+    if (child !== null && (distance !== least || isOther)) areAlike = false;
+    if (distance < least || (distance === least && isOther && !isLeaf(other))) {
+      child = other;
+      least = distance;
     }
   }
+  return child === null || areAlike ? null : { child, distance: least };
 }
 
 function isLeaf(place: ClusterPlace): boolean {
-  return place.children.size === 0;
+  return place.children.length === 0;
 }
 
-function isPreferred(a: ClusterPlace, b: ClusterPlace): boolean {
-  return isLeaf(a) === isLeaf(b) ? a.row.position < b.row.position : isLeaf(b);
+function addChild({ children }: ClusterPlace, child: ClusterPlace): void {
+  const before = children.findLastIndex(({ row }) => row.position < child.row.position);
+  children.splice(before + 1, 0, child);
 }
 
-function invert(byBlock: Map<Label, ClusterPlace[]>, child: ClusterPlace): void {
-  for (const label of child.row.blocks) {
-    const having = keptIn(byBlock, label, () => []);
-    insert(having, child);
-  }
-}
-
-function insert(sorted: ClusterPlace[], place: ClusterPlace): void {
-  const { position } = place.row;
-  sorted.splice(sorted.findLastIndex(({ row }) => row.position < position) + 1, 0, place);
-}
-
-function remove(sorted: ClusterPlace[], place: ClusterPlace): void {
-  sorted.splice(sorted.indexOf(place), 1);
+function removeChild({ children }: ClusterPlace, child: ClusterPlace): void {
+  children.splice(children.indexOf(child), 1);
 }
