@@ -96,7 +96,7 @@ const MOST_FILES = 16;
 /** `core` is pure: the packages that it may import, and what its code may not so much as mention. */
 const PURE = {
   room: "core",
-  packages: ["#crypto"],
+  packages: ["#crypto", "@noble/hashes/sha2.js"],
   forbidden:
     /\b(?:Date\.now|new Date(?!\([^)])|Math\.random|randomUUID|process\.|console\.|performance\.|setTimeout|fetch\()/,
 };

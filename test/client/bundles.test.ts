@@ -21,7 +21,7 @@ const WEB_APIS = {
     URL,
     URLSearchParams,
   },
-  ...{ console, fetch },
+  ...{ btoa, console, fetch },
 };
 
 const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { dependencies: object };
@@ -52,7 +52,7 @@ async function bundled(
 /** Runs a bundle where there are only Web APIs, and gives what its `run` gives. */
 async function inWorker(source: string, given: unknown): Promise<unknown> {
   const { code, modules } = await bundled(source);
-  expect(modules.filter((path) => !path.startsWith("dist/"))).toEqual([]);
+  expect(modules.filter((path) => !/^(?:dist|node_modules\/@noble\/hashes)\//.test(path))).toEqual([]);
   expect(modules).not.toContain("dist/index.js");
   const answer = await runInNewContext(`${code}\nbundle.run(${JSON.stringify(given)})`, { ...WEB_APIS });
   return JSON.parse(JSON.stringify(answer));

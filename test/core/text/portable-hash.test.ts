@@ -15,11 +15,4 @@ describe("the digest without node:crypto", () => {
     for (const value of ["\ud800", "a\udc00b", "\ud800\ud800"])
       expect(hash("sha256", value, "base64url")).toBe(digestOf(value));
   });
-
-  it("is node:crypto's at every length around the ends of blocks", () => {
-    for (let length = 0; length <= 200; length++) {
-      expect(hash("sha256", "é".repeat(length), "base64url")).toBe(digestOf("é".repeat(length)));
-    }
-    expect(hash("sha256", "x".repeat(1_000_001), "base64url")).toBe(digestOf("x".repeat(1_000_001)));
-  });
 });
