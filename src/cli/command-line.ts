@@ -6,13 +6,9 @@
  * A command's action imports its code, so that help and mistakes load no database and no tokenizer.
  */
 
-import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { POLICY_NAMES } from "../core/compose/policies.js";
-import { parseSafeJson } from "../http/guards/safe-json.js";
-import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
-import { readOptions } from "../service/fields/fields.js";
 import type { DemoOptions } from "./demo.js";
 import type { DoctorOptions } from "./doctor.js";
 import { readDotEnv } from "./dot-env.js";
@@ -23,7 +19,7 @@ import { positive, ratio, wholeNumber } from "./option-values.js";
 import { VERSION } from "./package.js";
 import type { ReplayCommand } from "./replay.js";
 import type { RunningService } from "./serve.js";
-import { readSettings, settingsHelp, settingsUnder, UsageError, unknownVariables } from "./settings.js";
+import { readSettings, settingsHelp, UsageError, unknownVariables } from "./settings.js";
 
 /** Exit code for an unknown option or a wrong setting; other errors end with 1. */
 const USAGE_ERROR = 2;
@@ -104,26 +100,6 @@ function commandLine(call: Invocation): Command {
     .action(async (options: DoctorOptions) => {
       const { runDoctor } = await import("./doctor.js");
       await runDoctor(options, call);
-    });
-
-  program
-    .command("compose")
-    .description("compose one prompt: the body of POST /compose on standard input, its answer on standard output")
-    .option("--dry-run", "do not store the prompt or count it as sent")
-    .addHelpText("after", () => settingsHelp(COMPOSING))
-    .action(async ({ dryRun }: { readonly dryRun?: true }) => {
-      const settings = readSettings(call.env);
-      const wire = await import("../http/contracts/compose-contract.js");
-      const given = readJson(await text(call.stdin));
-      const request = wire.readCompose(readOptions(wire.composeBodyWithNulls, given));
-      const { assemble } = await import("./assemble.js");
-      const memprefix = assemble(settings);
-      try {
-        const asked = dryRun === true ? { ...request, dryRun } : request;
-        call.print(JSON.stringify(wire.writeCompose(await memprefix.compose(asked)), null, 2));
-      } finally {
-        await memprefix.close();
-      }
     });
 
   program
@@ -236,8 +212,6 @@ interface ServeOptions {
 
 /** Settings of where users' data is. */
 const STORED = ["dataDir", "databaseUrl"] as const;
-/** Settings of composing without a service. */
-const COMPOSING = ["dataDir", ...settingsUnder("Memories", "Prompts", "Engine"), "router"] as const;
 
 /** Stops a service at the first signal. A second ends the process at once: answered requests are stored, others are lost. */
 function stopAtSignal({ signals, exit }: Invocation, service: RunningService): Promise<void> {
@@ -259,13 +233,4 @@ function widthOf(output: Output): number {
   return "isTTY" in output && output.isTTY === true && "columns" in output && typeof output.columns === "number"
     ? output.columns
     : 80;
-}
-
-function readJson(input: string): unknown {
-  try {
-    return parseSafeJson(input);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new InvalidRequestError([{ field: "standard input", message: "is not JSON" }]);
-  }
 }

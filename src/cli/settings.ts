@@ -167,15 +167,6 @@ export function addressOf({ host, port }: Settings): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** Settings under these headings. */
-export function settingsUnder(...titles: readonly string[]): readonly (keyof Settings)[] {
-  let title = "";
-  return SETTING_NAMES.filter((name) => {
-    title = SETTING_TITLES[name] ?? title;
-    return titles.includes(title);
-  });
-}
-
 /** Settings as `--help` lists them: these, or all under their headings. */
 export function settingsHelp(names?: readonly (keyof Settings)[]): string {
   const lines = (names ?? SETTING_NAMES).map((name) => {

@@ -21,16 +21,16 @@ export function commands(): Commands<Ended> {
       else process.env[name] = value;
     }
   });
-  return commandsIn<Ended, "SIGINT" | "SIGTERM">((args, environment, input) => {
+  return commandsIn<Ended, "SIGINT" | "SIGTERM">((args, environment) => {
     // Libraries ask the process for them.
     const { HOME, TMPDIR } = environment;
     Object.assign(process.env, { HOME, TMPDIR });
-    return begin(args, environment, input);
+    return begin(args, environment);
   }, "SIGTERM");
 }
 
 /** Begins a command in this process. */
-export function begin(args: readonly string[], env: Environment, input = ""): Begun<Ended> {
+export function begin(args: readonly string[], env: Environment): Begun<Ended> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const output = { stdout: "", stderr: "" };
   for (const [name, stream] of Object.entries({ stdout, stderr }))
@@ -44,12 +44,9 @@ export function begin(args: readonly string[], env: Environment, input = ""): Be
       await new Promise((read) => setImmediate(read));
       resolve({ code, ...output });
     };
-    run(args, env, { stdin: Readable.from(input === "" ? [] : [input]), stdout, stderr, signals, exit: end }).then(
-      end,
-      (error) => {
-        throw error;
-      },
-    );
+    run(args, env, { stdin: Readable.from([]), stdout, stderr, signals, exit: end }).then(end, (error) => {
+      throw error;
+    });
   });
   return {
     kill: (signal) => void signals.emit(signal),

@@ -3,10 +3,9 @@ import { type Commands, commandsIn } from "./own-directories.js";
 
 /** Runs `memprefix` in processes; whatever still runs after a test is killed. */
 export function processes(): Commands<Ended, NodeJS.Signals> {
-  return commandsIn<Ended, NodeJS.Signals>((args, environment, input) => {
+  return commandsIn<Ended, NodeJS.Signals>((args, environment) => {
     const { child, ended, printed, stderr } = launch(args, environment);
-    child.stdin.on("error", () => {});
-    child.stdin.end(input);
+    child.stdin.end();
     return {
       kill: (signal) => void child.kill(signal),
       printed,

@@ -27,7 +27,7 @@ export interface Commands<E, S = "SIGINT" | "SIGTERM"> {
   readonly temporary: string;
   /** Names of what commands left in the home directory and among temporary files. */
   readonly leftBehind: readonly string[];
-  run(args: readonly string[], options?: { readonly input?: string; readonly environment?: Environment }): Promise<E>;
+  run(args: readonly string[], options?: { readonly environment?: Environment }): Promise<E>;
   /** Starts a command, to be stopped before it ends. */
   begin(args: readonly string[], environment?: Environment): Begun<E, S>;
   /** Starts `memprefix serve`, on a free port unless told otherwise; resolves when it listens. */
@@ -39,7 +39,7 @@ export const SERVES: Environment = { MEMPREFIX_PORT: "0", MEMPREFIX_SOURCE: "non
 
 /** Runs commands that `begin` begins. @param last what ends those that still run after a test */
 export function commandsIn<E extends { readonly code: number | null; readonly stderr: string }, S>(
-  begin: (args: readonly string[], environment: Environment, input: string) => Begun<E, S>,
+  begin: (args: readonly string[], environment: Environment) => Begun<E, S>,
   last: S,
 ): Commands<E, S> {
   let root = "";
@@ -55,10 +55,10 @@ export function commandsIn<E extends { readonly code: number | null; readonly st
     }
     rmSync(root, { recursive: true });
   });
-  const start = (args: readonly string[], environment: Environment, input = "") => {
+  const start = (args: readonly string[], environment: Environment) => {
     const { home: HOME, temporary: TMPDIR, dataDir: MEMPREFIX_DATA_DIR } = own;
     const variables = { PATH: process.env["PATH"] ?? "", HOME, TMPDIR, MEMPREFIX_DATA_DIR };
-    const begun = begin(args, { ...variables, ...environment }, input);
+    const begun = begin(args, { ...variables, ...environment });
     running.add(begun);
     void begun.ended.then(() => running.delete(begun));
     return begun;
@@ -79,7 +79,7 @@ export function commandsIn<E extends { readonly code: number | null; readonly st
     get leftBehind() {
       return [own.home, own.temporary].flatMap((directory) => readdirSync(directory));
     },
-    run: (args, { input, environment = {} } = {}) => start(args, environment, input).ended,
+    run: (args, { environment = {} } = {}) => start(args, environment).ended,
     begin: (args, environment = {}) => start(args, environment),
     async serve(environment = {}) {
       const service = start(["serve"], { ...SERVES, ...environment });

@@ -246,13 +246,12 @@ describe("MEMPREFIX_IDENTITY", () => {
   });
 });
 
-describe.each(["serve", "compose"])("memprefix %s", (command) => {
+describe("memprefix serve", () => {
   const memprefix = commands();
-  const input = JSON.stringify({ user_id: "ada", query: "Tea?" });
 
   it("names a wrong variable and ends with 2 before it touches anything", async () => {
     const environment = { MEMPREFIX_PORT: "eighty", MEMPREFIX_HOTS: "127.0.0.1" };
-    const { code, stdout, stderr } = await memprefix.run([command], { input, environment });
+    const { code, stdout, stderr } = await memprefix.run(["serve"], { environment });
     expect(code).toBe(2);
     expect(stdout).toBe("");
     expect(stderr).toMatch(
@@ -270,7 +269,7 @@ describe.each(["serve", "compose"])("memprefix %s", (command) => {
     async (_where, place, source) => {
       writeFileSync(join(memprefix.root, "file"), "");
       const environment = { MEMPREFIX_DATA_DIR: place(), MEMPREFIX_SOURCE: source };
-      const { code, stderr } = await memprefix.run([command], { input, environment });
+      const { code, stderr } = await memprefix.run(["serve"], { environment });
       expect(code).toBe(1);
       expect(stderr).toMatch(/^memprefix: cannot open the database .*\n$/);
     },

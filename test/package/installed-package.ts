@@ -44,8 +44,8 @@ export interface InstalledPackage {
   readonly files: readonly string[];
   readonly version: string;
   /** Runs a program with Node in the folder, without the environment of the tests. */
-  node(args: readonly string[], input?: string, environment?: Readonly<Record<string, string>>): Promise<Ran>;
-  command(args: readonly string[], input?: string, environment?: Readonly<Record<string, string>>): Promise<Ran>;
+  node(args: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Ran>;
+  command(args: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Ran>;
   /** Starts its service. `stop` tells it to end, and gives its exit code. */
   serve(environment?: Readonly<Record<string, string>>): Promise<{
     readonly address: string;
@@ -101,10 +101,9 @@ export function installedPackage(name = "memprefix", make?: (folder: string) => 
     const output = childOutput(child);
     return { child, output, ended: once(child, "close").then(([code]) => code as number | null) };
   };
-  const node: InstalledPackage["node"] = async (args, input = "", environment = { MEMPREFIX_SOURCE: "none" }) => {
+  const node: InstalledPackage["node"] = async (args, environment = { MEMPREFIX_SOURCE: "none" }) => {
     const { child, output, ended } = start(args, environment);
-    child.stdin.on("error", () => {});
-    child.stdin.end(input);
+    child.stdin.end();
     return { code: await ended, ...output };
   };
 
@@ -132,7 +131,7 @@ export function installedPackage(name = "memprefix", make?: (folder: string) => 
     },
     write: (name, text) => writeFileSync(join(folder, name), text),
     node,
-    command: (args, input, environment) => node([bin(), ...args], input, environment),
+    command: (args, environment) => node([bin(), ...args], environment),
     async serve(environment = { MEMPREFIX_SOURCE: "none" }) {
       const { child, output, ended } = start([bin(), "serve"], { MEMPREFIX_PORT: "0", ...environment });
       const address = await vi.waitFor(() => {

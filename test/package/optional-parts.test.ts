@@ -24,7 +24,7 @@ describe("the optional parts", () => {
 describe("an installed memprefix without its optional parts", () => {
   const memprefix = installedPackage();
   const run = (args: readonly string[], environment: Readonly<Record<string, string>> = {}) =>
-    memprefix.command(args, "", environment);
+    memprefix.command(args, environment);
   afterEach(() => rmSync(join(memprefix.folder, "memprefix-data"), { recursive: true, force: true }));
 
   /** What a service says until it listens, how it is, and what it says of a tool that is called. */
