@@ -1,9 +1,7 @@
 import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import type { AnsweredQuestion } from "../../src/eval/base/run-record.js";
 import { seeded } from "../../src/eval/measures/bootstrap.js";
-import { openAiEngine, sendEvents, streamedAnswer } from "../http/routes/openai-engine.js";
 import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
 import { commands } from "./memprefix-command.js";
 import { processes } from "./memprefix-process.js";
@@ -14,14 +12,7 @@ const ROUNDS = 4;
 describe("memprefix eval locomo, killed", () => {
   const memprefix = commands();
   const killable = processes();
-  const engine = openAiEngine();
-  const out = (name = "out") => join(memprefix.root, name);
-  const onEngine = () => ["--k", "5", "--limit", "6", "--engine", engine.url, "--model", "stub-1"];
-  const answered = () =>
-    writtenRun(out()).records.map((record): AnsweredQuestion => {
-      if (record.outcome === "failed") throw new Error(record.message);
-      return record;
-    });
+  const out = (name: string) => join(memprefix.root, name);
   const command = (directory: string, ...args: string[]) => [
     ...["eval", "locomo", "--data", SAMPLE, "--out", directory],
     ...args,
@@ -69,31 +60,4 @@ describe("memprefix eval locomo, killed", () => {
     expect(untimed(out("killed"))).toEqual(whole);
     expect(writtenRun(out("killed")).run).toEqual(run);
   }, 300_000);
-
-  it("goes on after a kill without asking again, says so, and counts no answer of a cache that may be cold", async () => {
-    let left = 5;
-    let killed = () => {};
-    engine.behave((request, response, usage) => {
-      if (request.body.messages.length > 1 && left-- === 0) return killed();
-      return sendEvents(response, streamedAnswer("Yes.", usage));
-    });
-    const args = ["--policies", "readme,prefix-exact", "--layout", "conversation"];
-    const begun = killable.begin(command(out(), ...onEngine(), ...args));
-    killed = () => begun.kill("SIGKILL");
-    expect((await begun.ended).signal).toBe("SIGKILL");
-    const before = linesOf(join(out(), "results.jsonl"));
-    expect(before).toHaveLength(5);
-    left = 100;
-    expect(await memprefix.run(command(out(), ...onEngine(), ...args, "--resume"))).toMatchObject({ code: 0 });
-    expect(linesOf(join(out(), "results.jsonl")).slice(0, 5)).toEqual(before);
-    const records = answered();
-    expect(records).toHaveLength(12);
-    // A first question each, and, behind the five that were there, the next one of each arm.
-    const warm = records.flatMap(({ isWarmUp, arm, question }) => (isWarmUp ? [`${question} ${arm}`] : []));
-    const [readme, ours] = writtenRun(out()).run.arms.map(({ id }) => id);
-    expect(warm.sort()).toEqual([`0 ${readme}`, `0 ${ours}`, `2 ${ours}`, `3 ${readme}`].sort());
-    // Each conversation goes on from where it was: every answer that was given is in the last prompt.
-    const last = engine.requests.at(-1)?.body.messages ?? [];
-    expect(last.filter(({ role }) => role === "assistant")).toHaveLength(5);
-  });
 });

@@ -1,6 +1,6 @@
-import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES } from "../../src/core/index.js";
@@ -92,21 +92,6 @@ describe("memprefix eval locomo, simulated", () => {
         expect(answer.gold).toEqual(expect.any(String));
       }
     }
-  });
-
-  it("stops at Ctrl-C with a report of what there is, and goes on from it", async () => {
-    const args = ["--k", "20", "--layout", "single,conversation"];
-    const begun = memprefix.begin(command(out(), ...args));
-    await vi.waitUntil(() => linesOf(join(out(), "results.jsonl")).length > 10, { timeout: 60_000, interval: 1 });
-    begun.kill("SIGINT");
-    const { code, stdout, stderr } = await begun.ended;
-    expect(code).toBe(130);
-    expect(stderr).toContain("stopping; press again to stop at once");
-    expect(stdout).toMatch(/Stopped with \d+ prompts left; the same command with --resume continues\./);
-    expect(existsSync(join(out(), "report.md"))).toBe(true);
-    expect(writtenRun(out()).run.finishedAt).toBeNull();
-    expect(await memprefix.run(command(out(), ...args, "--resume"))).toMatchObject({ code: 0 });
-    expect(writtenRun(out()).records).toHaveLength(27 * (3 + 3));
   });
 
   it("keeps every dialogue turn as a memory where asked to, each its own evidence", async () => {

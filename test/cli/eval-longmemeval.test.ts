@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { messageText } from "../../src/core/text/message.js";
@@ -78,7 +78,12 @@ describe("memprefix eval longmemeval", () => {
       left = after;
       const begun = memprefix.begin([...args, ...more]);
       stop = () => begun.kill("SIGINT");
-      expect(await begun.ended).toMatchObject({ code: 130 });
+      const { code, stdout, stderr } = await begun.ended;
+      expect(code).toBe(130);
+      expect(stderr).toContain("stopping; press again to stop at once");
+      expect(stdout).toMatch(/Stopped with \d+ prompts left; the same command with --resume continues\./);
+      expect(existsSync(join(out(), "report.md"))).toBe(true);
+      expect(writtenRun(out()).run.finishedAt).toBeNull();
     };
     // In the middle of the third conversation, and at the end of it.
     await stopped(5);

@@ -9,13 +9,7 @@ import { withDeadline } from "../../src/memory/memory-source.js";
 import { openOwnMem0 } from "../../src/memory/own-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { startPlatformServer, startRestServer } from "./mem0-wire-server.js";
-import { describeMemorySource, type OpenedSource } from "./memory-source.suite.js";
-
-async function openedRest(): Promise<OpenedSource> {
-  const server = await startRestServer("m0-secret");
-  const source = openRestMem0({ url: server.url, apiKey: "m0-secret" });
-  return { source, dispose: () => server.close() };
-}
+import { describeMemorySource } from "./memory-source.suite.js";
 
 describeMemorySource("embedded Mem0", {
   async open() {
@@ -32,12 +26,11 @@ describeMemorySource("embedded Mem0", {
   withoutAgent: "those without one",
 });
 
-describeMemorySource("Mem0 REST server", { open: openedRest, withoutAgent: "all" });
-
 describeMemorySource("Mem0 REST server, with a deadline", {
   async open() {
-    const { source, dispose } = await openedRest();
-    return { source: withDeadline(source, { searchMs: 5_000, writeMs: 5_000 }), dispose };
+    const server = await startRestServer("m0-secret");
+    const source = openRestMem0({ url: server.url, apiKey: "m0-secret" });
+    return { source: withDeadline(source, { searchMs: 5_000, writeMs: 5_000 }), dispose: () => server.close() };
   },
   withoutAgent: "all",
 });
