@@ -10,7 +10,7 @@ import {
   SlowBodyError,
 } from "../problems/problem.js";
 import { type HttpEnvironment, isUpload } from "../requests/request.js";
-import { decodedBody, encodingsIn, UndecodableBodyError } from "./encodings.js";
+import { decodedBody, encodingIn, UndecodableBodyError } from "./encodings.js";
 import { type BodyLimits, holdersOf, type SharedBound } from "./limits.js";
 import { type BodyPath, parseSafeJson, utf8Text } from "./safe-json.js";
 
@@ -27,7 +27,7 @@ export interface BodyParts {
  */
 export function receiveBody(parts: BodyParts): MiddlewareHandler<HttpEnvironment> {
   return async function receiveBody(c, next) {
-    const encodings = encodingsIn(c.req.header("content-encoding"));
+    const encoding = encodingIn(c.req.header("content-encoding"));
     const { incoming } = c.env;
     if (c.req.method === "GET" || c.req.method === "HEAD" || isUpload(c)) {
       await next();
@@ -37,7 +37,7 @@ export function receiveBody(parts: BodyParts): MiddlewareHandler<HttpEnvironment
     }
     const read = await readBody(c, parts);
     if (!Buffer.isBuffer(read)) return read;
-    const body = encodings.length === 0 ? read : await decoded(c, read, encodings, parts);
+    const body = encoding === null ? read : await decoded(c, read, encoding, parts);
     if (!Buffer.isBuffer(body)) return body;
     // Hono's Node adapter takes an already read body from here.
     Object.assign(incoming, { rawBody: body });
@@ -49,7 +49,7 @@ export function receiveBody(parts: BodyParts): MiddlewareHandler<HttpEnvironment
 async function decoded(
   c: Context<HttpEnvironment>,
   body: Buffer,
-  encodings: readonly string[],
+  encoding: string,
   parts: BodyParts,
 ): Promise<Buffer | Response> {
   const holders = holdersOf(c);
@@ -59,7 +59,7 @@ async function decoded(
     count += length;
   };
   try {
-    const whole = await decodedBody(body, encodings, parts.limits.maxBodyBytes, take);
+    const whole = await decodedBody(body, encoding, parts.limits.maxBodyBytes, take);
     return whole ?? tooLarge(c, parts);
   } catch (error) {
     if (!(error instanceof UndecodableBodyError)) throw error;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import * as zlib from "node:zlib";
 
-/** A body's encoding is not supported (`accepted` lists those that are), or the body is not in it (`accepted` is null). */
+/** A body's encoding is not supported, or more than one (`accepted` lists those that are), or the body is not in it (`accepted` is null). */
 export class UndecodableBodyError extends Error {
   override readonly name = "UndecodableBodyError";
   constructor(
@@ -32,55 +32,34 @@ const DECODERS: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
   ["deflate", inflate],
 ]);
 const ACCEPTED = [...DECODERS.keys()].join(", ");
-const MAX_ENCODINGS = 3;
 
-/** The encodings of a `content-encoding` header, in the order in which they were applied. */
-export function encodingsIn(header = ""): readonly string[] {
-  return header
-    .split(",")
-    .map((name) =>
-      name
-        .trim()
-        .toLowerCase()
-        .replace(/^x-gzip$/, "gzip"),
-    )
-    .filter((name) => name !== "" && name !== "identity");
+/** The value of a `content-encoding` header; null: none. */
+export function encodingIn(header = ""): string | null {
+  const names = header.split(",").map((name) =>
+    name
+      .trim()
+      .toLowerCase()
+      .replace(/^x-gzip$/, "gzip"),
+  );
+  return names.filter((name) => name !== "" && name !== "identity").join() || null;
 }
 
 /**
- * Decodes a body. Null: it is longer than `maxBytes`, decoded in whole or in part. Throws {@link UndecodableBodyError}, and what `take` throws.
+ * Decodes a body. Null: it is longer than `maxBytes`. Throws {@link UndecodableBodyError}, and what `take` throws.
  *
  * @param take called with the length of every decoded chunk
  */
 export async function decodedBody(
   body: Buffer,
-  encodings: readonly string[],
+  encoding: string,
   maxBytes: number,
   take: (length: number) => void,
 ): Promise<Buffer | null> {
-  const decoders = encodings.map((name) => DECODERS.get(name));
-  if (decoders.length > MAX_ENCODINGS || decoders.includes(undefined)) {
-    const message = `must be at most ${MAX_ENCODINGS} of ${ACCEPTED}`;
-    throw new UndecodableBodyError("content-encoding", message, ACCEPTED);
-  }
-  let whole = body;
-  for (const [at, name] of [...encodings.entries()].reverse()) {
-    // A body that is absent has no encoding.
-    const decoder = whole.length === 0 && whole === body ? undefined : decoders[at]?.(whole);
-    const next = decoder === undefined ? whole : await decodedBy(decoder, whole, name, maxBytes, take);
-    if (next === null) return null;
-    whole = next;
-  }
-  return whole;
-}
-
-async function decodedBy(
-  decoder: zlib.Gunzip | zlib.BrotliDecompress,
-  body: Buffer,
-  name: string,
-  maxBytes: number,
-  take: (length: number) => void,
-): Promise<Buffer | null> {
+  const decode = DECODERS.get(encoding);
+  if (decode === undefined) throw new UndecodableBodyError("content-encoding", `must be one of ${ACCEPTED}`, ACCEPTED);
+  // A body that is absent has no encoding.
+  if (body.length === 0) return body;
+  const decoder = decode(body);
   const chunks: Buffer[] = [];
   let length = 0;
   let isTaken = true;
@@ -96,12 +75,12 @@ async function decodedBy(
     }
   } catch (error) {
     if (!isTaken) throw error;
-    throw notIn(name);
+    throw notIn(encoding);
   } finally {
     decoder.destroy();
     if (!decoder.closed) await once(decoder, "close");
   }
-  if (decoder.bytesWritten < body.length) throw notIn(name);
+  if (decoder.bytesWritten < body.length) throw notIn(encoding);
   return Buffer.concat(chunks);
 }
 

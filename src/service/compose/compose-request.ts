@@ -192,34 +192,20 @@ function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
     conversationId: isRecognised === true ? null : digested.conversationId,
     // Their digests are computed anyway; a long history's texts take longer than everything else here.
     messages: request.messages.map(messageDigest),
-    memories: hasPlainMemories(request) ? request.memories.length : request.memories,
+    // Other fields count only if the prompt shows them.
+    memories: request.dates === true ? request.memories : request.memories?.map(({ id, text }) => [id, text]),
     topK: request.topK ?? DEFAULT_TOP_K,
   };
   return Object.fromEntries(
     Object.entries(fields)
-      .filter(([, value]) => value !== null && value !== false)
+      .filter(([, value]) => value != null && value !== false)
       .sort(([a], [b]) => (a < b ? -1 : 1)),
   );
 }
 
-/** Whether only ids and texts of the memories count: dates count only if the prompt shows them. */
-function hasPlainMemories(
-  request: ComposeRequest,
-): request is ComposeRequest & { memories: readonly RetrievedMemory[] } {
-  return request.memories !== null && request.dates !== true;
-}
-
-/** Ids and texts with their lengths: unique, and cheaper than JSON, which looks at each character to escape it. */
-function plainMemories(memories: readonly RetrievedMemory[]): string {
-  let plain = "";
-  for (const { id, text } of memories) plain += `${id.length}:${id}${text.length}:${text}`;
-  return plain;
-}
-
 /** Detects a reused request id. */
 export function requestDigest(request: ComposeRequest): Digest {
-  const asked = JSON.stringify(askedFor(request));
-  return digestOf(hasPlainMemories(request) ? `${asked}\n${plainMemories(request.memories)}` : asked);
+  return digestOf(JSON.stringify(askedFor(request)));
 }
 
 export function modelOf({ destination, model }: ComposeRequest): string {

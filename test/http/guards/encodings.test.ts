@@ -20,8 +20,6 @@ const ENCODINGS: readonly (readonly [string, Encode])[] = [
   ["deflate", deflateSync],
   ["deflate", deflateRawSync],
   ...(zstd === undefined ? [] : [["zstd", zstd] as const]),
-  ["gzip, br", (bytes) => brotliCompressSync(gzipSync(bytes))],
-  ["gzip, gzip", (bytes) => gzipSync(gzipSync(bytes))],
   ["identity, gzip", gzipSync],
 ];
 
@@ -71,7 +69,7 @@ describe("a request body in an encoding", () => {
     expect([status, problem.detail]).toEqual([413, `body: must be at most ${MAX_BODY_BYTES} bytes`]);
   });
 
-  it.each(["snappy", "compress", "gzip, snappy", "gzip, gzip, gzip, gzip", ...(zstd === undefined ? ["zstd"] : [])])(
+  it.each(["snappy", "compress", "gzip, snappy", "gzip, gzip", ...(zstd === undefined ? ["zstd"] : [])])(
     "that is not supported is rejected with those that are: %s",
     async (encoding) => {
       const { status, headers, json: problem } = await send(encoding, gzipSync(json));
