@@ -144,8 +144,15 @@ const OF_AGENT = /^\s*\{/;
  * are invalid, or if two places name different users, agents or conversations. A request that names no user is not composed.
  *
  * @param identity names from the base URL and from the operator's configured places
+ * @param defaultUser the user of a request that names none
  */
-export function readChat(api: Api, given: unknown, headers: Pick<Headers, "get">, identity: GivenIdentity): AskedChat {
+export function readChat(
+  api: Api,
+  given: unknown,
+  headers: Pick<Headers, "get">,
+  identity: GivenIdentity,
+  defaultUser: UserId | null = null,
+): AskedChat {
   const { memprefix, ...body } = readOptions(chatFields, given);
   const { writeBack, adaptiveDepth, bypass, ...settings } = settingsIn(memprefix ?? {});
   const { path } = identity;
@@ -174,7 +181,7 @@ export function readChat(api: Api, given: unknown, headers: Pick<Headers, "get">
   ]);
   const unwanted = isBypassed === "true" ? "bypass" : identity.isSideCall ? "side_call" : null;
   const isUnnamed = unwanted === null && namedUser === null && api.user(body) == null;
-  const userId = readUser(body, api, isUnnamed ? identity.defaultUser : namedUser, {
+  const userId = readUser(body, api, isUnnamed ? defaultUser : namedUser, {
     isRead: unwanted === null,
     isOfPath: path.user !== null,
   });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
-import { explainResult, miss } from "./explain-contract.js";
+import { explainQuery, explainResult, miss, requestIds } from "./explain-contract.js";
 
 /*
  * `GET /usage/…`: costs of the caller's tenant over time, by cause, by user, one by one. Numbers, ids and names only: no text of memories,
@@ -179,11 +179,7 @@ export const usageRequestsResult = z
  * `GET /usage/request`: a prompt, with the prompt it continued.
  */
 
-export const usageRequestQuery = z.strictObject({
-  user_id: field.userId,
-  agent_id: field.agentId.optional().describe("The agent that it was composed for."),
-  request_id: field.requestId,
-});
+export const usageRequestQuery = explainQuery.extend(requestIds.shape);
 
 const message = z.object({
   role: z.string(),

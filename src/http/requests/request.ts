@@ -9,6 +9,7 @@ import { z } from "zod";
 import type { AgentId, ConversationId, UserId } from "../../core/index.js";
 import type { ComposeAnswer } from "../../service/base/call-types.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
+import type { HeaderPair } from "../../service/chat/chat.js";
 import type { IdentitySource, IdentitySources } from "../../service/chat/chat-request.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import * as field from "../../service/fields/fields.js";
@@ -212,51 +213,37 @@ export interface GivenIdentity {
   /** Whether the client makes it for itself: a title, tags, suggestions. */
   readonly isSideCall: boolean;
   readonly path: NamedByPath;
-  /** The user of a request that names none; null: nobody. */
-  readonly defaultUser: UserId | null;
-}
-
-/** The parts of a request that can identify it. */
-export interface IdentifiedRequest {
-  readonly url: string;
-  /** Names in lower case; repeated headers are repeated. */
-  readonly headers: Iterable<readonly [name: string, value: string]>;
-  readonly body: unknown;
 }
 
 /**
  * Reads the base URL, and the sources in order: the first nonempty one counts. Throws {@link InvalidRequestError} for an invalid name in a
  * path, and for a repeated header: a gateway's and the client's own would become one name, or the client's would win.
+ *
+ * @param headers names in lower case; repeated headers are repeated
  */
 export function identityIn(
-  request: IdentifiedRequest,
-  sources: IdentitySources,
-  defaultUser: UserId | null,
+  url: string,
+  headers: readonly HeaderPair[],
+  body: unknown,
+  { user, agent, conversation, sideCall }: IdentitySources,
 ): GivenIdentity {
-  const { user, agent, conversation, sideCall } = sources;
-  const headers = [...request.headers];
   const first = (of: readonly IdentitySource[]): GivenName | null => {
     for (const source of of) {
-      const given = nameIn(source, headers, request.body);
+      const given = nameIn(source, headers, body);
       if (given !== null) return given;
     }
     return null;
   };
   return {
-    path: namedByPath(request.url),
+    path: namedByPath(url),
     user: first(user),
     agent: first(agent),
     conversation: first(conversation),
     isSideCall: isYes(first(sideCall)?.value),
-    defaultUser,
   };
 }
 
-function nameIn(
-  source: IdentitySource,
-  headers: readonly (readonly [name: string, value: string])[],
-  body: unknown,
-): GivenName | null {
+function nameIn(source: IdentitySource, headers: readonly HeaderPair[], body: unknown): GivenName | null {
   if (source.from === "header") {
     const values = headers.filter(([name]) => name === source.name).map(([, value]) => value);
     if (values.length > 1) throw new InvalidRequestError([{ field: source.name, message: "must be given once" }]);

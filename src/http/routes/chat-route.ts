@@ -72,13 +72,11 @@ async function complete(
   if (body === null) return answerProblem(c, notJson());
   const { json, value: given } = body;
   const { headers } = c.req.raw;
-  const identity = identityIn(
-    { url: c.req.url, headers: headersOfRequest(c), body: given },
-    engine?.identity ?? DEFAULT_IDENTITY_SOURCES,
-    // Whoever has a key names its users.
-    c.get("keyId") === null ? (engine?.defaultUser ?? null) : null,
-  );
-  const read = wire.readChat(api, given, headers, identity);
+  const sources = engine?.identity ?? DEFAULT_IDENTITY_SOURCES;
+  const identity = identityIn(c.req.url, headersOfRequest(c), given, sources);
+  // Whoever has a key names its users.
+  const defaultUser = c.get("keyId") === null ? engine?.defaultUser : undefined;
+  const read = wire.readChat(api, given, headers, identity, defaultUser);
   const repeated = repeatedNames(json);
   const isAmbiguous = READ_ONCE.some((name) => repeated.has(name));
   const request = {

@@ -66,13 +66,6 @@ describe("a client that continues a response after a restart", () => {
     expect(app.faults).toEqual([]);
   });
 
-  it("has its memories in one conversation of the engine's", async () => {
-    const inConversation = { conversation: "conv_1" };
-    await ask(app.base, "Which tea?", 1, inConversation);
-    await ask(await restarted(), "Which city?", 2, inConversation);
-    expect(received().map(factsIn)).toEqual([[FACTS[0]], [FACTS[1]]]);
-  });
-
   it("has no answer in the files, and no id of a response once the user is forgotten", async () => {
     const first = await ask(app.base, "Which tea?", 1);
     await expect.poll(() => columnsHolding(app.database, first)).toEqual(["turns.response_id"]);
