@@ -52,10 +52,7 @@ export class LocomoEvaluation {
 
   async run(call: Invocation): Promise<number> {
     try {
-      if (this.#left() > 0) {
-        if (this.#records.length > 0) this.#note({ settings: this.#resumed() });
-        await this.#finish(call);
-      }
+      if (this.#left() > 0) await this.#finish(call);
       if (this.#run.finishedAt === null) this.#note({ finishedAt: new Date().toISOString() });
     } catch (error) {
       // Stopped: a partial run is reported too, and --resume continues it.
@@ -189,12 +186,6 @@ export class LocomoEvaluation {
       return STOPPED;
     }
     return failed > 0 && failed === this.#records.length ? ALL_FAILED : 0;
-  }
-
-  #resumed(): RunRecord["settings"] {
-    const settings = this.#run.settings ?? {};
-    const before = Array.isArray(settings["resumedAt"]) ? settings["resumedAt"] : [];
-    return { ...settings, resumedAt: [...before, new Date().toISOString()] };
   }
 
   #note(news: Partial<RunRecord>): void {

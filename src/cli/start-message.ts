@@ -6,45 +6,32 @@ import { engineOf, leftOutSource, sourceOf } from "./settings.js";
 
 /** What the service works with, a line each: printed after its address. */
 export function startMessage(settings: Settings, recognised: RecognisedFamily | null, address: string): string[] {
+  const { upstreamUrl, engineCost } = settings;
+  const engine = engineOf(settings, recognised);
+  const family = engineFamilyFor(engine, null);
+  const { provider } = priceOf({ host: engine.engineHost ?? null, family }, null) ?? {};
+  const prices = provider === undefined ? "a GPU's times, until measured" : `${provider}'s prices`;
   const lines: readonly (readonly [string, string])[] = [
-    ...engineLines(settings, recognised),
+    ["upstream", upstream(upstreamUrl)],
+    ["family", upstreamUrl === undefined ? family : `${family} (${sourceOfFamily(settings, recognised)})`],
+    ["cost model", engineCost === undefined ? prices : "as configured"],
     ["memories", memories(settings)],
     ["dashboard", `${address}/dashboard`],
   ];
   return lines.map(([what, says]) => `${what.padEnd(11)} ${says}`);
 }
 
-function engineLines(settings: Settings, recognised: RecognisedFamily | null): readonly (readonly [string, string])[] {
-  const { upstreamUrl, engineFamily, engineCost } = settings;
-  const of = engineOf(settings, recognised);
-  const family = engineFamilyFor(of, null);
-  const by =
-    engineFamily !== undefined
-      ? "as configured"
-      : recognised === null
-        ? "by its host"
-        : recognised.name === null
-          ? "the engine names no other"
-          : "as the engine says";
-  const provider = priceOf({ host: of.engineHost ?? null, family }, null)?.provider;
-  const cost =
-    engineCost !== undefined
-      ? "as configured"
-      : provider === undefined
-        ? "a GPU's times, until measured"
-        : `${provider}'s prices`;
-  if (upstreamUrl === undefined)
-    return [
-      ["upstream", "none, so only /compose is served: MEMPREFIX_UPSTREAM_URL names the engine of /v1"],
-      ["family", family],
-      ["cost model", cost],
-    ];
-  const { origin, pathname } = new URL(upstreamUrl);
-  return [
-    ["upstream", `${origin}${pathname}`],
-    ["family", `${family} (${by})`],
-    ["cost model", cost],
-  ];
+/** Without credentials. */
+function upstream(url: string | undefined): string {
+  if (url === undefined) return "none, so only /compose is served: MEMPREFIX_UPSTREAM_URL names the engine of /v1";
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}
+
+function sourceOfFamily({ engineFamily }: Settings, recognised: RecognisedFamily | null): string {
+  if (engineFamily !== undefined) return "as configured";
+  if (recognised === null) return "by its host";
+  return recognised.name === null ? "the engine names no other" : "as the engine says";
 }
 
 function memories(settings: Settings): string {

@@ -127,7 +127,6 @@ const PASSING: ReadonlySet<string> = new Set([
   "finishedAt",
   "data.file",
   "settings.salt",
-  "settings.resumedAt",
   "engine.served",
   "engine.served.version",
   "engine.served.weights",

@@ -192,7 +192,7 @@ export const runRecord = z.strictObject({
   limit: z.int().nullable(),
   warmUpQuestions: count,
   arms: z.array(arm),
-  /** Other options by name; `resumedAt` for a run that was resumed. */
+  /** Other options by name. */
   settings: z.record(z.string(), z.unknown()).optional(),
 });
 
