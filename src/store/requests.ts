@@ -40,13 +40,7 @@ export function evictionStatement(scopeId: number, id: RequestId): Statement {
 }
 
 /** The store's reads of requests, and their responses. */
-export function requestsIn(
-  database: Database,
-): Pick<
-  Store,
-  | ("findRequest" | "findServed" | "findReportedBefore" | "findWorker" | "findContinued" | "findLiveRequests")
-  | ("countServedSince" | "findResponse" | "keepResponse")
-> {
+export function requestsIn(database: Database) {
   const { read, isAmong } = database;
 
   /** Newest first. */
@@ -136,7 +130,7 @@ export function requestsIn(
         and id = (select turn_id from requests where id = $2 and scope_id = $1)`;
       return database.write([sql(text, scopeId, requestId, id, engineConversation)]);
     },
-  };
+  } satisfies Partial<Store>;
 }
 
 async function promptOf(row: RequestRow, turn: Turn, reading: TurnReading): Promise<StoredPrompt | null> {

@@ -1,9 +1,7 @@
 import {
   type AgentId,
-  type Digest,
   type KeyedTurn,
   type NamedTurn,
-  type SentAfter,
   type Turn,
   type TurnJson,
   turnFromJson,
@@ -35,27 +33,6 @@ export function encodeTurn(turn: Turn, keys: readonly string[]): string {
 
 export function decodeTurn({ turn, ...row }: TurnColumns): KeyedTurn {
   return decoded("a turn", turn, (json: TurnJson) => turnFromJson(row, json));
-}
-
-/** `absent`: places of tools that the newest prompt has not. */
-interface SentAfterJson {
-  readonly model: string;
-  readonly digest: Digest | null;
-  readonly tools: readonly string[];
-  readonly absent: readonly number[];
-}
-
-export function encodeSentAfter({ root, tools }: SentAfter): string {
-  const absent = [...tools.keys()].filter((at) => tools[at]?.isSent === false);
-  const json: SentAfterJson = { model: root.model, digest: root.tools, tools: tools.map((tool) => tool.json), absent };
-  return JSON.stringify(json);
-}
-
-export function decodeSentAfter(text: string): SentAfter {
-  return decoded("a conversation's tools", text, ({ model, digest, tools, absent }: SentAfterJson) => ({
-    root: { model, tools: digest },
-    tools: tools.map((json, at) => ({ json, isSent: !absent.includes(at) })),
-  }));
 }
 
 /** An answer without its messages, for `requests.answer`. */

@@ -130,7 +130,7 @@ export async function begin(database: Database, scope: Scope, at: number): Promi
   return (await find()) ?? 0;
 }
 
-export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber" | "find" | "hold"> {
+export function scopesIn(database: Database) {
   const { read } = database;
   return {
     begin: (scope, at) => begin(database, scope, at),
@@ -154,7 +154,7 @@ export function scopesIn(database: Database): Pick<Store, "begin" | "userNumber"
           : await readScope(transaction.read, scope, known);
         return work(heldScope(transaction, scope, state));
       }),
-  };
+  } satisfies Partial<Store>;
 }
 
 /** Stores a changed scope, as its changes or as a snapshot in place of many; and its new version. */

@@ -4,20 +4,13 @@ import {
   type Digest,
   type KeyedTurn,
   messageKey,
+  type SentAfter,
   type SpokenTurn,
   type Turn,
   type TurnId,
 } from "../core/index.js";
 import { type Database, type SqlValue, type Statement, sql } from "./database.js";
-import {
-  decodedJson,
-  decodeSentAfter,
-  decodeTurn,
-  encodeSentAfter,
-  encodeTurn,
-  storable,
-  type TurnColumns,
-} from "./rows.js";
+import { decodedJson, decodeTurn, encodeTurn, storable, type TurnColumns } from "./rows.js";
 import type { ComposeRecord, Store } from "./store.js";
 
 /** For a message of no conversation. */
@@ -54,7 +47,7 @@ export function turnStatements(scopeId: number, { composition, section, sentAfte
   const { turn, given, restated, head, sections } = composition;
   const statements: Statement[] = [];
   const keep = (text: string, ...values: SqlValue[]) => statements.push(sql(text, scopeId, ...values));
-  const after = sentAfter && encodeSentAfter(sentAfter);
+  const after = sentAfter && JSON.stringify(sentAfter);
   const [opening = null] = turn.meant;
   if (turn.conversationId !== null) keep(KEEP_CONVERSATION, turn.conversationId, at, opening, after);
   if (head.length > 0) keep(KEEP_MESSAGE, NO_CONVERSATION, HEAD + turn.head, turn.id, JSON.stringify(head));
@@ -138,9 +131,7 @@ export class TurnReading {
   }
 }
 
-export function turnsIn(
-  database: Database,
-): Pick<Store, "conversationsWith" | "loadConversation" | "findHistory" | "knownSections"> {
+export function turnsIn(database: Database) {
   const { read } = database;
   return {
     async loadConversation(scopeId, id) {
@@ -154,7 +145,7 @@ export function turnsIn(
       const { epoch = 0 } = newest[0] ?? {};
       const instructions = newest[0] === undefined ? null : await reading.head(newest[0]);
       const isCut = (row?.forgottenAt ?? null) !== null;
-      const sentAfter = row?.sentAfter == null ? null : decodeSentAfter(row.sentAfter);
+      const sentAfter = row?.sentAfter == null ? null : decodedJson<SentAfter>("a conversation's tools", row.sentAfter);
       const oldest = newest.at(-1)?.id ?? 0;
       if (newest.length < MOST_TURNS || oldest <= epoch)
         return { turns: newest.reverse(), isCut, sentAfter, instructions };
@@ -196,5 +187,5 @@ export function turnsIn(
       const known = new Set(rows.flatMap((row) => decodedJson<readonly Digest[]>("sections", row.sections)));
       return sections.filter((digest) => known.has(digest));
     },
-  };
+  } satisfies Partial<Store>;
 }

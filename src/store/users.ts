@@ -1,7 +1,7 @@
-import type { MemoryId, Scope } from "../core/index.js";
+import type { MemoryId, Scope, SentAfter } from "../core/index.js";
 import { parsedJson } from "../core/text/json.js";
 import { type Database, type ReadRows, type SqlValue, type Statement, sql } from "./database.js";
-import { agentIn, decodeAnswer, decodedJson, decodeSentAfter } from "./rows.js";
+import { agentIn, decodeAnswer, decodedJson } from "./rows.js";
 import { begin, HAS_STATE, readScope, userRow } from "./scopes.js";
 import type { ExportedRow, ExportedUser, PendingSourceDeletions, Store, User, UsersFound } from "./store.js";
 
@@ -113,7 +113,7 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
 };
 
 function sentAfterShown(text: string) {
-  const { root, tools } = decodeSentAfter(text);
+  const { root, tools } = decodedJson<SentAfter>("a conversation's tools", text);
   return { model: root.model, tools: tools.map(({ json }) => parsedJson(json)) };
 }
 
@@ -181,13 +181,7 @@ const isOld = (
 const hasText = (text: string) => `replace(s.snapshot, ${text}, '') <> s.snapshot or exists (select 1 from changes c
   where c.scope_id = s.id and replace(c.changes, ${text}, '') <> c.changes)`;
 
-export function usersIn(
-  database: Database,
-): Pick<
-  Store,
-  | ("scopesOf" | "deleteUser" | "exportUser" | "pendingInSource" | "deletedFromSource")
-  | ("users" | "usersWithMemory" | "usersWithOldTurns" | "usersPendingInSource")
-> {
+export function usersIn(database: Database) {
   const { read } = database;
   return {
     async scopesOf(user) {
@@ -203,5 +197,5 @@ export function usersIn(
       walk(read, { after, tenant, value: JSON.stringify(id) }, (text) => hasScope(hasText(text))),
     usersWithOldTurns: (value, after) => walk(read, { after, value }, (before) => hasScope(isOld(before))),
     usersPendingInSource: (after) => walk(read, { after }, () => "u.pending is not null"),
-  };
+  } satisfies Partial<Store>;
 }
