@@ -5,7 +5,6 @@ import { STORE_DATABASES } from "../memory/embedded-store.js";
 import { DatabaseOpenError } from "../store/open-error.js";
 import { DATABASE_FILE } from "../store/sqlite/open.js";
 import type { Settings } from "./setting-list.js";
-import { UsageError } from "./settings.js";
 
 const MEM0 = "mem0";
 
@@ -16,15 +15,8 @@ export function databasesIn(directory: string): string[] {
   );
 }
 
-type Place = Pick<Settings, "dataDir" | "databaseUrl">;
-
-/**
- * The data directory, created if missing. Throws `UsageError` where the database is on a server, because a file here is not the one meant.
- * Throws `DatabaseOpenError` where it cannot be created.
- */
-export function fileDirectory({ dataDir, databaseUrl }: Place): string {
-  const message = "is for memprefix serve, doctor and keys: this command reads the file in MEMPREFIX_DATA_DIR";
-  if (databaseUrl !== undefined) throw new UsageError([{ field: "MEMPREFIX_DATABASE_URL", message }]);
+/** The data directory, created if missing. Throws `DatabaseOpenError` where it cannot be created. */
+export function fileDirectory({ dataDir }: Pick<Settings, "dataDir">): string {
   try {
     makeDirectory(dataDir);
     return dataDir;
@@ -34,7 +26,7 @@ export function fileDirectory({ dataDir, databaseUrl }: Place): string {
 }
 
 /** For commands that only read: throws `DatabaseOpenError` for a directory without a database, so that a misspelt one is not created. */
-export function withDatabase<S extends Place>(settings: S): S {
+export function withDatabase(settings: Settings): Settings {
   // A server's database exists, or opening it fails.
   if (settings.databaseUrl !== undefined) return settings;
   const file = join(settings.dataDir, DATABASE_FILE);

@@ -26,7 +26,7 @@ const newDirectory = temporaryFolders();
 const fileIn = (directory: string) => join(directory, DATABASE_FILE);
 
 /** As the service opens its data directory. */
-const openService = (directory: string) => openOwned(fileDirectory({ dataDir: directory, databaseUrl: undefined }));
+const openService = (directory: string) => openOwned(fileDirectory({ dataDir: directory }));
 
 function openUsers(directory: string): ComposedUsers {
   return new ComposedUsers(storeIn(openService(directory).database));
