@@ -31,7 +31,7 @@ const SLOW = [
   "test/python/python-package.test.ts",
   "test/integrations/{hermes,mem0-page,openclaw}.test.ts",
   "test/real-engines/*.test.ts",
-  "test/package/{client-package,contents,optional-parts,usage}.test.ts",
+  "test/package/{client-package,contents,optional-parts}.test.ts",
   "test/store/postgres/server-faults.test.ts",
 ];
 

@@ -4,15 +4,11 @@
  * failed; the other parts are run all the same.
  */
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 
 /** Versions of Node, besides the one that runs this, on which what is pure has to be the same. */
 const OTHER_NODES = ["22", "24"];
 /** Suites without native packages, which are compiled for one version of Node. */
 const PORTABLE = ["test/core"];
-/** Where other versions of Node are installed: a folder of its own, kept between runs. */
-const NODES = join(".tmp", "nodes");
 
 interface Part {
   readonly name: string;
@@ -57,22 +53,10 @@ async function part(
   return passed;
 }
 
+/** The portable suites on versions of Node, as the registry's package `node` brings them; properties as often as in `npm test`. */
 async function onOtherNodes(): Promise<void> {
-  for (const version of OTHER_NODES) await onNode(version);
-}
-
-/** The portable suites on a version of Node, as the registry's package `node` brings it; properties as often as in `npm test`. */
-async function onNode(version: string): Promise<void> {
-  const folder = join(NODES, version);
-  const binary = join(folder, "node_modules/node/bin/node");
-  if (!existsSync(binary)) {
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true }));
-    const quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
-    if (
-      !(await part(`Node ${version}, installed`, "npm", ["install", ...quiet, "--prefix", folder, `node@${version}`]))
-    )
-      return;
+  for (const version of OTHER_NODES) {
+    const vitest = ["node", "node_modules/vitest/vitest.mjs", "run", ...PORTABLE];
+    await part(`core suites on Node ${version}`, "npx", ["--yes", "--package", `node@${version}`, ...vitest]);
   }
-  await part(`core suites on Node ${version}`, binary, ["node_modules/vitest/vitest.mjs", "run", ...PORTABLE]);
 }

@@ -5,7 +5,7 @@ import { record } from "../../src/core/text/json.js";
 import { isLimitRequest, likeliest, MODELS, openEvents, sendJson } from "../http/routes/openai-engine.js";
 import { eventsText } from "../http/routes/responses-engine.js";
 import { localServer } from "../local-server.js";
-import { type Asked, modelSays, type Said } from "./agent-model.js";
+import { type Asked, type Counted, modelSays } from "./agent-model.js";
 import { chatAnswer, chatChunks, readChatRequest } from "./chat-wire.js";
 import { messageAnswer, messageStream, readMessagesRequest } from "./messages-wire.js";
 import {
@@ -15,7 +15,6 @@ import {
   responseOutput,
   responseStream,
 } from "./responses-wire.js";
-import type { Counted } from "./wire.js";
 
 /** One prompt that the engine answered. */
 export interface ServedPrompt {
@@ -40,48 +39,18 @@ export interface AgentEngine {
 
 /** What an engine says of its cache: all there is, `null` for what was cached (vLLM without its flag), or no usage at all. */
 export const ENGINE_REPORTS = ["all", "null_details", "none"] as const;
-/** … and in other words. */
-export const ODD_REPORTS = ["empty_details", "null_cached", "empty", "null"] as const;
-export type EngineReports = (typeof ENGINE_REPORTS | typeof ODD_REPORTS)[number];
-
-/** What stands for the details, and for the usage where the engine gives none. */
-const IN_PLACE: Readonly<Partial<Record<EngineReports, readonly [details: unknown, usage?: unknown]>>> = {
-  null_details: [null],
-  empty_details: [{}],
-  null_cached: [{ cached_tokens: null }],
-  none: [null, undefined],
-  empty: [null, {}],
-  null: [null, null],
-};
+export type EngineReports = (typeof ENGINE_REPORTS)[number];
 
 /** An answer, or the chunks of one, with as much of its usage as the engine reports. */
 function reported<T>(answer: T, reports: EngineReports): T {
-  const inPlace = IN_PLACE[reports];
-  if (inPlace === undefined) return answer;
-  const [details, usage] = inPlace;
+  if (reports === "all") return answer;
   return JSON.parse(JSON.stringify(answer), (name, value: unknown) => {
-    if (inPlace.length === 2 && name === "usage") return usage;
-    return /^(?:prompt|input)_tokens_details$/.test(name) ? details : value;
+    if (reports === "none" && name === "usage") return undefined;
+    return /^(?:prompt|input)_tokens_details$/.test(name) ? null : value;
   }) as T;
 }
 
-/** A request as it reached a server. */
-export interface RawRequest {
-  readonly method: string | undefined;
-  readonly url: string | undefined;
-  readonly headers: IncomingHttpHeaders;
-  readonly raw: string;
-}
-
-/**
- * @param says its model
- * @param watch is called with every request but those that memprefix makes for itself
- */
-export async function agentEngine(
-  reports: EngineReports = "all",
-  says: (asked: Asked) => Said = modelSays,
-  watch: (request: RawRequest) => void = () => {},
-): Promise<AgentEngine> {
+export async function agentEngine(reports: EngineReports = "all"): Promise<AgentEngine> {
   const served: ServedPrompt[] = [];
   const refused: string[] = [];
   let count = countingCache();
@@ -92,7 +61,7 @@ export async function agentEngine(
   type Answer = (given: unknown, response: ServerResponse, serve: (asked: Asked) => Counted) => void;
   const chat: Answer = (given, response, serve) => {
     const asked = readChatRequest(given);
-    const said = says(asked);
+    const said = modelSays(asked);
     const counted = serve(asked);
     const { logprobs, stream_options: options } = record(given);
     const choice = logprobs === true ? { logprobs: likeliest([-0.1 * (counted.prompt % 30), -2]) } : {};
@@ -106,7 +75,7 @@ export async function agentEngine(
     const { asked, items: before, isStored } = readResponsesRequest(given, kept);
     const counted = serve(asked);
     const turn = served.length;
-    const output = responseOutput(says(asked), turn);
+    const output = responseOutput(modelSays(asked), turn);
     if (isStored) {
       responses.set(`resp_${turn}`, [...before, ...output]);
       for (const item of output) items.set(String(item["id"]), item);
@@ -119,7 +88,7 @@ export async function agentEngine(
     // As Anthropic's API says of a thread that expired: the client then sends the whole conversation.
     if (record(record(given)["thread"])["type"] === "continue") return sendJson(response, 404, NO_THREAD);
     const asked = readMessagesRequest(given);
-    const said = says(asked);
+    const said = modelSays(asked);
     const counted = serve(asked);
     if (!asked.stream) return sendJson(response, 200, messageAnswer(said, served.length, counted));
     return stream(response, eventsText(messageStream(said, served.length, counted)));
@@ -134,7 +103,6 @@ export async function agentEngine(
     const raw = Buffer.concat(await incoming.toArray()).toString("utf8");
     const { headers, method } = incoming;
     const path = (incoming.url ?? "").replace(/^\/v1\//, "").replace(/\?.*$/, "");
-    if (!isLimitRequest(headers)) watch({ method, url: incoming.url, headers, raw });
     if (method === "GET" || isLimitRequest(headers)) return sendJson(response, 200, MODELS);
     const answer = ANSWERS[path];
     if (answer === undefined) return sendJson(response, 404, { detail: "Not Found" });

@@ -1,3 +1,5 @@
+import { z } from "zod";
+
 /** What a client asks a model for, whatever API it speaks. */
 export interface Asked {
   /** What the model reads, in order: the tools, then each message or item. One prompt is a prefix of another if its list is. */
@@ -66,4 +68,21 @@ export function lastQuestion(turns: readonly Turn[]): Pick<Asked, "question" | "
   const at = said.findLastIndex(({ role, text }) => role === "user" && text !== "");
   const results = said.slice(at + 1).filter(({ role }) => role === "result").length;
   return { question: said[at]?.text ?? "", results };
+}
+
+/** Tokens of a prompt: all, and those that the engine had in its cache. */
+export interface Counted {
+  readonly prompt: number;
+  readonly cached: number;
+}
+
+const parts = z.array(z.looseObject({ text: z.string().catch("") })).catch([]);
+
+/** The text of a message's content, in whatever form an API has it. */
+export function partsText(content: unknown): string {
+  if (typeof content === "string") return content;
+  return parts
+    .parse(content)
+    .map(({ text }) => text)
+    .join("");
 }

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { streamedAnswer, wholeAnswer } from "../http/routes/openai-engine.js";
-import { type Asked, lastQuestion, type Said, type Turn } from "./agent-model.js";
-import { type Counted, partsText } from "./wire.js";
+import { type Asked, type Counted, lastQuestion, partsText, type Said, type Turn } from "./agent-model.js";
 
 const body = z.looseObject({
   messages: z.array(z.looseObject({ role: z.string(), content: z.unknown() })),

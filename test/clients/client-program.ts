@@ -19,14 +19,9 @@ export type Conversing = (session: Session) => (question: string) => Promise<unk
 
 /** A program of somebody who uses a client: nothing of memprefix's is in it but an address and the headers. */
 export interface ClientProgram {
-  /** As the table names it. */
   readonly client: string;
-  /** Packages whose versions are shown beside it. */
-  readonly packages: readonly string[];
   /** The route that it asks by default. */
   readonly api: "chat completions" | "Responses" | "Messages";
-  /** Where its configuration names the user and the conversation. */
-  readonly identity: string;
   readonly uses: Partial<Readonly<Record<Use, Conversing>>>;
 }
 

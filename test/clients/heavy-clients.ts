@@ -16,16 +16,11 @@ const ADAPTERS = "adapters/";
 /** What programs share. */
 const SHARED = ["client-program.ts", "ai-sdk-uses.ts", "langchain-uses.ts", "heavy/mem0-provider-program.ts"];
 
-const PROGRAMS = SETS.flatMap(({ programs }) => programs);
-
 /**
- * Paths of the programs whose clients are no development dependencies: too large, or in their newest versions, which want a newer Node than
- * memprefix does.
+ * Paths of the programs, memprefix's own adapters among them, whose packages are no development dependencies: too large, or in their newest
+ * versions, which want a newer Node than memprefix does.
  */
-export const HEAVY_CLIENTS: readonly string[] = PROGRAMS.filter((name) => !name.startsWith(ADAPTERS));
-
-/** Paths of the programs that use memprefix's adapters with such packages. */
-export const HEAVY_ADAPTERS: readonly string[] = PROGRAMS.filter((name) => name.startsWith(ADAPTERS));
+export const HEAVY_CLIENTS: readonly string[] = SETS.flatMap(({ programs }) => programs);
 
 /** The oldest Node that they all run on, and the one that is installed where this one is older. */
 const OLDEST_NODE = [22, 13] as const;

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { type Asked, lastQuestion, type Said, type Turn } from "./agent-model.js";
-import { type Counted, partsText } from "./wire.js";
+import { type Asked, type Counted, lastQuestion, partsText, type Said, type Turn } from "./agent-model.js";
 
 const block = z.looseObject({ type: z.string() });
 const content = z.union([z.string(), z.array(block)]);

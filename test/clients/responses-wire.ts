@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { outputMessage, responseObject, usageOf } from "../http/routes/responses-engine.js";
-import { type Asked, lastQuestion, type Said, type Turn } from "./agent-model.js";
-import { type Counted, partsText } from "./wire.js";
+import { type Asked, type Counted, lastQuestion, partsText, type Said, type Turn } from "./agent-model.js";
 
 const named = z.looseObject({ type: z.string(), name: z.string().optional() });
 const body = z.looseObject({

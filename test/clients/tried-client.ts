@@ -2,7 +2,7 @@
  * Tries a client's program: a process of its own, a real service on a socket, and behind it an engine with a prefix cache that is exact to the
  * token. Whether a prompt begins with the one before is judged by what the engine was sent, and whether usage is fed back by what is stored.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSettings } from "../../src/cli/settings.js";
@@ -14,44 +14,25 @@ import { brokenPrefixes, QUESTIONS, REQUESTS, recordedBy, wrongAnswers } from ".
 import { FACTS, type Introduction, type Order, type Outcome, type Use } from "./client-program.js";
 import { type ProgramPlace, startProgram } from "./running-program.js";
 
-/** What was found wrong in one conversation; empty where it went as it should. */
-export interface TriedUse {
-  readonly use: Use;
-  readonly wrong: readonly string[];
-}
-
-/** A client and what was tried with it. */
+/** A client, and what was found wrong in its conversations. */
 export interface TriedClient extends Introduction {
-  /** Of its packages, in their order. */
-  readonly versions: readonly string[];
-  readonly tried: readonly TriedUse[];
+  readonly wrong: readonly string[];
 }
 
 /** Has a program hold all conversations that it can, with memprefix or by itself. */
 export async function tryClient(place: ProgramPlace): Promise<TriedClient> {
   const program = await startProgram<Introduction, Order, Outcome>(place);
-  const tried: TriedUse[] = [];
+  const engine = await agentEngine();
   try {
     const { introduction } = program;
-    const engine = await agentEngine();
-    try {
-      for (const use of introduction.uses) {
-        const wrong = await tryUse(engine, introduction.api, use, program.ask);
-        tried.push({ use, wrong });
-      }
-    } finally {
-      await engine.close();
-    }
-    const versions = introduction.packages.map((name) => versionOf(place.folder, name));
-    return { ...introduction, versions, tried };
+    const wrong: string[] = [];
+    for (const use of introduction.uses)
+      for (const what of await tryUse(engine, introduction.api, use, program.ask)) wrong.push(`${use}: ${what}`);
+    return { ...introduction, wrong };
   } finally {
+    await engine.close();
     await program.stop();
   }
-}
-
-/** All that was found wrong with a client. */
-export function wrongIn({ tried }: TriedClient): readonly string[] {
-  return tried.flatMap(({ use, wrong }) => wrong.map((what) => `${use}: ${what}`));
 }
 
 /** A search that finds one fact more each time, the newest first. */
@@ -103,9 +84,4 @@ async function tryUse(
     await app.close();
     rmSync(dataDir, { recursive: true });
   }
-}
-
-function versionOf(folder: string, name: string): string {
-  const manifest = readFileSync(join(folder, "node_modules", name, "package.json"), "utf8");
-  return (JSON.parse(manifest) as { readonly version: string }).version;
 }

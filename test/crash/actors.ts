@@ -1,20 +1,15 @@
 import { seeded } from "../../src/eval/measures/bootstrap.js";
 import { type Answers, ask, type Body, GONE, messagesIn, type Services } from "./answers.js";
 
-/** What an actor did, beside composing. */
-export interface Deeds {
-  turns: number;
-  chats: number;
-  batches: number;
-  evictions: number;
-  reports: number;
-  forgottenMemories: number;
-  forgottenUsers: number;
-}
+const DEEDS = ["turns", "chats", "batches", "evictions", "reports", "forgottenMemories", "forgottenUsers"] as const;
+/** How often actors did what, beside composing. */
+export type Deeds = Record<(typeof DEEDS)[number], number>;
+
+export const noDeeds = () => Object.fromEntries(DEEDS.map((deed) => [deed, 0])) as Deeds;
 
 /** Whether everything was done at least once, but for chats where nobody does. */
-export function isEachDone({ chats, ...others }: Deeds, isChatting: boolean): boolean {
-  return (chats > 0 || !isChatting) && Object.values(others).every((times) => times > 0);
+export function isEachDone(deeds: Deeds, isChatting: boolean): boolean {
+  return DEEDS.every((deed) => deeds[deed] > 0 || (deed === "chats" && !isChatting));
 }
 
 /** What was asked to be forgotten, by the mark that a memory's text carries. */
@@ -59,58 +54,69 @@ export function marksIn(text: string): Set<string> {
   return new Set([...text.matchAll(/\bmk-([a-z0-9-]+)-v\d\./g)].map(([, name]) => name ?? ""));
 }
 
+/** What somebody asks for, one after the other. */
+interface Asking {
+  /** The next prompt to compose; null: a service gave no answer before that, so it is asked for again. */
+  next(services: Services): Body | Promise<Body | null>;
+  /** Looks at an answer. */
+  seen?(text: string, body: Body): void;
+}
+
+/** Composes one prompt after the other; one that is not answered is asked for again. */
+function composer(answers: Answers, { next, seen }: Asking): Actor {
+  let pending: Body | null = null;
+  return async (services) => {
+    for (;;) {
+      pending ??= await next(services);
+      if (pending === null) return;
+      const text = await ask(services, "POST", "/compose", pending);
+      if (text === GONE) return;
+      seen?.(text, pending);
+      answers.keep(pending, text);
+      pending = null;
+    }
+  };
+}
+
 /** Asks one question of a conversation after the other; every prompt has to begin with the bytes of the one before. */
 export function talker(answers: Answers, deeds: Deeds, user: string, choices: Choices): Actor {
   let conversation = 0;
-  let history: { readonly role: string; readonly content: unknown }[] = [{ role: "user", content: "Question 0" }];
-  let before: readonly unknown[] = [];
   let turns = 0;
-  let pending: Body | undefined;
-  return async (services) => {
-    for (;;) {
-      pending ??= {
-        user_id: user,
-        conversation_id: `c-${conversation}`,
-        request_id: `${user}-c${conversation}-${turns}`,
-        messages: history,
-        memories: choices.found(user),
-      };
-      const text = await ask(services, "POST", "/compose", pending);
-      if (text === GONE) return;
+  let history: readonly unknown[] = [];
+  let before: readonly unknown[] = [];
+  return composer(answers, {
+    next() {
+      if (turns === TURNS) {
+        conversation++;
+        turns = 0;
+        history = [];
+        before = [];
+      }
+      history = [...history, { role: "user", content: `Question ${turns}` }];
+      const request_id = `${user}-c${conversation}-${turns}`;
+      const body = { user_id: user, conversation_id: `c-${conversation}`, request_id, messages: history };
+      return { ...body, memories: choices.found(user) };
+    },
+    seen(text, { request_id }) {
       const messages = messagesIn(text);
       if (JSON.stringify(messages.slice(0, before.length)) !== JSON.stringify(before))
-        throw new Error(`${pending.request_id} does not begin with the prompt before it`);
-      if (messages.length !== before.length + 1) throw new Error(`${pending.request_id} adds more than its question`);
-      answers.keep(pending, text);
-      pending = undefined;
+        throw new Error(`${request_id} does not begin with the prompt before it`);
+      if (messages.length !== before.length + 1) throw new Error(`${request_id} adds more than its question`);
       deeds.turns++;
       turns++;
       const answer = { role: "assistant", content: `Answer ${turns}` };
       before = [...messages, answer];
-      history = [...history, answer, { role: "user", content: `Question ${turns}` }];
-      if (turns === TURNS) {
-        conversation++;
-        history = [{ role: "user", content: "Question 0" }];
-        before = [];
-        turns = 0;
-      }
-    }
-  };
+      history = [...history, answer];
+    },
+  });
 }
 
 /** Single prompts, side by side with what else asks for the same user. */
 export function asker(answers: Answers, user: string, choices: Choices): Actor {
   let asked = 0;
-  let pending: Body | undefined;
-  return async (services) => {
-    for (;;) {
-      pending ??= { user_id: user, request_id: `${user}-s${asked++}`, query: "Well?", memories: choices.found(user) };
-      const text = await ask(services, "POST", "/compose", pending);
-      if (text === GONE) return;
-      answers.keep(pending, text);
-      pending = undefined;
-    }
-  };
+  return composer(answers, {
+    next: () => ({ user_id: user, request_id: `${user}-s${asked++}`, query: "Well?", memories: choices.found(user) }),
+  });
 }
 
 /** Batches of several users, every other one routed to workers. */
@@ -144,29 +150,17 @@ async function sendBatch(
   options: object,
   answers: Answers,
 ): Promise<boolean> {
-  const address = services.address();
-  if (address === null) return false;
   const since = performance.now();
-  try {
-    const answer = await fetch(`${address}/compose/batch`, {
-      method: "POST",
-      body: JSON.stringify({ requests: bodies, ...options }),
-      headers: { "content-type": "application/json" },
-    });
-    const text = await answer.text();
-    if (answer.status !== 200) throw new Error(`a batch failed: ${text}`);
-    const { answers: entries } = JSON.parse(text) as { readonly answers: readonly BatchEntry[] };
-    const rejected = entries.filter(({ problem }) => problem !== undefined);
-    for (const { problem } of rejected) {
-      if (problem?.status !== 503) throw new Error(`a batch's request failed: ${JSON.stringify(problem)}`);
-      services.rejected(since, JSON.stringify(problem));
-    }
-    for (const { index, answer: composed } of entries) if (composed) keepBatched(bodies[index], composed, answers);
-    return rejected.length === 0;
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    return false;
+  const text = await ask(services, "POST", "/compose/batch", { requests: bodies, ...options });
+  if (text === GONE) return false;
+  const { answers: entries } = JSON.parse(text) as { readonly answers: readonly BatchEntry[] };
+  const rejected = entries.filter(({ problem }) => problem !== undefined);
+  for (const { problem } of rejected) {
+    if (problem?.status !== 503) throw new Error(`a batch's request failed: ${JSON.stringify(problem)}`);
+    services.rejected(since, JSON.stringify(problem));
   }
+  for (const { index, answer: composed } of entries) if (composed) keepBatched(bodies[index], composed, answers);
+  return rejected.length === 0;
 }
 
 function keepBatched(body: Body | undefined, answer: NonNullable<BatchEntry["answer"]>, answers: Answers): void {
@@ -216,37 +210,31 @@ export function isForgetful(user: string): boolean {
 
 /** Asks, and forgets one of the memories now and then. */
 export function forgetter(answers: Answers, deeds: Deeds, forgotten: Forgotten, user: string, choices: Choices): Actor {
-  let next = 0;
+  let count = 0;
   let asked = 0;
-  let pending: Body | undefined;
   let forgetting: number | undefined;
+  let before: ReadonlySet<string> = new Set();
   const left: number[] = [];
-  return async (services) => {
-    for (;;) {
-      if (forgetting === undefined && pending === undefined && left.length > 8 && choices.pick(3) === 0)
+  return composer(answers, {
+    async next(services) {
+      if (forgetting === undefined && left.length > 8 && choices.pick(3) === 0)
         [forgetting] = left.splice(choices.pick(left.length), 1);
       if (forgetting !== undefined) {
         const name = `${user}-${forgetting}`;
         forgotten.going.add(name);
-        if ((await ask(services, "DELETE", `/users/${user}/memories/m-${name}.`)) === GONE) return;
+        if ((await ask(services, "DELETE", `/users/${user}/memories/m-${name}.`)) === GONE) return null;
         forgotten.gone.add(name);
         deeds.forgottenMemories++;
         forgetting = undefined;
       }
-      if (pending === undefined) {
-        left.push(next++);
-        const named = new Set(Array.from({ length: 5 }, () => left[choices.pick(left.length)] ?? 0));
-        const memories = [...named].map((n) => memoryOf(`${user}-${n}`, 0));
-        pending = { user_id: user, request_id: `${user}-s${asked++}`, query: "Still?", memories };
-      }
-      const before = new Set(forgotten.gone);
-      const text = await ask(services, "POST", "/compose", pending);
-      if (text === GONE) return;
-      refuseForgotten(text, before, user);
-      answers.keep(pending, text);
-      pending = undefined;
-    }
-  };
+      before = new Set(forgotten.gone);
+      left.push(count++);
+      const named = new Set(Array.from({ length: 5 }, () => left[choices.pick(left.length)] ?? 0));
+      const memories = [...named].map((n) => memoryOf(`${user}-${n}`, 0));
+      return { user_id: user, request_id: `${user}-s${asked++}`, query: "Still?", memories };
+    },
+    seen: (text) => refuseForgotten(text, before, user),
+  });
 }
 
 /** Throws where a prompt has what was forgotten before it was asked for. */
@@ -259,30 +247,25 @@ function refuseForgotten(text: string, gone: ReadonlySet<string>, user: string):
 export function leaver(answers: Answers, deeds: Deeds, forgotten: Forgotten, user: string, choices: Choices): Actor {
   let life = 0;
   let asked = 0;
-  let pending: Body | undefined;
   let told = new Set<string>();
-  return async (services) => {
-    for (;;) {
-      if (pending === undefined && asked >= 4) {
+  return composer(answers, {
+    async next(services) {
+      if (asked >= 4) {
         answers.dropUser(user);
-        if ((await ask(services, "DELETE", `/users/${user}`)) === GONE) return;
+        if ((await ask(services, "DELETE", `/users/${user}`)) === GONE) return null;
         for (const name of told) forgotten.gone.add(name);
         deeds.forgottenUsers++;
         told = new Set();
         asked = 0;
         life++;
       }
-      if (pending === undefined) {
-        const memories = choices.found(`${user}-life${life}`);
-        for (const name of marksIn(memories.map(({ memory }) => memory).join("\n"))) told.add(name);
-        pending = { user_id: user, request_id: `${user}-${life}-${asked++}`, query: "Who am I?", memories };
-      }
-      const text = await ask(services, "POST", "/compose", pending);
-      if (text === GONE) return;
+      const memories = choices.found(`${user}-life${life}`);
+      for (const name of marksIn(memories.map(({ memory }) => memory).join("\n"))) told.add(name);
+      return { user_id: user, request_id: `${user}-${life}-${asked++}`, query: "Who am I?", memories };
+    },
+    seen(text) {
       refuseForgotten(text, forgotten.gone, user);
       if (life > 0 && asked === 1 && !/\\n(?:1|-) Fact/.test(text)) throw new Error(`${user} came back and was known`);
-      answers.keep(pending, text);
-      pending = undefined;
-    }
-  };
+    },
+  });
 }

@@ -77,8 +77,9 @@ export class Answers {
     for (const { body, text } of this.#byId.values()) {
       if (body.user_id !== user) continue;
       const { messages, blocks } = JSON.parse(text) as ComposeResult;
-      // Blocks stand without labels, in the order in which the answer lists them. Those of earlier turns are in those turns' own answers.
-      const added = blocks.filter(({ placement }) => placement !== "earlier_turn");
+      // Blocks stand without labels, in the order in which the answer lists them. Those of earlier turns are in those turns' own answers, and
+      // those that replace others are in lines behind the list.
+      const added = blocks.filter(({ placement, replaces }) => placement !== "earlier_turn" && replaces.length === 0);
       const labels = [...new Set(added.map(({ label }) => label))];
       const section = sectionAtStart(String(messages.at(-1)?.content));
       const standing = (section === null ? null : parseSection(section))?.blocks ?? [];

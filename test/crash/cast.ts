@@ -8,6 +8,7 @@ import {
   type Forgotten,
   forgetter,
   leaver,
+  noDeeds,
   talker,
 } from "./actors.js";
 import type { Answers } from "./answers.js";
@@ -32,15 +33,7 @@ export function choicesOf(seed: number, actor: number): Choices {
 
 /** Every kind of actor but those that chat; some share a user. */
 export function castOf(seed: number, answers: Answers, forgotten: Forgotten): Cast {
-  const deeds: Deeds = {
-    turns: 0,
-    chats: 0,
-    batches: 0,
-    evictions: 0,
-    reports: 0,
-    forgottenMemories: 0,
-    forgottenUsers: 0,
-  };
+  const deeds = noDeeds();
   const own = (actor: number) => choicesOf(seed, actor);
   const actors = [
     ...TALKERS.map((user, n) => talker(answers, deeds, user, own(n))),

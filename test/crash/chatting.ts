@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { Gate } from "../gate.js";
 import { localServer } from "../local-server.js";
 import { type Actor, type Choices, type Deeds, type Forgotten, marksIn, memoryOf } from "./actors.js";
 import { ask, GONE } from "./answers.js";
@@ -10,15 +11,15 @@ export interface WatchingEngine {
   readonly told: string[];
   /** Every mark that was sent to it. */
   readonly heard: ReadonlySet<string>;
-  /** Answers from now on only when the returned function is called; `reached` resolves with the first chat of the user. */
-  hold(user: string): { readonly reached: Promise<void>; release(): void };
+  /** Has chats of the user pass this gate from now on, until it is opened. */
+  hold(user: string): Gate;
   close(): Promise<void>;
 }
 
 export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngine> {
   const told: string[] = [];
   const heard = new Set<string>();
-  const held = new Map<string, { reach: () => void; readonly released: Promise<void> }>();
+  const held = new Map<string, Gate>();
   const { url, close } = await localServer(async (request, response) => {
     const raw = await textOf(request);
     if (raw === null) return;
@@ -27,9 +28,7 @@ export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngin
       if (gone.has(mark)) told.push(mark);
     }
     const { user = "", messages = [] } = JSON.parse(raw || "{}") as { user?: string; messages?: { content: string }[] };
-    const hold = held.get(user);
-    hold?.reach();
-    await hold?.released;
+    await held.get(user)?.pass();
     const [said = "nothing"] = /mk-[a-z0-9-]+-v\d\./.exec(messages.at(-1)?.content ?? "") ?? [];
     const message = { role: "assistant", content: `Noted: ${said}` };
     // A connection that it closes just as the next chat is sent would be a failure of the engine.
@@ -42,22 +41,9 @@ export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngin
     told,
     heard,
     hold(user) {
-      let reach = () => {};
-      let release = () => {};
-      const reached = new Promise<void>((resolve) => {
-        reach = resolve;
-      });
-      const released = new Promise<void>((resolve) => {
-        release = resolve;
-      });
-      held.set(user, { reach, released });
-      return {
-        reached,
-        release: () => {
-          held.delete(user);
-          release();
-        },
-      };
+      const gate = new Gate();
+      held.set(user, gate);
+      return gate;
     },
     close,
   };
@@ -114,10 +100,10 @@ export function chatter(
           isLeaving = false;
           life++;
         }
-        answering.release();
+        answering.open();
         if ((await last) === GONE || left === GONE) return;
       } finally {
-        answering.release();
+        answering.open();
       }
     }
   };

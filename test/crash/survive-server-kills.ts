@@ -1,8 +1,8 @@
 import { createDatabase, startServer } from "../postgres/embedded-server.js";
-import { Choices, type Deeds, type Forgotten, isEachDone } from "./actors.js";
+import { Choices, type Forgotten, isEachDone } from "./actors.js";
 import { Answers } from "./answers.js";
 import { type Cast, castOf, choicesOf } from "./cast.js";
-import { replayer, type WatchingEngine, watchingEngine } from "./chatting.js";
+import { replayer, watchingEngine } from "./chatting.js";
 import { checkServer } from "./check-server.js";
 import { Instances } from "./instances.js";
 import { KilledServer } from "./killed-server.js";
@@ -19,23 +19,6 @@ export interface ServerOrdeal {
   readonly print?: (line: string) => void;
 }
 
-/** What it came to. */
-export interface ServerSurvival extends Deeds {
-  readonly killedInstances: number;
-  readonly serverKills: number;
-  /** Requests that were rejected with 503 while the server was away, and repeated. */
-  readonly rejections: number;
-  /** Instances that were started while the server was away, said so, and ended. */
-  readonly vainStarts: number;
-  /** Composes that were answered and not forgotten. */
-  readonly answered: number;
-  /** Answers that were asked for again, of any instance, and compared, byte by byte. */
-  readonly repeated: number;
-  /** Scopes and requests that the database held in the end. */
-  readonly users: number;
-  readonly requests: number;
-}
-
 /** Answers before a kill at least, those on top of them at most, and those after it at least. */
 const BEFORE = 20;
 const MORE = 130;
@@ -47,23 +30,12 @@ const AGAIN_MS = 10;
  * Runs instances of the built service on a PostgreSQL server of their own, under many users whose every request goes to any of them, kills
  * instances and the server with SIGKILL at random moments while the others go on, and looks after each: whether every answer comes back
  * from any instance with the same bytes, whether what was forgotten is out of the database, whether its rows agree. Rejects with the first
- * promise that was broken.
+ * promise that was broken. Gives how much was done: also requests rejected with 503 while the server was away, and instances started in vain.
  */
-export async function surviveServerKills(ordeal: ServerOrdeal): Promise<ServerSurvival> {
+export async function surviveServerKills(ordeal: ServerOrdeal) {
+  const { directory, kills, seed, services: count, print = () => {} } = ordeal;
   const forgotten: Forgotten = { gone: new Set(), going: new Set() };
   const engine = await watchingEngine(forgotten);
-  try {
-    return await surviveWith(engine, forgotten, ordeal);
-  } finally {
-    await engine.close();
-  }
-}
-
-async function surviveWith(
-  engine: WatchingEngine,
-  forgotten: Forgotten,
-  { directory, kills, seed, services: count, print = () => {} }: ServerOrdeal,
-): Promise<ServerSurvival> {
   const embedded = await startServer();
   const server = new KilledServer(embedded);
   const choices = new Choices(seed);
@@ -71,53 +43,49 @@ async function surviveWith(
   const { answers, deeds } = asked;
   const replayers = ["c0", "c1"].map((user, n) => replayer(engine, deeds, forgotten, user, choicesOf(seed, 60 + n)));
   const cast = { ...asked, actors: [...asked.actors, ...replayers] };
+  const url = await createDatabase(embedded.url, "killed");
+  const environment = {
+    PATH: process.env["PATH"] ?? "",
+    HOME: directory,
+    MEMPREFIX_DATABASE_URL: url,
+    MEMPREFIX_PORT: "0",
+    MEMPREFIX_SOURCE: "none",
+    MEMPREFIX_UPSTREAM_URL: engine.url,
+    // A service that forgot by its end what is cached may start a conversation afresh; what is kept is what is looked at.
+    MEMPREFIX_RETENTION: "keep",
+    MEMPREFIX_LOG_LEVEL: "error",
+  };
+  const instances = new Instances(environment, server, choices);
+  const killAnything = async (isOfServer: boolean) => {
+    const one = choices.pick(count);
+    if (!isOfServer) await killInstances(instances, choices, count);
+    else if (choices.pick(2) === 0) await server.killFor(pauseOf(choices));
+    else await Promise.all([server.killFor(pauseOf(choices)), killSoon(instances, choices, one)]);
+  };
+  let repeated = 0;
+  let requests = 0;
   try {
-    const url = await createDatabase(embedded.url, "killed");
-    const environment = {
-      PATH: process.env["PATH"] ?? "",
-      HOME: directory,
-      MEMPREFIX_DATABASE_URL: url,
-      MEMPREFIX_PORT: "0",
-      MEMPREFIX_SOURCE: "none",
-      MEMPREFIX_UPSTREAM_URL: engine.url,
-      // A service that forgot by its end what is cached may start a conversation afresh; what is kept is what is looked at.
-      MEMPREFIX_RETENTION: "keep",
-      MEMPREFIX_LOG_LEVEL: "error",
-    };
-    const instances = new Instances(environment, server, choices);
-    try {
-      await instances.start(count);
-      let last = { users: 0, requests: 0 };
-      let repeated = 0;
-      for (let kill = 0; kill < kills; kill++) {
-        await surviveRound(
-          cast,
-          instances,
-          async () => {
-            const one = choices.pick(count);
-            if (kill % 2 === 0) await killInstances(instances, choices, count);
-            else if (choices.pick(2) === 0) await server.killFor(pauseOf(choices));
-            else await Promise.all([server.killFor(pauseOf(choices)), killSoon(instances, choices, one)]);
-          },
-          choices,
-          () => kill < kills - 1 || isEachDone(deeds, true),
-        );
-        repeated += await repeatAnswers(asking(instances), answers, forgotten, kill === kills - 1 ? null : choices);
-        instances.ask(false);
-        if (engine.told.length > 0) throw new Error(`the engine is told ${engine.told}, which was forgotten`);
-        last = await checkServer(url, forgotten);
-        if ((kill + 1) % 10 === 0) print(`${kill + 1} kills, ${answers.size} answers kept`);
-      }
-      checkLabels(answers);
-      const { kills: killedInstances, rejections, vainStarts } = instances;
-      const counts = { killedInstances, serverKills: server.kills, rejections, vainStarts };
-      return { ...counts, answered: answers.size, repeated, ...deeds, ...last };
-    } finally {
-      await instances.stop();
+    await instances.start(count);
+    for (let kill = 0; kill < kills; kill++) {
+      const isLast = kill === kills - 1;
+      const isEnough = () => !isLast || isEachDone(deeds, true);
+      await surviveRound(cast, instances, () => killAnything(kill % 2 === 1), choices, isEnough);
+      instances.ask(true);
+      repeated += await repeatAnswers(instances, answers, forgotten, isLast ? null : choices);
+      instances.ask(false);
+      if (engine.told.length > 0) throw new Error(`the engine is told ${engine.told}, which was forgotten`);
+      requests = await checkServer(url, forgotten);
+      if ((kill + 1) % 10 === 0) print(`${kill + 1} kills, ${answers.size} answers kept`);
     }
   } finally {
+    await instances.stop();
     await embedded.stop();
+    await engine.close();
   }
+  checkLabels(answers);
+  const { kills: killedInstances, rejections, vainStarts } = instances;
+  const counts = { killedInstances, serverKills: server.kills, rejections, vainStarts };
+  return { ...counts, answered: answers.size, repeated, ...deeds, requests };
 }
 
 /** Has everybody ask for things, kills meanwhile, not before enough was done, and waits for answers afterwards. */
@@ -174,9 +142,4 @@ async function killSoon(instances: Instances, choices: Choices, at: number): Pro
 /** Milliseconds that the server is away: sometimes longer than commits wait for it. */
 function pauseOf(choices: Choices): number {
   return choices.pick(4) === 0 ? 2_500 + choices.pick(1_500) : choices.pick(400);
-}
-
-function asking(instances: Instances): Instances {
-  instances.ask(true);
-  return instances;
 }

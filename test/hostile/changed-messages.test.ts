@@ -109,7 +109,7 @@ function moved(said: readonly Said[], { pick }: Client): readonly Said[] {
     : [...head, ...two, ...one, ...said.slice(third)];
 }
 
-/** A prompt's messages without what memprefix put in, contents as lists, names in one order. */
+/** A prompt's messages without what memprefix put in, contents as lists. */
 function bare(messages: readonly Json[]): readonly unknown[] {
   const isOurs = (part: Json) =>
     part["text"] === "" || (Array.isArray(part["content"]) && part["content"].length === 0);
@@ -129,19 +129,10 @@ function bare(messages: readonly Json[]): readonly unknown[] {
       return isOurs(left) ? [] : [left];
     });
   };
-  const ordered = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(ordered);
-    if (typeof value !== "object" || value === null) return value;
-    return Object.fromEntries(
-      Object.entries(value)
-        .sort(([a], [b]) => (a < b ? -1 : 1))
-        .map(([name, inner]) => [name, ordered(inner)]),
-    );
-  };
   return messages
     .map((message) => ({ ...message, content: partsOf(message["content"]) }))
     .filter((message, at) => message.content.length > 0 || JSON.stringify(messages[at]?.["content"]) === "[]")
-    .map((message) => ordered(withoutMarks(message)));
+    .map(withoutMarks);
 }
 
 describe("a client of /v1/messages that changes what it said", () => {

@@ -25,17 +25,8 @@ import { says, user } from "./messages.js";
 const LIMIT = 6_000;
 const TURNS = IS_WHOLE ? 100 : 40;
 
-/** How engines say with status 400 that a prompt is too long. */
+/** How engines say with status 400 that a prompt is too long; `test/engines/upstream/prompt-refusal.test.ts` has more of them. */
 const ERRORS: Record<string, (tokens: number) => object> = {
-  vLLM: (tokens) => {
-    const message = `This model's maximum context length is ${LIMIT} tokens. However, your request has ${tokens} input tokens. Please reduce the length of the input messages.`;
-    return { error: { message, type: "BadRequestError", param: null, code: 400 } };
-  },
-  OpenAI: (tokens) => {
-    const message = `This model's maximum context length is ${LIMIT} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`;
-    const code = "context_length_exceeded";
-    return { error: { message, type: "invalid_request_error", param: "messages", code } };
-  },
   "llama.cpp": (tokens) => ({ error: llamaCpp(tokens) }),
   "an engine that gives no numbers": () => ({ message: "Input is too long for requested model." }),
 };

@@ -5,8 +5,9 @@
  * deletion was asked for again. `test/service/scopes/two-services.test.ts` has what one service composes after the other forgot.
  */
 import { describe, expect, it } from "vitest";
+import { Gate } from "../gate.js";
 import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "../http/routes/openai-engine.js";
-import { Gate, gone } from "./owned-memories.js";
+import { gone } from "./owned-memories.js";
 import { twoServices } from "./two-services.js";
 
 const SECRET = "The blue safe opens with 4821";

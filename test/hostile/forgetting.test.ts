@@ -1,17 +1,14 @@
 /*
  * Attacked: the promise that a forgotten memory is in no byte that memprefix stores, and that a conversation keeps the prefix before it.
- * Tried: a long conversation over the built service, where another program reads its file; word-for-word quotes in every place of a message,
- * with other agents, of memories that are cut, that changed, or that only the source has; guesses at digests; the same messages said again.
+ * Tried: a long conversation; word-for-word quotes in every place of a message, of memories that are cut, that changed, or that only the source
+ * has; guesses at digests; the same messages said again. `test/store/sqlite/erased-text.test.ts` has another program that reads the file.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { type ChatMessage, digestOf, type UserId } from "../../src/core/index.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
-import { processes } from "../cli/memprefix-process.js";
-import { sendWith } from "../http/guards/callers.js";
 import { type Composed, servedApp } from "../http/server/served-app.js";
 import { checkDatabase } from "../store/checked-database.js";
 import { calls, part, result, says, user } from "./messages.js";
@@ -58,42 +55,30 @@ function filesHolding(directory: string, texts: readonly string[]): string[] {
     .filter((file) => texts.some((text) => readFileSync(file).includes(text)));
 }
 
-describe("a memory that is forgotten in the middle of a conversation, at a built service", () => {
-  const memprefix = processes();
+describe("a memory that is forgotten in the middle of a long conversation", () => {
+  const app = servedApp();
   const TURNS = 30;
   const MIDDLE = 15;
-
-  const send = async (address: string, method: string, path: string, body?: object) => {
-    const { status, text } = await sendWith({ base: address }, {}, method, path, body);
-    expect(status).toBeLessThan(300);
-    return status === 204 ? null : (JSON.parse(text) as unknown);
-  };
   const plain = (turn: number) =>
     Array.from({ length: 2 * turn + 1 }, (_, at) => (at % 2 === 0 ? user(`Question ${at / 2}`) : says(`Answer ${at}`)));
-  const talk = async (address: string, turn: number, more: object = {}) =>
-    (await send(address, "POST", "/compose", {
-      ...ada,
-      conversation_id: "long",
-      retention: "keep",
-      request_id: `r-${turn}-${JSON.stringify(more).length}`,
-      messages: plain(turn),
+  const talk = (turn: number, more: object = {}) =>
+    app.compose({
+      ...{ user_id: "ada", conversation_id: "long", retention: "keep", messages: plain(turn) },
       memories: [{ id: `m-${turn}`, memory: `Fact number ${turn}` }, ...(turn === MIDDLE ? [secret] : [])],
       ...more,
-    })) as Composed;
-  const forget = (address: string) => send(address, "DELETE", "/users/ada/memories/m-secret");
+    });
 
   it("is in no file once that is answered; what came before it goes on byte by byte, and the next plan says why", async () => {
-    const { address } = await memprefix.serve();
     const prompts: Composed[] = [];
-    for (let turn = 0; turn < TURNS; turn++) prompts.push(await talk(address, turn));
-    await talk(address, 0, { conversation_id: "other" });
-    await talk(address, 0, { agent_id: "coach", conversation_id: "coached", memories: [secret] });
-    await talk(address, 0, { user_id: "bob", memories: [{ ...secret, memory: "Bob's own" }] });
-    expect(filesHolding(memprefix.dataDir, MARKS)).not.toEqual([]);
+    for (let turn = 0; turn < TURNS; turn++) prompts.push(await talk(turn));
+    await talk(0, { conversation_id: "other" });
+    await talk(0, { agent_id: "coach", conversation_id: "coached", memories: [secret] });
+    await talk(0, { user_id: "bob", memories: [{ ...secret, memory: "Bob's own" }] });
+    expect(filesHolding(app.dataDir, MARKS)).not.toEqual([]);
 
-    const receipt = await forget(address);
-    expect(filesHolding(memprefix.dataDir, MARKS)).toEqual([]);
-    expect(receipt).toMatchObject({
+    const { text } = await app.send("DELETE", "/users/ada/memories/m-secret");
+    expect(filesHolding(app.dataDir, MARKS)).toEqual([]);
+    expect(JSON.parse(text)).toMatchObject({
       conversations: [
         { agent_id: null, conversation_id: "long" },
         { agent_id: "coach", conversation_id: "coached" },
@@ -103,42 +88,18 @@ describe("a memory that is forgotten in the middle of a conversation, at a built
       files: "erased",
     });
 
-    const next = await talk(address, TURNS);
+    const next = await talk(TURNS);
     expect(next.plan).toMatchObject({ fresh_start_reason: "memory_forgotten" });
     const before = prompts[MIDDLE - 1]?.messages ?? [];
     expect(before).toHaveLength(2 * MIDDLE - 1);
     expect(next.messages.slice(0, before.length)).toEqual(before);
     expect(next.messages.map(({ content }) => content)).toContain(`Answer ${2 * TURNS - 1}`);
     expect(json(next)).not.toContain("moonflower");
-    const after = await talk(address, TURNS + 1);
+    const after = await talk(TURNS + 1);
     expect(after.messages.slice(0, next.messages.length)).toEqual(next.messages);
     expect(after.plan).not.toHaveProperty("fresh_start_reason");
-    expect((await talk(address, 1, { conversation_id: "other" })).plan).not.toHaveProperty("fresh_start_reason");
-    expect(json(await send(address, "GET", "/users/bob/export"))).toContain("Bob's own");
-  });
-
-  it("is said to be pending while another program reads the file, and is out of it when the service starts again", async () => {
-    const { address, kill, ended } = await memprefix.serve();
-    await talk(address, MIDDLE);
-    const reader = new Database(join(memprefix.dataDir, "memprefix.db"), { readonly: true });
-    reader.exec("begin");
-    expect(reader.prepare("select count(*) from messages").pluck().get()).toBeGreaterThan(0);
-    expect(await forget(address)).toMatchObject({ files: "pending", prompts: 1 });
-    expect(json(await talk(address, MIDDLE, { request_id: "again" }))).not.toContain("moonflower");
-    reader.close();
-    kill("SIGKILL");
-    await ended;
-    await memprefix.serve();
-    expect(filesHolding(memprefix.dataDir, MARKS)).toEqual([]);
-  });
-
-  it("goes the same way where its owner tells that it was deleted in Mem0", async () => {
-    const { address } = await memprefix.serve({ MEMPREFIX_WEBHOOK_TOKEN: "a-token-of-the-test" });
-    for (const turn of [MIDDLE - 1, MIDDLE]) await talk(address, turn);
-    const event = { event: "memory_delete", event_details: { id: "m-secret", event: "DELETE" } };
-    await send(address, "POST", "/webhooks/mem0?token=a-token-of-the-test", event);
-    expect(filesHolding(memprefix.dataDir, MARKS)).toEqual([]);
-    expect((await talk(address, MIDDLE + 1)).plan).toMatchObject({ fresh_start_reason: "memory_forgotten" });
+    expect((await talk(1, { conversation_id: "other" })).plan).not.toHaveProperty("fresh_start_reason");
+    expect((await app.send("GET", "/users/bob/export")).text).toContain("Bob's own");
   });
 });
 
@@ -160,18 +121,6 @@ describe("what quotes a forgotten memory word for word", () => {
     await forget();
     expect(holding(MARKS)).toEqual([]);
     expect((await checkDatabase(app.database)).findings).toEqual([]);
-  });
-
-  it("leaves every file where another agent of the user was told, and no other user's", async () => {
-    await app.compose({ ...ada, agent_id: "holder", query: "Where?", memories: [secret] });
-    const quoting = { messages: PLACES["an answer"]?.(SECRET), memories: [] };
-    await app.compose({ ...ada, agent_id: "other", ...quoting });
-    await app.compose({ ...ada, ...quoting });
-    await forget();
-    expect(holding(MARKS)).toEqual([]);
-    await app.compose({ ...quoting, user_id: "bob" });
-    await forget();
-    expect(holding(MARKS)).not.toEqual([]);
   });
 
   it("leaves every file where the memory was cut or changed since: of every version of it", async () => {

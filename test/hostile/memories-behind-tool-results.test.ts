@@ -15,23 +15,18 @@ import { calls, result, says, user } from "./messages.js";
 
 type Refuse = (previous: string, role: string) => { readonly status: number; readonly body: object };
 
-const unexpected = (previous: string, role: string) => `Unexpected role '${role}' after role '${previous}'`;
-const ALTERNATE =
-  "Jinja Exception: After the optional system message, conversation roles must alternate user and assistant roles except for tool calls and results.";
-/** As engines were seen to refuse it. */
+/** As engines were seen to refuse it; `test/engines/upstream/prompt-refusal.test.ts` has more of them. */
 const REFUSALS: Record<string, Refuse> = {
-  "Mistral's API": (...roles) => {
+  "Mistral's API": (previous, role) => {
+    const message = `Unexpected role '${role}' after role '${previous}'`;
     const error = { type: "invalid_request_message_order", param: null, code: "3230" };
-    return { status: 400, body: { object: "error", message: unexpected(...roles), ...error } };
+    return { status: 400, body: { object: "error", message, ...error } };
   },
-  "vLLM with Mistral's tokenizer": (...roles) => {
-    const error = { message: unexpected(...roles), type: "BadRequestError", param: null, code: 400 };
-    return { status: 400, body: { error } };
+  "a template that raises": () => {
+    const message =
+      "Jinja Exception: After the optional system message, conversation roles must alternate user and assistant roles except for tool calls and results.";
+    return { status: 500, body: { error: { code: 500, message, type: "server_error" } } };
   },
-  "a template that raises": () => ({
-    status: 500,
-    body: { error: { code: 500, message: ALTERNATE, type: "server_error" } },
-  }),
 };
 
 /** mistral-common's rules: what may stand behind what. */

@@ -74,25 +74,3 @@ export function ownedMemories(): OwnedMemories {
 export function gone(): never {
   throw new MemorySourceError("owned", { kind: "unreachable", cause: "ECONNRESET" });
 }
-
-/** Something that is waited for, and when it is: what a test does in between happens at that moment. */
-export class Gate {
-  #reach = () => {};
-  #open = () => {};
-  readonly reached = new Promise<void>((resolve) => {
-    this.#reach = resolve;
-  });
-  readonly #isOpen = new Promise<void>((resolve) => {
-    this.#open = resolve;
-  });
-
-  /** To be called where one waits. */
-  readonly pass = async (): Promise<void> => {
-    this.#reach();
-    await this.#isOpen;
-  };
-
-  open(): void {
-    this.#open();
-  }
-}

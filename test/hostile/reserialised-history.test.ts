@@ -10,11 +10,12 @@ import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
+import { IS_WHOLE } from "../run-length.js";
 import { calls, part, result, says, user } from "./messages.js";
 import { SECTION } from "./section-pattern.js";
 
 const FACTS = Array.from({ length: 60 }, (_, n) => `Ada's fact number ${n} is about house ${n * 7} on the street.`);
-const TURNS = 8;
+const TURNS = IS_WHOLE ? 8 : 4;
 const FOUND = FACTS.slice(0, 3).map((memory, n) => ({ id: `m${n}`, memory }));
 
 /** What the conversation says: questions and answers, one of them with a tool call between. */

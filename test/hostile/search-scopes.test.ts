@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import { openOwnMem0 } from "../../src/memory/own-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
-import { type Composed, problemOf, type ServedApp, servedApp } from "../http/server/served-app.js";
+import { type Composed, problemOf, servedApp } from "../http/server/served-app.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
 import { doorsOf } from "./api-forms.js";
 import { user } from "./messages.js";
@@ -186,54 +185,6 @@ describe("searches as they are configured", () => {
   });
 });
 
-/** What is found of Ada's drinks by a search with these conditions. */
-async function expectDrinks(
-  app: Pick<ServedApp, "compose">,
-  known: readonly (readonly [filters: object, drinks: readonly string[]])[],
-): Promise<void> {
-  for (const [filters, drinks] of known) {
-    const query = "What does Ada drink?";
-    const { messages, warnings } = await app.compose({ user_id: "ada", query, search: { filters } });
-    const found = [...JSON.stringify(messages).matchAll(/Ada drinks (\w+)/g)].map(([, drink]) => drink).sort();
-    expect([filters, found, warnings]).toEqual([filters, drinks, []]);
-  }
-}
-
-/** Three ways to say the same of the memories below. */
-const CONFIGURED = [
-  '{"visibility":"public","topic":{"ne":"work"}}',
-  '{"visibility":"public","NOT":{"topic":"work"}}',
-  '{"OR":[{"visibility":"public","topic":"food"},{"visibility":"public","topic":"trip"}]}',
-];
-
-describe.each(CONFIGURED)("before the embedded Mem0, the configured conditions %s", (configured) => {
-  const app = servedApp({
-    source: (dataDir) => openEmbeddedMem0({ dataDir, threshold: 0 }),
-    environment: { MEMPREFIX_MEM0_SEARCH: `{"filters":${configured}}`, MEMPREFIX_SEARCH_TIMEOUT_MS: "20000" },
-  });
-  const keep = async (memory: string, metadata: object) =>
-    app.send("POST", "/memories", { user_id: "ada", memories: [memory], metadata });
-
-  it("apply whatever a request says, beside what it says", async () => {
-    await keep("Ada drinks tea", { visibility: "public", topic: "food" });
-    await keep("Ada drinks beer", { visibility: "private", topic: "food" });
-    await keep("Ada drinks milk", { topic: "food" });
-    await keep("Ada drinks coffee", { visibility: "public", topic: "work" });
-    await keep("Ada drinks juice", { visibility: "public", topic: "trip" });
-    await expectDrinks(app, [
-      [{}, ["juice", "tea"]],
-      [{ visibility: "private" }, []],
-      [{ topic: "food" }, ["tea"]],
-      [{ OR: [{ topic: "trip" }, { topic: "work" }] }, ["juice"]],
-      [{ visibility: { ne: "public" } }, []],
-      [{ AND: [{ visibility: "private" }] }, []],
-      [{ OR: [{ visibility: "private" }, { visibility: "public" }] }, ["juice", "tea"]],
-      [{ NOT: [{ topic: "food" }] }, ["juice"]],
-      [{ topic: "work" }, []],
-    ]);
-  });
-});
-
 describe("before a Mem0 that overlooks them, configured conditions and those of a request", () => {
   const found = [
     ["tea", { visibility: "public", year: 2024, topic: "food" }],
@@ -250,17 +201,21 @@ describe("before a Mem0 that overlooks them, configured conditions and those of 
     environment: { MEMPREFIX_MEM0_SEARCH: JSON.stringify({ filters: configured }) },
   });
 
-  it("apply to all that is found", async () => {
-    await expectDrinks(app, [
-      [{}, ["juice", "tea"]],
-      [{ topic: "food" }, ["tea"]],
-      [{ NOT: { topic: "food" } }, ["juice"]],
-      [{ OR: [{ topic: "food" }, { topic: "trip" }] }, ["juice", "tea"]],
-      [{ visibility: "private" }, []],
-      [{ visibility: { ne: "public" } }, []],
-      [{ AND: [{ visibility: { in: ["private", "public"] } }, { year: { gt: 2000 } }] }, ["juice", "tea"]],
-      [{ year: 2026 }, []],
-      [{ year: 2025 }, ["juice"]],
-    ]);
+  it.each<[filters: object, drinks: readonly string[]]>([
+    [{}, ["juice", "tea"]],
+    [{ topic: "food" }, ["tea"]],
+    [{ NOT: { topic: "food" } }, ["juice"]],
+    [{ OR: [{ topic: "food" }, { topic: "trip" }] }, ["juice", "tea"]],
+    [{ visibility: "private" }, []],
+    [{ visibility: { ne: "public" } }, []],
+    [{ OR: [{ visibility: "private" }, { visibility: "public" }] }, ["juice", "tea"]],
+    [{ AND: [{ visibility: { in: ["private", "public"] } }, { year: { gt: 2000 } }] }, ["juice", "tea"]],
+    [{ year: 2026 }, []],
+    [{ year: 2025 }, ["juice"]],
+  ])("apply to all that is found: %j", async (filters, drinks) => {
+    const query = "What does Ada drink?";
+    const { messages, warnings } = await app.compose({ user_id: "ada", query, search: { filters } });
+    const given = [...JSON.stringify(messages).matchAll(/Ada drinks (\w+)/g)].map(([, drink]) => drink).sort();
+    expect([given, warnings]).toEqual([drinks, []]);
   });
 });

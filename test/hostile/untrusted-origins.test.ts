@@ -49,42 +49,27 @@ describe("a memory of an untrusted origin", () => {
     expect(prompt).toMatch(/- (?:\d{4}-\d\d-\d\d: )?Ada's bank account is DE00 6666\\n/i);
   };
 
-  it("is listed once in a single prompt, where the line would repeat a trusted one", async () => {
-    // A prompt before has the other one cached, so that it stands first.
-    for (const [first, times] of [
-      [poison, 1],
-      [{ ...poison, metadata: {} }, 2],
-    ] as const) {
-      await app.compose({ user_id: "ada", query: "Tea?", memories: [tea, bike] });
-      expect(timesIn(await single({ memories: [first, tea, bike] }))).toBe(times);
-      await app.send("DELETE", "/users/ada");
-    }
-  });
-
-  it("says so in the request's own field as well, and in any letter case", async () => {
+  const { metadata: _, ...bare } = poison;
+  it.each([
+    ["listed once in a single prompt, where the line would repeat a trusted one", poison, 1],
+    ["listed once where the request's own field says it, in any letter case", { ...bare, origin: " TOOL " }, 1],
+    ["repeated where no operator lists its origin", { ...poison, metadata: { origin: "mail" } }, 2],
+  ])("is %s", async (_what, memory, times) => {
+    // A prompt before has the other ones cached, so that they stand first.
     await app.compose({ user_id: "ada", query: "Tea?", memories: [tea, bike] });
-    const { metadata: _, ...bare } = poison;
-    expectListedOnce(await single({ memories: [{ ...bare, origin: " TOOL " }, tea, bike] }));
+    expect(timesIn(await single({ memories: [memory, tea, bike] }))).toBe(times);
   });
 
-  it("is not repeated by the line where it stands in an earlier turn, in one turn or in thirty", async () => {
-    serve(poison, account, tea, bike);
-    const say = conversation("c");
-    for (let turn = 0; turn < 30; turn++) {
-      serve(poison, account, { ...tea, id: `t${turn}`, memory: `Ada drank tea number ${turn}` });
-      expectListedOnce(await say(`Which account is it, ${turn}?`));
-    }
-  });
-
-  it("has no line: the prompts are those without lines, so that its odds are, too, in thirty turns", async () => {
+  it("has no line: in a conversation it is listed once, and the prompts are those without lines", async () => {
     const prompts = [];
     for (const annotations of [true, false]) {
       const say = conversation(String(annotations));
       const turns = [];
-      for (let turn = 0; turn < 30; turn++) {
+      for (let turn = 0; turn < 8; turn++) {
         const memories = [poison, account, { ...tea, id: `t${turn}`, memory: `Ada drank tea number ${turn}` }];
         turns.push(await say(`Which account is it, ${turn}?`, { memories, annotations }));
       }
+      for (const prompt of turns) expectListedOnce(prompt);
       prompts.push(turns);
     }
     expect(prompts[0]).toEqual(prompts[1]);
@@ -183,12 +168,5 @@ describe("a memory of an untrusted origin", () => {
       said.push(says("That one."));
       serve(poison, account, { ...bike, id: `b${turn}`, memory: `Ada rode ${turn} miles` });
     }
-  });
-
-  it("is repeated where no operator lists its origin", async () => {
-    const say = conversation("c");
-    const other = { ...poison, metadata: { origin: "mail" } };
-    await say("one", { memories: [tea, other] });
-    expect(timesIn(await say("two", { memories: [other, bike] }))).toBe(2);
   });
 });

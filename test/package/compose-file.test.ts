@@ -42,13 +42,7 @@ const FILES = [
     calls: ["http://engine:8080/v1"],
     engineKey: null,
   },
-] as const satisfies readonly {
-  readonly path: string;
-  readonly given: Readonly<Record<string, string>>;
-  readonly needed: readonly string[];
-  readonly calls: readonly string[];
-  readonly engineKey: string | null;
-}[];
+] as const;
 
 /** Puts variables into each text of the file as Compose does: `${NAME:-default}`, `${NAME:?why it has to be given}`, and `$$` for one `$`. */
 function interpolated(value: unknown, given: Readonly<Record<string, string>>): unknown {

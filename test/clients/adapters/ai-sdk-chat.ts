@@ -1,9 +1,7 @@
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { runMiddleware } from "./ai-sdk-program.js";
 
-const ABOUT = { client: "AI SDK's middleware", packages: ["ai", "@ai-sdk/openai-compatible"] };
-
-runMiddleware({ ...ABOUT, api: "chat completions" }, (engine) =>
+runMiddleware("chat completions", (engine) =>
   createOpenAICompatible({
     name: "engine",
     baseURL: engine,

@@ -1,6 +1,4 @@
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { runMiddleware } from "./ai-sdk-program.js";
 
-runMiddleware({ client: "AI SDK's middleware", packages: ["ai", "@ai-sdk/anthropic"], api: "Messages" }, (engine) =>
-  createAnthropic({ baseURL: engine, apiKey: "the engine's" })("claude-opus-4-8"),
-);
+runMiddleware("Messages", (engine) => createAnthropic({ baseURL: engine, apiKey: "the engine's" })("claude-opus-4-8"));

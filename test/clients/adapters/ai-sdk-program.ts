@@ -7,10 +7,10 @@ import { type ClientProgram, runProgram } from "../client-program.js";
 type Model = Parameters<typeof wrapLanguageModel>[0]["model"];
 
 /** Runs a program whose model asks the engine itself; the service only composes its prompts. */
-export function runMiddleware(about: Omit<ClientProgram, "uses" | "identity">, modelOf: (engine: string) => Model) {
+export function runMiddleware(api: ClientProgram["api"], modelOf: (engine: string) => Model) {
   runProgram({
-    ...about,
-    identity: "options",
+    client: "AI SDK's middleware",
+    api,
     uses: aiSdkUses(
       ({ base, engine, headers }): LanguageModel =>
         wrapLanguageModel({

@@ -1,12 +1,3 @@
-import { createMem0 } from "@mem0/vercel-ai-provider";
 import { runMem0Provider } from "./mem0-provider-program.js";
 
-runMem0Provider("Messages", ({ base, headers, mem0Config }) =>
-  createMem0({
-    provider: "anthropic",
-    mem0ApiKey: "none",
-    apiKey: "the engine's",
-    mem0Config,
-    config: { baseURL: `${base}/v1`, apiKey: "the engine's", headers: { ...headers } },
-  })("claude-opus-4-8"),
-);
+runMem0Provider("Messages", "anthropic", (provided) => provided("claude-opus-4-8"));

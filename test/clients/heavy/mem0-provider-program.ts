@@ -1,16 +1,10 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { createMem0 } from "@mem0/vercel-ai-provider";
 import type { LanguageModel } from "ai";
 import { aiSdkUses } from "../ai-sdk-uses.js";
 import { type ClientProgram, FACTS, runProgram, type Session } from "../client-program.js";
-
-/** Where the provider searches, and for whom. */
-interface Provided {
-  readonly base: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly mem0Config: { readonly user_id: string; readonly host: string };
-}
 
 /** Mem0's hosted API as far as its provider asks it: each search of a conversation finds one fact more. Gives its address. */
 async function mem0Api(): Promise<string> {
@@ -33,21 +27,27 @@ async function mem0Api(): Promise<string> {
 /** Runs the provider, which searches its own Mem0: what it finds it puts in front of every prompt. */
 export async function runMem0Provider(
   api: ClientProgram["api"],
-  modelOf: (provided: Provided) => LanguageModel,
+  provider: "openai" | "anthropic",
+  modelOf: (provided: ReturnType<typeof createMem0>) => LanguageModel,
 ): Promise<void> {
   const host = await mem0Api();
   const conversations = new WeakMap<Session, number>();
   let begun = 0;
   runProgram({
     client: "Mem0's AI SDK provider",
-    packages: ["@mem0/vercel-ai-provider", "ai"],
     api,
-    identity: "`config.headers`",
     uses: aiSdkUses((session) => {
       const conversation = conversations.get(session) ?? ++begun;
       conversations.set(session, conversation);
       const { base, headers } = session;
-      return modelOf({ base, headers, mem0Config: { user_id: "ana", host: `${host}/${conversation}` } });
+      const provided = createMem0({
+        provider,
+        mem0ApiKey: "none",
+        apiKey: "the engine's",
+        mem0Config: { user_id: "ana", host: `${host}/${conversation}` },
+        config: { baseURL: `${base}/v1`, apiKey: "the engine's", headers: { ...headers } },
+      });
+      return modelOf(provided);
     }),
   });
 }

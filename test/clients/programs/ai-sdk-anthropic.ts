@@ -4,9 +4,7 @@ import { runProgram } from "../client-program.js";
 
 runProgram({
   client: "AI SDK, Anthropic",
-  packages: ["ai", "@ai-sdk/anthropic"],
   api: "Messages",
-  identity: "`headers`",
   uses: aiSdkUses(({ base, headers }) =>
     createAnthropic({ baseURL: `${base}/v1`, apiKey: "the engine's", headers: { ...headers } })("claude-opus-4-8"),
   ),

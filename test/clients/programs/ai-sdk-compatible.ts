@@ -4,9 +4,7 @@ import { runProgram } from "../client-program.js";
 
 runProgram({
   client: "AI SDK, OpenAI-compatible",
-  packages: ["ai", "@ai-sdk/openai-compatible"],
   api: "chat completions",
-  identity: "`headers`",
   uses: aiSdkUses(({ base, headers }) =>
     createOpenAICompatible({
       name: "memprefix",

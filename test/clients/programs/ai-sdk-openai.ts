@@ -4,9 +4,7 @@ import { runProgram } from "../client-program.js";
 
 runProgram({
   client: "AI SDK, OpenAI",
-  packages: ["ai", "@ai-sdk/openai"],
   api: "Responses",
-  identity: "`headers`",
   uses: aiSdkUses(({ base, headers }) =>
     createOpenAI({ baseURL: `${base}/v1`, apiKey: "the engine's", headers: { ...headers } })("gpt-5-mini"),
   ),

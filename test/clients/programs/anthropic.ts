@@ -25,9 +25,7 @@ const talk =
 
 runProgram({
   client: "Anthropic's client",
-  packages: ["@anthropic-ai/sdk"],
   api: "Messages",
-  identity: "`defaultHeaders`",
   uses: {
     json: talk(async (client, messages) => {
       const { content } = await client.messages.create({ ...asked, messages });

@@ -18,9 +18,7 @@ const invoked: Conversing = (session) => {
 
 runProgram({
   client: "LangChain, agents",
-  packages: ["langchain", "@langchain/openai"],
   api: "chat completions",
-  identity: "`configuration.defaultHeaders`",
   uses: {
     json: invoked,
     stream: (session) => {

@@ -39,9 +39,7 @@ const withTools = talk(async (chats, messages) => {
 
 runProgram({
   client: "OpenAI's client, chats",
-  packages: ["openai"],
   api: "chat completions",
-  identity: "`defaultHeaders`",
   uses: {
     json: talk(async (chats, messages) => {
       const { choices } = await chats.create({ model, messages });

@@ -37,9 +37,7 @@ const withHistory = (answer: (responses: OpenAI.Responses, input: Input) => Prom
 
 runProgram({
   client: "OpenAI's client, responses",
-  packages: ["openai"],
   api: "Responses",
-  identity: "`defaultHeaders`",
   uses: {
     json: talk((responses) => {
       let previous_response_id: string | null = null;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { MemoryId, UserId } from "../../../src/core/index.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
-import { Gate } from "../../hostile/owned-memories.js";
+import { Gate } from "../../gate.js";
 import { composeWith, found, memories, openService, searchingSource } from "../compose/service-fixture.js";
 import { beforeComposes, SHARED, sharedDatabase } from "../shared-database.js";
 
