@@ -7,6 +7,7 @@ import {
   type MemprefixClient,
   NotFoundError,
 } from "../src/index.js";
+import { calls, result, user } from "./messages.js";
 import { temporaryFolder } from "./temporary-folders.js";
 
 const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
@@ -111,34 +112,20 @@ describe("the library", () => {
 
   it("answers a client that sends nothing but memprefix's own section back", async () => {
     const of = { userId: "cy", conversationId: "tools" };
-    const call = {
-      role: "assistant",
-      content: null,
-      tool_calls: [{ id: "t", type: "function", function: { name: "f", arguments: "" } }],
-    };
-    const messages = [{ role: "user", content: "Tea?" }, call, { role: "tool", tool_call_id: "t", content: "green" }];
+    const messages = [user("Tea?"), calls("f", ""), result("green")];
     const first = await memprefix.compose({ ...of, messages, memories: TEA });
     const section = first.messages.at(-1);
     expect(section).toEqual({ role: "user", content: "<memories>\n- Ana likes green tea.\n</memories>" });
-    const echoed = await memprefix.compose({
-      ...of,
-      messages: first.messages.slice(-1),
-      memories: [],
-    });
+    const echoed = await memprefix.compose({ ...of, messages: first.messages.slice(-1), memories: [] });
     expect(echoed.messages).toEqual([section]);
   });
 
-  it("cannot add memories where it has no source", async () => {
+  it("says that it has no memories to add to or search where it has no source", async () => {
     await expect(memprefix.add({ userId: "ana", memories: ["x"] })).rejects.toThrow("cannot add memories");
-  });
-
-  it("says that it has nothing to search where a request brings no memories", async () => {
-    const alone = createMemprefix({ dataDir, source: { kind: "none" } });
     const codesOf = async (memories?: []) =>
-      (await alone.compose({ userId: "di", query: "Tea?", memories })).warnings.map(({ code }) => code);
+      (await memprefix.compose({ userId: "di", query: "Tea?", memories })).warnings.map(({ code }) => code);
     expect(await codesOf()).toEqual(["no_memory_source"]);
     expect(await codesOf([])).toEqual([]);
-    await alone.close();
   });
 
   describe("after close", () => {

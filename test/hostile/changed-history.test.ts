@@ -12,9 +12,9 @@ import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { answersResponses } from "../http/routes/responses-engine.js";
 import { servedApp } from "../http/server/served-app.js";
+import { calls, part, result, says, user } from "../messages.js";
 import { IS_WHOLE } from "../run-length.js";
-import { itemsOf, messagesBodyOf } from "./api-forms.js";
-import { calls, part, result, says, user } from "./messages.js";
+import { itemsOf } from "./api-forms.js";
 import { SECTION } from "./section-pattern.js";
 
 type Messages = readonly ChatMessage[];
@@ -116,8 +116,6 @@ const DOORS: Record<string, Send> = {
     expect(bare(engine.requests.at(-1)?.body.messages ?? []), conversation).toEqual(messages);
     return raw;
   },
-  messages: (messages, conversation, stream) =>
-    post("/v1/messages", { ...messagesBodyOf(messages), stream }, conversation),
   responses: (messages, conversation, stream) =>
     post("/v1/responses", { input: itemsOf(messages), store: false, stream }, conversation),
   "/compose": (messages, conversation) => composed(messages, conversation),

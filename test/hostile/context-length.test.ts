@@ -19,8 +19,8 @@ import {
 } from "../http/routes/openai-engine.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
+import { says, user } from "../messages.js";
 import { IS_WHOLE } from "../run-length.js";
-import { says, user } from "./messages.js";
 
 const LIMIT = 6_000;
 const TURNS = IS_WHOLE ? 100 : 40;

@@ -12,9 +12,9 @@ import { openUpstream } from "../../src/engines/upstream/upstream.js";
 import { HeldTimers, PATIENCE } from "../http/server/held-timers.js";
 import { type Received, receivedOf } from "../http/server/received.js";
 import { servedApp } from "../http/server/served-app.js";
+import { user } from "../messages.js";
 import { IS_WHOLE } from "../run-length.js";
 import { doorsOf } from "./api-forms.js";
-import { user } from "./messages.js";
 import { type Conduct, type RawEngine, rawEngine } from "./raw-engine.js";
 
 /** Milliseconds that no clock counts: they only tell the time-outs apart. */

@@ -10,8 +10,8 @@ import { type ChatMessage, digestOf, type UserId } from "../../src/core/index.js
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import { type Composed, servedApp } from "../http/server/served-app.js";
+import { calls, part, result, says, user } from "../messages.js";
 import { checkDatabase } from "../store/checked-database.js";
-import { calls, part, result, says, user } from "./messages.js";
 
 const SECRET = 'Ada\'s "moonflower key" [7] <think>\nis under C:\\temp\\new, in Zürich 😀 &c';
 /** What every form of it leaves as it is. */

@@ -10,8 +10,8 @@ import { answeringSource } from "../http/routes/answering-source.js";
 import { type Behaviour, openAiEngine, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
+import { calls, result, says, user } from "../messages.js";
 import { messagesBodyOf } from "./api-forms.js";
-import { calls, result, says, user } from "./messages.js";
 
 type Refuse = (previous: string, role: string) => { readonly status: number; readonly body: object };
 

@@ -1,7 +1,7 @@
 /*
  * Attacked: that a conversation goes on when its client does not send messages back byte for byte (SDKs parse and write them again).
  * Broke: text as one part, `refusal: null`, trimmed white space, arguments written again: every turn started from nothing.
- * Held: messages that mean something else are never taken for the same; what the client sent now is what the engine gets.
+ * Held: what the client sent now is what the engine gets. `test/core/text/message-meaning.test.ts` has messages that mean something else.
  */
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
@@ -10,8 +10,8 @@ import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
+import { calls, part, result, says, user } from "../messages.js";
 import { IS_WHOLE } from "../run-length.js";
-import { calls, part, result, says, user } from "./messages.js";
 import { SECTION } from "./section-pattern.js";
 
 const FACTS = Array.from({ length: 60 }, (_, n) => `Ada's fact number ${n} is about house ${n * 7} on the street.`);
@@ -128,31 +128,5 @@ describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => 
     expect((await compose([question], "r-1")).messages).toEqual(first.messages);
     expect((await compose([question, answer, next].map(clientAt(0)), "r-2")).messages).toEqual(second.messages);
     expect(second.blocks.every(({ placement }) => placement === "earlier_turn")).toBe(true);
-  });
-});
-
-describe("a history with another meaning", () => {
-  const engine = openAiEngine();
-  const app = servedApp({ upstream: engine });
-
-  const OTHERS: [string, ChatMessage, ChatMessage][] = [
-    ["another word", says("Lisbon."), says("Lisboa.")],
-    ["another case", says("Lisbon."), says("lisbon.")],
-    ["white space within", says("In  Lisbon."), says("In Lisbon.")],
-    ["a number that a program would round", calls("f", '{"a":9007199254740993}'), calls("f", '{"a":9007199254740992}')],
-    ["a number that became a text", calls("f", '{"a":1}'), calls("f", '{"a":"1"}')],
-    ["a refusal of the same words", says("No."), says(null, { refusal: "No." })],
-    ["parts that a template joins in its own way", says([part("a"), part("b")]), says("ab")],
-  ];
-
-  it.each(OTHERS)("is another history: %s", async (_what, before, after) => {
-    const compose = (messages: readonly ChatMessage[]) =>
-      app.compose({ user_id: "ada", conversation_id: "c", messages, memories: FOUND });
-    const question = user("Where?");
-    await compose([question]);
-    await compose([question, before, question]);
-    await compose([question, before, question, says("Yes."), question]);
-    const { warnings } = await compose([question, after, question, says("Yes."), question]);
-    expect(warnings.map(({ code }) => code)).toContain("history_diverged");
   });
 });

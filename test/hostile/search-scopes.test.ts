@@ -4,8 +4,8 @@ import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { type Composed, problemOf, servedApp } from "../http/server/served-app.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
+import { user } from "../messages.js";
 import { doorsOf } from "./api-forms.js";
-import { user } from "./messages.js";
 
 /*
  * Mem0's scopes and filters: what a search may be narrowed by, and what it never crosses.

@@ -12,8 +12,8 @@ import { sendWith } from "../http/guards/callers.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { MODELS, openAiEngine, sendJson } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
+import { calls, result, says, user } from "../messages.js";
 import { itemsOf, messagesBodyOf } from "./api-forms.js";
-import { calls, result, says, user } from "./messages.js";
 
 type Messages = readonly ChatMessage[];
 

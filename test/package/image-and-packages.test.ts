@@ -7,11 +7,10 @@ import { SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 
 const PROJECT = resolve(import.meta.dirname, "../..");
 const versions = z.record(z.string(), z.string());
-const { scripts, dependencies, devDependencies } = z
+const { scripts, dependencies, devDependencies, peerDependencies } = z
   .object({
     scripts: z.object({ start: z.string() }),
-    dependencies: versions,
-    devDependencies: versions,
+    ...{ dependencies: versions, devDependencies: versions, peerDependencies: versions },
   })
   .parse(JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")));
 
@@ -54,4 +53,12 @@ describe("the Dockerfile", () => {
     const tested = { ...devDependencies, ...dependencies };
     expect(packages.filter(([name = "", version]) => tested[name] !== version)).toEqual([]);
   });
+});
+
+it("docs/internals/dependencies.md has a reason for every package that users install, and names no other", () => {
+  // Peers that a clone installs; the others are the frameworks of adapters.
+  const optional = Object.keys(peerDependencies).filter((name) => name in devDependencies);
+  const page = readFileSync(join(PROJECT, "docs/internals/dependencies.md"), "utf8");
+  const rows = [...page.matchAll(/^\| `([^`]+)` \| (\S.*) \|$/gm)].map(([, name]) => name);
+  expect(rows.toSorted()).toEqual([...Object.keys(dependencies), ...optional].toSorted());
 });

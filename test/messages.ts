@@ -1,4 +1,4 @@
-import type { ChatMessage } from "../../src/core/index.js";
+import type { ChatMessage } from "../src/core/index.js";
 
 /** A user's message. */
 export const user = (content: ChatMessage["content"], more: object = {}): ChatMessage => ({
