@@ -117,7 +117,7 @@ function commandLine(call: Invocation): Command {
     .command("demo")
     .description("load a sample conversation into Mem0 and count the tokens that its prompts compute")
     .option("--limit <number>", "only the first n questions", positive)
-    .option("--open", "then open the dashboard, where you can try your own memories, until Ctrl-C")
+    .option("--open", "then serve the dashboard, where you can try your own memories, until Ctrl-C")
     .action(async (options: DemoOptions) => {
       const { runDemo } = await import("./demo.js");
       await runDemo(options, call);

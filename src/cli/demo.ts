@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,7 +15,7 @@ import {
 } from "../eval/replay/prefill-comparison.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { assemble } from "./assemble.js";
-import { type Environment, type Invocation, STOPPED, untilStopped } from "./invocation.js";
+import { type Invocation, STOPPED, untilStopped } from "./invocation.js";
 import { encodeO200k } from "./o200k.js";
 import { needEmbeddedMem0 } from "./package.js";
 import { withProgress } from "./progress.js";
@@ -101,15 +100,8 @@ async function printFigures(
   }
 }
 
-/** Commands that open an address in the browser, by system. */
-const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>>> = {
-  darwin: ["open"],
-  // The first argument in quotes would be the window's title.
-  win32: ["cmd", "/c", "start", ""],
-};
-
-/** Serves the dashboard on a free loopback port, opens its try-it view, and resolves when a signal has stopped the service. */
-async function showDemoPage(dataDir: string, { env, print, signals, stderr }: Invocation): Promise<void> {
+/** Serves the dashboard on a free loopback port until a signal stops it, and prints the address of its try-it view. */
+async function showDemoPage(dataDir: string, { print, signals, stderr }: Invocation): Promise<void> {
   const stopped = untilStopped(signals);
   const { startService } = await import("./serve.js");
   const settings = {
@@ -119,17 +111,7 @@ async function showDemoPage(dataDir: string, { env, print, signals, stderr }: In
     MEMPREFIX_LOG_LEVEL: "warn",
   };
   const service = await startService(readSettings(settings), stderr);
-  const address = `${service.address}/dashboard#/try`;
-  print(`\nThe dashboard is at ${address}\nCtrl-C ends it, and deletes the demo's data.`);
-  openInBrowser(address, env);
+  print(`\nThe dashboard is at ${service.address}/dashboard#/try\nCtrl-C ends it, and deletes the demo's data.`);
   await stopped;
   await service.stop();
-}
-
-/** Opens an address in the browser, if there is one; the address was printed before. */
-function openInBrowser(address: string, env: Environment): void {
-  const [command, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
-  const opener = spawn(command, [...args, address], { stdio: "ignore", detached: true, env });
-  opener.once("error", () => {});
-  opener.unref();
 }

@@ -65,7 +65,7 @@ export function withRunOptions(
   command
     .requiredOption("--data <file>", "a file in the data set's format")
     .requiredOption("--out <directory>", "for report.md, results.jsonl, run.json; must be empty")
-    .option("--conversations <ids>", "conversations, separated by commas (default: all)", list(identifier))
+    .option("--conversations <ids>", "conversations, separated by commas (default: all)", list(String))
     .option("--k <numbers>", `memories per question; ${EACH}`, list(wholeNumber(1, 1_000)), [DEFAULT_TOP_K])
     .option("--policies <names>", `how prompts are built: ${ARM_POLICIES.join(", ")}`, names(ARM_POLICIES), policies)
     .option(
@@ -173,9 +173,4 @@ function adaptiveDepth(given: string): ArmDepth | null {
   if (blocks === "") throw new InvalidArgumentError("must be off, or memories:nats as 5:1 or 5:1:+1");
   const from = { firstBlocks: wholeNumber(1, 1_000)(blocks), entropyNats: positiveNumber(nats) };
   return step === undefined ? from : { ...from, isOneByOne: true };
-}
-
-function identifier(given: string): string {
-  if (given === "") throw new InvalidArgumentError("must be ids separated by commas");
-  return given;
 }

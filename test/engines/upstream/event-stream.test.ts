@@ -1,15 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { eventsOf, type StreamEvent } from "../../../src/engines/upstream/answer-body.js";
-
-async function* inChunks(bytes: Uint8Array, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
-  let at = 0;
-  for (let i = 0; at < bytes.length; i++) {
-    const size = sizes[i % sizes.length] ?? 1;
-    yield bytes.subarray(at, at + size);
-    at += size;
-  }
-}
+import { inChunks, chunkSizes as sizes } from "./chunks.js";
 
 async function eventsIn(
   text: string | Uint8Array,
@@ -21,7 +13,6 @@ async function eventsIn(
   return events;
 }
 const bytesOf = (events: readonly StreamEvent[]) => Buffer.concat(events.map(({ bytes }) => bytes));
-const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
 
 describe("the events of a stream", () => {
   it("together are its bytes, whatever they are and however they come", async () => {

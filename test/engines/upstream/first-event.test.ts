@@ -1,17 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { peekAtFirstEvent } from "../../../src/engines/upstream/first-event.js";
+import { inChunks, chunkSizes as sizes } from "./chunks.js";
 
-async function* inChunks(bytes: Uint8Array, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
-  let at = 0;
-  for (let i = 0; at < bytes.length; i++) {
-    const size = sizes[i % sizes.length] ?? 1;
-    yield bytes.subarray(at, at + size);
-    at += size;
-  }
-}
-
-const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
 const blank = fc.constantFrom("\n", "\r\n");
 const whole = async (body: AsyncIterable<Uint8Array>) => {
   const chunks: Uint8Array[] = [];
