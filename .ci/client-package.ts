@@ -36,8 +36,12 @@ const entries = Object.entries(manifest.exports)
   )
   .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 
+/** Packages of the project that need no more than these rooms do. */
+const PORTABLE = ["@noble/hashes"];
+
 /** What is to be copied. */
 const files = new Set<string>();
+const dependencies: Record<string, string> = {};
 /** Packages that the user has, if they use what imports them. */
 const peerDependencies: Record<string, string> = {};
 const refused: string[] = [];
@@ -46,6 +50,11 @@ for (const entry of [...entries, ...aliases]) {
   const reached = reach([entry.types, entry.default]);
   for (const path of reached.files) files.add(path);
   for (const [name, chain] of reached.packages) {
+    const version = manifest.dependencies[name];
+    if (version !== undefined && PORTABLE.includes(name)) {
+      dependencies[name] = version;
+      continue;
+    }
     const range = rangeOf(name, [...reached.packages.keys()]);
     if (range === null) refused.push(`${chain} → ${name}: is no framework of the user's, nor does one bring it`);
     else peerDependencies[name] = range;
@@ -79,6 +88,7 @@ function clientManifest() {
     imports: manifest.imports,
     types: manifest.exports["./client"] && filesOf(manifest.exports["./client"]).types,
     files: ["dist"],
+    dependencies,
     ...(Object.keys(peerDependencies).length === 0
       ? {}
       : {
