@@ -7,8 +7,6 @@ export interface TimeLaw {
   readonly perTokenMs: number;
   /** Per pair of a computed token and one that it attends to: the price of carried and kept blocks. */
   readonly perPairMs: number;
-  /** What each token of the prompt adds to {@link perPairMs}, where pairs of long prompts take longer. Default: 0. */
-  readonly perPairTokenMs?: number;
 }
 
 /** Per token, in any unit. `written`: computed and written to the cache. */
@@ -66,9 +64,9 @@ export function promptCost(model: EngineModel, total: number, shared: number): n
   const uncached = total - cached;
   const { cost, perHeldTokenMs = 0 } = model;
   if (cost.kind === "time") {
-    const { fixedMs, perTokenMs, perPairMs, perPairTokenMs = 0 } = cost;
+    const { fixedMs, perTokenMs, perPairMs } = cost;
     const pairs = uncached * (cached + uncached / 2);
-    return fixedMs + perTokenMs * uncached + (perPairMs + perPairTokenMs * total) * pairs + perHeldTokenMs * total;
+    return fixedMs + perTokenMs * uncached + perPairMs * pairs + perHeldTokenMs * total;
   }
   return cost.cached * cached + (total < model.minimumPrefixTokens ? cost.uncached : cost.written) * uncached;
 }

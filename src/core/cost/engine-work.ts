@@ -1,4 +1,4 @@
-import type { AnswerTime } from "./time-law-fit.js";
+import { LruMap } from "../text/collections.js";
 
 /** Prompts that are known; an engine computes fewer at a time. */
 const MOST_PROMPTS = 1_024;
@@ -6,8 +6,6 @@ const MOST_PROMPTS = 1_024;
 const ONE_STEP = 0.01;
 /** After so many uncertain waits in a row, the next one is a sample. */
 const MOST_UNCERTAIN = 8;
-/** Minimum share of an answer's time that was its own. */
-const LEAST_OWN = 0.6;
 
 export interface PromptWork {
   /** Estimated. */
@@ -20,50 +18,32 @@ export interface MeanPrompt extends PromptWork {
   readonly count: number;
 }
 
-/** Estimated time to compute a prompt, above 0. */
-export type WorkTime = (work: PromptWork) => number;
-
 /** In milliseconds of one clock. */
 export interface PromptWait {
   readonly sentAt: number;
   readonly firstAt: number;
 }
 
-interface Worked extends PromptWait {
-  computedTokens: number;
-  promptTokens: number;
-  /** When its answer ended; null: it goes on. */
-  endedAt: number | null;
-}
+type Worked = PromptWait & PromptWork;
 
 /**
  * What one engine computes for all its users (docs/internals/algorithms.md, "What a prompt costs"). A client waits for everything that the engine
  * computes meanwhile, so the speed model is fitted to that, not to the client's own prompt.
  */
 export class EngineWork {
-  /** By request, in the order of their first tokens. */
-  readonly #prompts = new Map<string, Worked>();
+  readonly #prompts = new LruMap<string, Worked>(MOST_PROMPTS);
   /** Uncertain waits since the last sample. */
   #uncertain = 0;
 
   /** Records a prompt's first token. A known prompt stays as it is. */
-  begins(requestId: string, { sentAt, firstAt }: PromptWait, work: PromptWork): void {
-    if (this.#prompts.has(requestId)) return;
-    this.#prompts.set(requestId, { sentAt, firstAt, endedAt: null, ...atLeastOne(work) });
-    const [oldest] = this.#prompts.keys();
-    if (oldest !== undefined && this.#prompts.size > MOST_PROMPTS) this.#prompts.delete(oldest);
+  begins(requestId: string, wait: PromptWait, work: PromptWork): void {
+    if (!this.#prompts.has(requestId)) this.#prompts.set(requestId, { ...wait, ...atLeastOne(work) });
   }
 
   /** Corrects a prompt by the engine's own counts. */
   counted(requestId: string, work: PromptWork): void {
-    const prompt = this.#prompts.get(requestId);
-    if (prompt !== undefined) Object.assign(prompt, atLeastOne(work));
-  }
-
-  /** Records an answer's last token, or that its client left. */
-  ends(requestId: string, at: number): void {
-    const prompt = this.#prompts.get(requestId);
-    if (prompt !== undefined) prompt.endedAt ??= at;
+    const prompt = this.#prompts.peek(requestId);
+    if (prompt !== undefined) this.#prompts.set(requestId, { ...prompt, ...atLeastOne(work) });
   }
 
   /**
@@ -71,11 +51,9 @@ export class EngineWork {
    * be partly computed, still waits; but in an endless queue {@link MOST_UNCERTAIN} limits how often.
    */
   isSample(requestId: string): boolean {
-    const own = this.#prompts.get(requestId);
+    const own = this.#prompts.peek(requestId);
     if (own === undefined) return true;
-    let isCertain = true;
-    for (const { sentAt } of this.#othersIn(requestId, endOfStep(own), Number.POSITIVE_INFINITY))
-      isCertain &&= sentAt >= own.firstAt;
+    const isCertain = this.#othersIn(own, endOfStep(own)).every(({ sentAt }) => sentAt >= own.firstAt);
     this.#uncertain = isCertain ? 0 : this.#uncertain + 1;
     return isCertain || this.#uncertain > MOST_UNCERTAIN;
   }
@@ -84,57 +62,28 @@ export class EngineWork {
    * What the engine computed while a prompt waited for its first token, that prompt included, as equal prompts: a law that is linear in tokens and
    * pairs gives their mean the mean time. Null for an unknown prompt.
    *
-   * @param timeOf only decides how much of a prompt was computed before this one was sent
+   * @param timeOf estimated time of a prompt, above 0; only decides how much of one was computed before this one was sent
    */
-  meanPrompt(requestId: string, timeOf: WorkTime): MeanPrompt | null {
-    const own = this.#prompts.get(requestId);
+  meanPrompt(requestId: string, timeOf: (work: PromptWork) => number): MeanPrompt | null {
+    const own = this.#prompts.peek(requestId);
     if (own === undefined) return null;
     let [count, computed, pairs] = [0, 0, 0];
-    const add = ({ computedTokens, promptTokens }: PromptWork, share: number) => {
-      count += share;
-      computed += share * computedTokens;
-      pairs += share * computedTokens * (promptTokens - computedTokens / 2);
-    };
-    add(own, 1);
-    for (const other of this.#othersIn(requestId, own.sentAt, endOfStep(own))) {
-      const longest = Math.min(timeOf(other), other.firstAt - other.sentAt);
-      add(other, Math.min(1, (other.firstAt - own.sentAt) / longest));
+    for (const prompt of [own, ...this.#othersIn(own, own.sentAt, endOfStep(own))]) {
+      const { computedTokens, promptTokens, sentAt, firstAt } = prompt;
+      // The prompt itself is computed as a whole.
+      const longest = prompt === own ? 0 : Math.min(timeOf(prompt), firstAt - sentAt);
+      const part = Math.min(1, (firstAt - own.sentAt) / longest);
+      count += part;
+      computed += part * computedTokens;
+      pairs += part * computedTokens * (promptTokens - computedTokens / 2);
     }
     const computedTokens = computed / count;
     return { count, computedTokens, promptTokens: pairs / computed + computedTokens / 2 };
   }
 
-  /**
-   * An answer without what the engine did for others: less the time of prompts computed meanwhile. Answers given meanwhile count as a longer prompt,
-   * since each step of the engine adds a token to all of them. Unchanged for an unknown prompt; null if little of its time is left.
-   *
-   * @param timeOf milliseconds to compute a prompt
-   */
-  ownAnswer(requestId: string, answer: AnswerTime, timeOf: WorkTime): AnswerTime | null {
-    const own = this.#prompts.get(requestId);
-    const { ms } = answer;
-    if (own === undefined || !(ms > 0)) return answer;
-    const [from, to] = [own.firstAt, own.firstAt + ms];
-    const left = ms - this.#othersTimeIn(requestId, from, to, timeOf);
-    if (left < LEAST_OWN * ms) return null;
-    let { promptTokens } = answer;
-    for (const [id, other] of this.#prompts) {
-      const together = Math.min(to, other.endedAt ?? to) - Math.max(from, other.firstAt);
-      if (id !== requestId && together > 0) promptTokens += (other.promptTokens * together) / ms;
-    }
-    return { ...answer, promptTokens, ms: left };
-  }
-
-  #othersTimeIn(requestId: string, from: number, to: number, timeOf: WorkTime): number {
-    let sum = 0;
-    for (const other of this.#othersIn(requestId, from, to)) sum += Math.min(timeOf(other), other.firstAt - from);
-    return sum;
-  }
-
   /** The other prompts whose first tokens came between two times: they are computed just before. */
-  *#othersIn(requestId: string, from: number, to: number): Iterable<Worked> {
-    for (const [id, other] of this.#prompts)
-      if (id !== requestId && other.firstAt > from && other.firstAt <= to) yield other;
+  #othersIn(own: Worked, from: number, to = Number.POSITIVE_INFINITY): readonly Worked[] {
+    return [...this.#prompts.values()].filter((other) => other !== own && other.firstAt > from && other.firstAt <= to);
   }
 }
 

@@ -19,10 +19,8 @@ export interface AnswerTime {
 export const KEPT_SAMPLES = 256;
 /** Fewer samples fit anything. */
 const LEAST_SAMPLES = 16;
-/** Significant likelihood ratio, as twice its logarithm: χ² of two degrees of freedom, once in 1,800 tries; … */
+/** Significant likelihood ratio, as twice its logarithm: χ² of two degrees of freedom, once in 1,800 tries. */
 const SIGNIFICANT = 15;
-/** … and of one degree, once in 20 tries, to choose between two laws. */
-const SIGNIFICANT_SHAPE = 3.84;
 /** A law must take at least a third off the squared errors. */
 const LEAST_RATIO = 1.5;
 const LEAST_ANSWER_TOKENS = 4;
@@ -36,26 +34,22 @@ const CUT = 4.685;
 const SHORTEST_MS = 1e-6;
 
 /**
- * Fits the time law `fixed + perToken·u + (perPair + perPairToken·(c + u))·u·(c + u/2)` (docs/internals/algorithms.md, "What a prompt costs") to
- * first-token times: least squares of relative errors, no negative coefficient, no weight for outliers. The last coefficient is 0 unless significant.
- * Null if the prompts' lengths alone explain the times as well: then they say nothing about what the engine computes.
+ * Fits a {@link TimeLaw} (docs/internals/algorithms.md, "What a prompt costs") to first-token times: least squares of relative errors, no negative
+ * coefficient, no weight for outliers. Null if the prompts' lengths alone explain the times as well: then they say nothing about what the engine
+ * computes.
  */
 export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms }) => ms >= SHORTEST_MS);
   // In thousands of tokens, so that parts are of like size.
   const rows = recent.map(({ uncachedTokens, cachedTokens, ms }) => {
     const [u, c] = [uncachedTokens / 1_000, cachedTokens / 1_000];
-    const pairs = u * (c + u / 2);
-    return [1, u, pairs, pairs * (c + u), c + u].map((part) => part / ms);
+    return [1, u, u * (c + u / 2), c + u].map((part) => part / ms);
   });
   if (recent.length < LEAST_SAMPLES) return null;
-  const linear = robustFit(rows, [0, 1, 2]);
-  const growing = robustFit(rows, [0, 1, 2, 3]);
-  const law = isBetter(rows, growing, linear, SIGNIFICANT_SHAPE) ? growing : linear;
-  if (![[0], [0, 4]].every((columns) => isBetter(rows, law, robustFit(rows, columns), SIGNIFICANT))) return null;
-  const [fixedMs = 0, perToken = 0, perPair = 0, perPairToken = 0] = law;
-  const parts = { fixedMs, perTokenMs: perToken / 1e3, perPairMs: perPair / 1e6 };
-  return { kind: "time", ...parts, ...(perPairToken > 0 && { perPairTokenMs: perPairToken / 1e9 }) };
+  const law = robustFit(rows, [0, 1, 2]);
+  if (![[0], [0, 3]].every((columns) => isBetter(rows, law, robustFit(rows, columns)))) return null;
+  const [fixedMs = 0, perToken = 0, perPair = 0] = law;
+  return { kind: "time", fixedMs, perTokenMs: perToken / 1e3, perPairMs: perPair / 1e6 };
 }
 
 /**
@@ -72,7 +66,7 @@ export function answerPace(samples: readonly AnswerTime[], { perTokenMs, perPair
   if (!(most > perPairMs)) return perPairMs;
   const rows = recent.map(({ promptTokens, tokens, ms }) => [tokens / ms, (promptTokens * tokens) / ms]);
   const law = robustFit(rows, [0, 1]);
-  if (!isBetter(rows, law, robustFit(rows, [0]), SIGNIFICANT)) return Math.sqrt(perPairMs * most);
+  if (!isBetter(rows, law, robustFit(rows, [0]))) return Math.sqrt(perPairMs * most);
   return Math.min(most, Math.max(perPairMs, law[1] ?? 0));
 }
 
@@ -83,7 +77,7 @@ type Row = readonly number[];
  * Whether a law beats one with fewer coefficients, and each time's neighbours (a queue, a machine that slows down): a likelihood-ratio test of log
  * errors, limited to the cut-off.
  */
-function isBetter(rows: readonly Row[], law: Row, simpler: Row, significant: number): boolean {
+function isBetter(rows: readonly Row[], law: Row, simpler: Row): boolean {
   const own = logErrors(rows.map((row) => dot(row, law)));
   const most = CUT * scaleOf(own);
   const loss = (errors: readonly number[]) =>
@@ -95,7 +89,7 @@ function isBetter(rows: readonly Row[], law: Row, simpler: Row, significant: num
   return (
     ratio > LEAST_RATIO &&
     loss(logErrors(byNeighbours)) > LEAST_RATIO * loss(own) &&
-    count * Math.log(ratio) > significant
+    count * Math.log(ratio) > SIGNIFICANT
   );
 }
 

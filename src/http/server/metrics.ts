@@ -140,7 +140,6 @@ export class Metrics implements MemprefixObserver {
         gauge.set({ part: "fixed" }, law.fixedMs);
         gauge.set({ part: "per_token" }, law.perTokenMs);
         gauge.set({ part: "per_pair" }, law.perPairMs);
-        gauge.set({ part: "per_pair_and_token" }, law.perPairTokenMs ?? 0);
         gauge.set({ part: "per_held_token" }, memprefix.perHeldTokenMs);
       },
     );

@@ -56,7 +56,7 @@ export interface ChatComposer {
     PromptComposer,
     "compose" | "engineTokens" | "plainFields" | "salted" | "sessionKey" | "tokenized"
   >;
-  readonly reports: Pick<EngineReports, "began" | "ended" | "feedback" | "interrupted" | "neverServed" | "withdraw">;
+  readonly reports: Pick<EngineReports, "began" | "feedback" | "interrupted" | "neverServed" | "withdraw">;
   readonly additions: Pick<MemoryAdditions, "keep">;
   readonly responses: Pick<StoredResponses, "find" | "keep">;
   readonly writes: Pick<WriteCalls, "start">;

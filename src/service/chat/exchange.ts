@@ -145,7 +145,6 @@ export class Exchange {
     });
     if (composed === null) return;
     const { userId, agentId, compose } = request;
-    if (firstTokenAt !== null) memprefix.reports.ended(userId, agentId, composed.requestId, this.parts.clock());
     if (firstTokenAt === null && reported === null) memprefix.reports.interrupted(userId, agentId, composed.requestId);
     if (request.added !== undefined) {
       // The engine's prompt has more than the part known here, so no hit is expected from it or corrected by it.

@@ -16,7 +16,6 @@ import {
   type NodeId,
   ownReport,
   type PromptWait,
-  type PromptWork,
   type RequestId,
   type ResidencyModel,
   reportedFigures,
@@ -126,10 +125,6 @@ export class EngineReports {
     this.work.begins(this.#sentAs(userId, agentId, requestId), wait, work);
   }
 
-  ended(userId: UserId, agentId: AgentId | null, id: RequestId, at: number): void {
-    this.work.ends(this.#sentAs(userId, agentId, id), at);
-  }
-
   #sentAs(userId: UserId, agentId: AgentId | null, id: RequestId): CacheHandle {
     return sentAs(this.jobs.scopeOf(userId, agentId), id);
   }
@@ -228,17 +223,16 @@ export class EngineReports {
       }
       if (promptTokens !== undefined && cachedTokens !== undefined)
         this.work.counted(sent, { promptTokens, computedTokens: promptTokens - cachedTokens });
-      const timeOf = (work: PromptWork) => this.law.timeOf(work);
-      if (promptTokens !== undefined && served.answered) {
-        const answer = { promptTokens, ...served.answered };
-        const own = this.work.ownAnswer(sent, answer, timeOf);
-        if (own !== null) this.law.takeAnswer(own);
-      }
+      if (promptTokens !== undefined && served.answered) this.law.takeAnswer({ promptTokens, ...served.answered });
       const isFirst = before.observed?.ttftMs === undefined;
       const report = { ...before.observed, ...observation };
       this.observer.reported(feedback, (isFirst ? report.ttftMs : null) ?? null);
       if (isFirst && this.work.isSample(sent))
-        await this.law.take({ scopeId, turn: before.turn }, report, this.work.meanPrompt(sent, timeOf));
+        await this.law.take(
+          { scopeId, turn: before.turn },
+          report,
+          this.work.meanPrompt(sent, (work) => this.law.timeOf(work)),
+        );
       return feedback;
     });
   }

@@ -1,29 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  ENGINE_MODELS,
-  type EngineModel,
-  promptCost,
-  smooth,
-  type TimeLaw,
-} from "../../../src/core/cost/engine-model.js";
+import { ENGINE_MODELS, promptCost, smooth } from "../../../src/core/cost/engine-model.js";
 import { answerPace, type FirstTokenTime, fitTimeLaw } from "../../../src/core/cost/time-law-fit.js";
 
 /** Requests as an engine with this law would serve them, some of them late. */
-function served(
-  law: "cpu" | "gpu",
-  noise: readonly number[],
-  late = 0,
-  engine: EngineModel = ENGINE_MODELS[law],
-): FirstTokenTime[] {
+function served(law: "cpu" | "gpu", noise: readonly number[], late = 0): FirstTokenTime[] {
   return noise.map((off, n) => {
     const uncachedTokens = 40 + ((n * 577) % 3_000);
     const cachedTokens = (n * 911) % 6_000;
-    const ms = promptCost(smooth(engine), uncachedTokens + cachedTokens, cachedTokens);
+    const ms = promptCost(smooth(ENGINE_MODELS[law]), uncachedTokens + cachedTokens, cachedTokens);
     return { uncachedTokens, cachedTokens, ms: ms * (1 + off) * (late > 0 && n % late === 0 ? 8 : 1) };
   });
 }
-const { cost: CPU } = ENGINE_MODELS.cpu as EngineModel & { readonly cost: TimeLaw };
 const still = Array.from({ length: 60 }, () => 0);
 
 describe("the time law of measured first-token times", () => {
@@ -50,13 +38,6 @@ describe("the time law of measured first-token times", () => {
       }),
       { numRuns: 50 },
     );
-  });
-
-  it("grows with the prompt where pairs of long prompts take longer", () => {
-    const grown = { ...ENGINE_MODELS.cpu, cost: { ...CPU, perPairTokenMs: 3e-7 } };
-    const law = fitTimeLaw(served("cpu", still, 0, grown));
-    expect(law?.perPairTokenMs).toBeCloseTo(3e-7, 9);
-    expect(law?.perPairMs).toBeCloseTo(CPU.perPairMs, 6);
   });
 
   it("is not guessed from too few samples, nor from samples that are all alike, or differ by their length alone", () => {

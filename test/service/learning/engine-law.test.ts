@@ -136,7 +136,6 @@ describe("the law of a service's engine", () => {
         firstAt += perTokenMs * (promptTokens - cachedTokens);
         const plan = { ...answer.plan, totalTokens: promptTokens, expectedCachedTokens: cachedTokens };
         reports.began(ana, null, { ...answer, plan }, { sentAt: 10_000 * round, firstAt });
-        reports.ended(ana, null, answer.requestId, firstAt);
         const observed = { promptTokens, cachedTokens, ttftMs: firstAt - 10_000 * round };
         await reports.feedback(ana, null, answer.requestId, observed);
       }
