@@ -1,5 +1,5 @@
 /*
- * The report of a run in Markdown: its first lines and main table for a terminal, and everything for `report.md`.
+ * The report of a run in Markdown: its first lines and main table for a terminal, and everything for the run's folder.
  *
  * Enters: a run with its records. Leaves: texts; the same run gives the same bytes.
  * Untrusted text (ids, messages, model names) is escaped, and its invisible characters are named.

@@ -36,7 +36,7 @@ type Said =
  * the client gets the prompt with all memories.
  */
 export class AdaptiveDepth {
-  /** Models whose first tokens tell nothing, or come without log probabilities. */
+  /** Models whose first tokens are special, or come without log probabilities. */
   readonly #refused: RefusedModels;
 
   constructor(private readonly parts: Pick<ChatParts, "upstream" | "readUsage" | "clock">) {
