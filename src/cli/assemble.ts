@@ -27,7 +27,7 @@ import { Memprefix, systemClock } from "../service/library/memprefix.js";
 import type { Database } from "../store/database.js";
 import { StoredApiKeys } from "../store/keys.js";
 import { storeIn } from "../store/sql-store.js";
-import { openBeside, openInMemory, openOwned } from "../store/sqlite/open.js";
+import { type OwnedDatabase, openBeside, openInMemory, openOwned } from "../store/sqlite/open.js";
 import { fileDirectory } from "./data-directory.js";
 import { type KvEventOptions, startKvEvents } from "./kv-events.js";
 import { countO200k, loadO200k } from "./o200k.js";
@@ -54,7 +54,7 @@ const WRITE_TIMEOUT_MS = 60_000;
  * used.
  */
 export function assemble(settings: Settings, source?: MemorySource | null): Memprefix {
-  return assembleOn(openFile(settings), settings, { source }).memprefix;
+  return assembleOn(openOwned(fileDirectory(settings)).database, settings, { source }).memprefix;
 }
 
 /** Builds it for the library, with the caller's own Mem0, if any. */
@@ -72,53 +72,40 @@ interface AssembledWith {
   readonly recognised?: RecognisedFamily | null | undefined;
 }
 
-interface OpenedDatabase {
-  readonly database: Database;
-  readonly keys: StoredApiKeys;
-  /** Records the service's address, for the error of processes that try to open the same directory. */
-  announce(address: string): void;
-}
-
 /** The service with its API keys: those of its database, which stays open with it, and the configured one. */
-export interface AssembledService extends Pick<OpenedDatabase, "announce"> {
+export interface AssembledService extends Pick<OwnedDatabase, "announce"> {
   readonly memprefix: Memprefix;
   readonly source: MemorySource | null;
   readonly keys: ApiKeys;
   readonly storedKeys: StoredApiKeys;
 }
 
-/** Opens the data directory as its owner. */
-function openFile(settings: Settings): OpenedDatabase {
-  const { database, announce } = openOwned(fileDirectory(settings));
-  return { database, keys: new StoredApiKeys(database, 0), announce };
-}
-
 /** Loads the driver only where a server is configured. */
-async function openServer(databaseUrl: string): Promise<OpenedDatabase> {
+async function openServer(databaseUrl: string): Promise<Database> {
   const { openPostgres } = await import("../store/postgres/open.js");
-  const database = await openPostgres(databaseUrl);
-  return { database, keys: new StoredApiKeys(database), announce: () => {} };
+  return openPostgres(databaseUrl);
 }
 
 /** Opens the configured database beside a running service, for reading and for keys. Rejects with `DatabaseOpenError`. */
-export async function openBesideService(settings: Settings): Promise<OpenedDatabase> {
+export async function openBesideService(settings: Settings): Promise<Database> {
   const { databaseUrl } = settings;
-  if (databaseUrl !== undefined) return openServer(databaseUrl);
-  const database = openBeside(fileDirectory(settings));
-  return { database, keys: new StoredApiKeys(database, 0), announce: () => {} };
+  return databaseUrl === undefined ? openBeside(fileDirectory(settings)) : openServer(databaseUrl);
 }
 
 /** Builds the service with its keys, on the PostgreSQL server where one is configured. Rejects with `DatabaseOpenError`. */
 export async function assembleWhereStored(settings: Settings, given: AssembledWith = {}): Promise<AssembledService> {
   const { apiKey, databaseUrl } = settings;
-  const opened = databaseUrl === undefined ? openFile(settings) : await openServer(databaseUrl);
-  const { keys: storedKeys, announce } = opened;
+  const { database, announce } =
+    databaseUrl === undefined
+      ? openOwned(fileDirectory(settings))
+      : { database: await openServer(databaseUrl), announce: () => {} };
+  const storedKeys = new StoredApiKeys(database);
   const keys = apiKey === undefined ? storedKeys : withConfiguredKey(storedKeys, apiKey);
-  return { ...assembleOn(opened, settings, given), storedKeys, keys, announce };
+  return { ...assembleOn(database, settings, given), storedKeys, keys, announce };
 }
 
 function assembleOn(
-  { database }: OpenedDatabase,
+  database: Database,
   settings: Settings,
   { source: given, scopeBounds, recognised = null }: AssembledWith,
 ): Pick<AssembledService, "memprefix" | "source"> {

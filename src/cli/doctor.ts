@@ -85,7 +85,7 @@ async function store(settings: Settings): Promise<readonly Finding[]> {
   if (databaseUrl === undefined && !databasesIn(dataDir).includes(DATABASE_FILE))
     return [{ part, state: "ok", says: `${dataDir} has no database yet; the service creates it` }];
   try {
-    const { database } = await openBesideService(settings);
+    const database = await openBesideService(settings);
     const { users, requests, findings } = await loadEveryUser(storeIn(database)).finally(() => database.close());
     if (findings.length > 0) return findings.map(broken);
     return [{ part, state: "ok", says: `${requests} requests of ${users} users load` }];

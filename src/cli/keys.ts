@@ -4,7 +4,7 @@ import { sharedUserName } from "../memory/mem0-identity.js";
 import { NotFoundError } from "../service/base/errors.js";
 import { DEFAULT_TENANT, newApiKey, newSecret } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/fields.js";
-import type { StoredApiKeys } from "../store/keys.js";
+import { StoredApiKeys } from "../store/keys.js";
 import { openBesideService } from "./assemble.js";
 import { withDatabase } from "./data-directory.js";
 import type { Environment, Invocation } from "./invocation.js";
@@ -63,8 +63,8 @@ export async function revokeKey(id: string, env: Environment): Promise<void> {
 }
 
 async function withKeys(settings: Settings, work: (keys: StoredApiKeys) => Promise<void>): Promise<void> {
-  const { database, keys } = await openBesideService(settings);
-  await work(keys).finally(() => database.close());
+  const database = await openBesideService(settings);
+  await work(new StoredApiKeys(database)).finally(() => database.close());
 }
 
 function timeOf(at: number): string {

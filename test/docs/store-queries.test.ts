@@ -47,7 +47,7 @@ async function fill(database: Database): Promise<void> {
     { text, values: ["changed", 10, "r2"] },
     { text, values: ["evicted", 12, "r3"] },
   ]);
-  await new StoredApiKeys(database, 0).add(
+  await new StoredApiKeys(database).add(
     { id: "k1", tenant: "default", secretDigest: "digest", label: "laptop", createdAt: NOW },
     "secret",
   );

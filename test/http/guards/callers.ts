@@ -35,16 +35,13 @@ export async function revoke(app: Pick<ServedApp, "database">, id: string): Prom
 
 function inKeysOf<T>({ database }: Pick<ServedApp, "database">, work: (keys: StoredApiKeys) => Promise<T>): Promise<T> {
   const connection = Connection.to(database);
-  const keys = new StoredApiKeys(
-    {
-      read: async (text, values) => connection.read(text, values),
-      write: async (statements) =>
-        connection.transaction(() => {
-          for (const one of statements) connection.run(one);
-        }),
-    },
-    0,
-  );
+  const keys = new StoredApiKeys({
+    read: async (text, values) => connection.read(text, values),
+    write: async (statements) =>
+      connection.transaction(() => {
+        for (const one of statements) connection.run(one);
+      }),
+  });
   return work(keys).finally(() => connection.close());
 }
 

@@ -42,7 +42,7 @@ function appOnDatabase(
     dataDir = await mkdtemp(join(tmpdir(), "memprefix-chat-"));
     connection = openFile(join(dataDir, "memprefix.db"));
     const database = new SqliteDatabase(connection, () => false, null);
-    keys = new StoredApiKeys(database, 0);
+    keys = new StoredApiKeys(database);
     // One user's state at a time is in memory.
     const bounds = { maxWaitingPerUser: 2, maxWorkingBytes: 1 };
     const memprefix = openService({ store: storeIn(database), source, now: () => Date.now(), ...bounds });
