@@ -85,7 +85,7 @@ async function printFigures(
       return found;
     });
     const costs = await withProgress(stderr, "composing", PREFILL_ARMS.length * asked.length, (step) =>
-      comparePrefill(memprefix, asked, encodeO200k, (arm) => arm as UserId, step),
+      comparePrefill(memprefix, asked, encodeO200k, step),
     );
     const median = searchMs.sort((a, b) => a - b)[Math.floor(searchMs.length / 2)] ?? 0;
     print(

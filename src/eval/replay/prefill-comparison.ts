@@ -43,19 +43,18 @@ export interface ArmCost extends Pick<(typeof PREFILL_ARMS)[number], "layout" | 
 
 /**
  * Builds every question's prompt in each of {@link PREFILL_ARMS} and counts the tokens to prefill for an engine with an unlimited prefix
- * cache, empty at each arm's start. `memprefix` must not know the users that `userFor` names. Calls `onTurn` after each prompt.
+ * cache, empty at each arm's start. `memprefix` must be new: each arm is a user. Calls `onTurn` after each prompt.
  */
 export async function comparePrefill(
   memprefix: Memprefix,
   questions: readonly ComparedQuestion[],
   encode: Encode,
-  userFor: (arm: string) => UserId,
   onTurn: () => void = () => {},
 ): Promise<ArmCost[]> {
   const tokenize = chatTokenizer(encode);
   const costs: ArmCost[] = [];
   for (const { layout, builder, retention } of PREFILL_ARMS) {
-    const userId = userFor(`${layout}-${builder}`);
+    const userId = `${layout}-${builder}` as UserId;
     const cache = new SimulatedCache("blocks");
     const history: ChatMessage[] = [];
     const sums = { promptTokens: 0, prefillTokens: 0, billed: 0, memories: 0 };

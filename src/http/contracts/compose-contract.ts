@@ -77,7 +77,7 @@ export const composeBody = snakeCased(composeOptions)
   .meta({ id: "ComposeRequest", description: "`query` or `messages` is required." });
 
 /** `memories: null` counts as absent, like every other null. */
-export const composeBodyWithNulls = z.preprocess(withoutAbsentMemories, composeBody);
+const composeBodyWithNulls = z.preprocess(withoutAbsentMemories, composeBody);
 
 /** `plan.epoch`: the position of a window's prompt among those that begin alike. */
 const planEpoch = z

@@ -115,7 +115,7 @@ describe.each(someOf(conversations, 1))(
           answer,
           memories: found.get(20) ?? [],
         }));
-        const costs = await comparePrefill(memprefix, questions, encodeO200k, (arm) => `prefill-${arm}` as UserId);
+        const costs = await comparePrefill(memprefix, questions, encodeO200k);
         const prefill = (layout: string, builder: string) =>
           costs.find((cost) => cost.layout === layout && cost.builder === builder)?.prefillTokens ?? Number.NaN;
         // A tenth in 199 turns, what the issue asks for; the sample's 30 turns are too few to spread the first ones' memories over.
