@@ -34,7 +34,10 @@ describe("a service that was started while its packages are not all there", () =
 
   it("says what to do, and no path, and works after a restart with all of them", async () => {
     installed.spoil("mem0ai");
-    expect(await said(installed.start(["serve"]))).not.toContain(installed.root);
+    const first = installed.start(["serve"]);
+    expect(await said(first)).not.toContain(installed.root);
+    first.child.kill();
+    await first.ended;
     installed.mend("mem0ai");
     const again = await listening(installed.start(["serve"]));
     expect(await remember(again)).toMatchObject({ status: 201 });
