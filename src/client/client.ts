@@ -10,11 +10,11 @@ import type {
 import type * as options from "../service/fields/call-options.js";
 import type * as batch from "./batch-types.js";
 import { ROUTES, type Route } from "./routes.js";
-import { type CallControl, type ClientOptions, jsonIn, type Outgoing, senderTo } from "./sending.js";
+import { type CallControl, type ClientOptions, type Outgoing, senderTo } from "./sending.js";
 import type * as wire from "./wire-types.js";
 
 /**
- * A memprefix service: the methods of the library's `MemprefixClient`, and the rest of its HTTP API. `/v1/…` is for clients of OpenAI's and
+ * A memprefix service: the methods of the library's `MemprefixClient`, and its explanations, exports, usage and health. `/v1/…` is for clients of OpenAI's and
  * Anthropic's APIs. Messages keep their type, as far as JSON holds it. Every method rejects with `MemprefixError`, or with the signal's reason.
  */
 export interface RemoteMemprefix {
@@ -38,13 +38,7 @@ export interface RemoteMemprefix {
   usageRequest(options: wire.ExplainRequestOptions, call?: CallControl): Promise<wire.UsageRequest>;
   forgetMemory(options: options.ForgetMemoryOptions, call?: CallControl): Promise<Forgetting>;
   forgetUser(options: options.ForgetUserOptions, call?: CallControl): Promise<void>;
-  /** Forwards an event of the Mem0 platform, unmodified. Needs the webhook's token in place of an API key. */
-  receiveMem0Event(event: unknown, call?: CallControl): Promise<void>;
   health(call?: CallControl): Promise<wire.Health>;
-  /** Whether the process works; does not ask the database. */
-  live(call?: CallControl): Promise<wire.Health>;
-  metrics(call?: CallControl): Promise<string>;
-  openapi(call?: CallControl): Promise<Readonly<Record<string, unknown>>>;
 }
 
 /**
@@ -58,13 +52,12 @@ export interface RemoteMemprefix {
  */
 export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
   const send = senderTo(given);
-  const ask = <T>(route: Route, outgoing: Outgoing, call: CallControl = {}): Promise<T> =>
-    send(route, outgoing, call, async (response) => fromWire(await jsonIn(route, response), route.unmodified) as T);
+  const ask = async <T>(route: Route, outgoing: Outgoing, call: CallControl = {}): Promise<T> =>
+    fromWire(await send(route, outgoing, call), route.unmodified) as T;
   const posted = async <T>(route: Route, body: unknown, call?: CallControl) =>
     ask<T>(route, { body: JSON.stringify(toWire(body, route.unmodified)) }, call);
   const queried = <T>(route: Route, query: object, call?: CallControl) =>
     ask<T>(route, { query: toWire(query) as object }, call);
-  const text = (response: Response) => response.text();
 
   return {
     compose: (given, call) => posted(ROUTES.compose, given, call),
@@ -88,13 +81,6 @@ export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
     async forgetUser(given, call) {
       await queried(ROUTES.forgetUser, given, call);
     },
-    async receiveMem0Event(event, call = {}) {
-      await send(ROUTES.receiveMem0Event, { body: JSON.stringify(event ?? null) }, call, text);
-    },
     health: (call) => ask(ROUTES.health, { alsoAnswered: 503 }, call),
-    live: (call) => ask(ROUTES.live, {}, call),
-    metrics: (call = {}) => send(ROUTES.metrics, {}, call, text),
-    openapi: (call = {}) =>
-      send(ROUTES.openapi, {}, call, async (response) => ({ ...(await jsonIn(ROUTES.openapi, response)) })),
   };
 }

@@ -1,17 +1,17 @@
 export interface Route {
-  /** The operation's id in the OpenAPI document; null: the document itself. */
-  readonly operation: string | null;
+  /** The operation's id in the OpenAPI document. */
+  readonly operation: string;
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
-  /** A field of every answer: JSON without it is another server's. Absent: any. */
-  readonly answers: string | undefined;
+  /** A field of every answer: JSON without it is another server's. */
+  readonly answers: string;
   readonly unmodified: readonly string[];
 }
 
 function route(
-  operation: string | null,
+  operation: string,
   at: `${Route["method"]} /${string}`,
-  answers?: string,
+  answers: string,
   unmodified: readonly string[] = [],
 ): Route {
   const [method, path] = at.split(" ") as [Route["method"], string];
@@ -30,7 +30,6 @@ export const ROUTES = {
   memories: route("listMemories", "GET /memories", "results"),
   evict: route("evict", "POST /evict", "evicted"),
   feedback: route("feedback", "POST /feedback", "request_id"),
-  receiveMem0Event: route("receiveMem0Event", "POST /webhooks/mem0"),
   explain: route("explainRequest", "GET /request/explain", "request_id"),
   exportUser: route("exportUser", "GET /user/export", "scopes", OF_EXPORTS),
   usageSummary: route("getUsageSummary", "GET /usage/summary", "points"),
@@ -39,7 +38,4 @@ export const ROUTES = {
   forgetMemory: route("forgetMemory", "DELETE /user/memory", "memory_id"),
   forgetUser: route("forgetUser", "DELETE /user", "user_id"),
   health: route("getHealth", "GET /healthz", "status"),
-  live: route("getLiveness", "GET /livez", "status"),
-  metrics: route("getMetrics", "GET /metrics"),
-  openapi: route(null, "GET /openapi.json"),
 };

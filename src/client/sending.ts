@@ -27,18 +27,13 @@ export interface Outgoing {
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 
-/** Sends a request and reads its answer. Rejects with {@link MemprefixError}, or with the signal's reason. */
-export type Send = <T>(
-  route: Route,
-  outgoing: Outgoing,
-  call: CallControl,
-  read: (response: Response) => Promise<T>,
-) => Promise<T>;
+/** Sends a request and gives its answer's JSON. Rejects with {@link MemprefixError}, or with the signal's reason. */
+export type Send = (route: Route, outgoing: Outgoing, call: CallControl) => Promise<object>;
 
 export function senderTo({ url, apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, fetch: own, headers }: ClientOptions): Send {
   const base = new URL(url).href.replace(/\/+$/, "");
   const authorization: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  return async (route, { query = {}, body, alsoAnswered }, call, read) => {
+  return async (route, { query = {}, body, alsoAnswered }, call) => {
     const what = `${route.method} ${route.path}`;
     const most = call.timeoutMs ?? (route.operation === "composeBatch" ? 0 : timeoutMs);
     const signals = [...(call.signal ? [call.signal] : []), ...(most === 0 ? [] : [AbortSignal.timeout(most)])];
@@ -52,7 +47,7 @@ export function senderTo({ url, apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, fetch: o
     try {
       // Looked up at each call: tests and instrumentation replace the runtime's.
       const response = await (own ?? globalThis.fetch)(`${base}${route.path}${queryOf(query)}`, request);
-      if (response.ok || response.status === alsoAnswered) return await read(response);
+      if (response.ok || response.status === alsoAnswered) return await jsonIn(route, response);
       throw await refusal(what, response);
     } catch (error) {
       if (error instanceof MemprefixError) throw error;
@@ -63,10 +58,10 @@ export function senderTo({ url, apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, fetch: o
 }
 
 /** An answer's JSON. Throws {@link MemprefixError} where the body is not the service's. */
-export async function jsonIn({ method, path, answers }: Route, response: Response): Promise<object> {
+async function jsonIn({ method, path, answers }: Route, response: Response): Promise<object> {
   const text = await response.text();
   const json = parsed(text);
-  if (typeof json === "object" && json !== null && (answers === undefined || answers in json)) return json;
+  if (typeof json === "object" && json !== null && answers in json) return json;
   const message = `${method} ${path} was answered ${response.status}, but not by memprefix: is the url right?`;
   throw new MemprefixError(message, response.status);
 }
