@@ -104,11 +104,6 @@ export function residencyModel(config: ResidencyConfig): ResidencyModel {
   return { ttlMs, expire: (index, now) => index.dropUnusedSince(now - ttlMs) };
 }
 
-/** Whether a prefix is within the model's TTL; true without one. Times in milliseconds. */
-export function isWithinTtl({ ttlMs }: ResidencyModel, usedAt: number, now: number): boolean {
-  return ttlMs === null || now - usedAt < ttlMs;
-}
-
 /**
  * An engine that keeps the last prompt of each slot (llama.cpp). A prompt takes the slot of {@link chooseSlot} and overwrites what it does not
  * share. Assumes that the slots serve this scope alone, one request at a time. Throws a RangeError unless `slots` is a whole number above 0.

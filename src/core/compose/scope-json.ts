@@ -37,18 +37,18 @@ function rowChanges<Key extends number, Row>(json: RowsJson | undefined): RowCha
 
 export type ChangesJson = ReturnType<typeof changesToJson>;
 
-export function changesToJson({ counters, bankedTokens, register, index, recent, workers, published }: ScopeChanges) {
+export function changesToJson({ counters, bankedTokens, register, ...rows }: ScopeChanges) {
   return {
     counters,
     bankedTokens,
     blocks: blocksTable(register.blocks),
     removedBlocks: register.removedBlocks.length === 0 ? undefined : register.removedBlocks,
     versions: tableOf(register.versions),
-    nodes: rowsJson(index),
-    recent: rowsJson(recent),
-    workers: rowsJson(workers),
-    clusters: rowsJson(published.clusters),
-    accesses: rowsJson(published.accesses),
+    nodes: rowsJson(rows.nodes),
+    recent: rowsJson(rows.recent),
+    workers: rowsJson(rows.workers),
+    clusters: rowsJson(rows.clusters),
+    accesses: rowsJson(rows.accesses),
   };
 }
 
@@ -62,9 +62,10 @@ export function changesFromJson(json: ChangesJson): ScopeChanges {
       removedBlocks: json.removedBlocks ?? [],
       forgotten: [],
     },
-    index: rowChanges(json.nodes),
+    nodes: rowChanges(json.nodes),
     recent: rowChanges(json.recent),
     workers: rowChanges(json.workers),
-    published: { clusters: rowChanges(json.clusters), accesses: rowChanges(json.accesses) },
+    clusters: rowChanges(json.clusters),
+    accesses: rowChanges(json.accesses),
   };
 }

@@ -26,7 +26,7 @@ export interface ScopeCounters {
 }
 
 /** Without conversations, which load one by one. */
-export interface StoredScope {
+export interface StoredScope extends PublishedRows {
   readonly counters: ScopeCounters;
   /** Balance of the memory bank. */
   readonly bankedTokens: number;
@@ -34,7 +34,6 @@ export interface StoredScope {
   readonly nodes: readonly IndexNode[];
   readonly recent: readonly RecentRetrieval[];
   readonly workers: readonly WorkerRow[];
-  readonly published: PublishedRows;
 }
 
 export const EMPTY_SCOPE: StoredScope = {
@@ -44,18 +43,17 @@ export const EMPTY_SCOPE: StoredScope = {
   nodes: [],
   recent: [],
   workers: [],
-  published: NO_PUBLISHED_ROWS,
+  ...NO_PUBLISHED_ROWS,
 };
 
 /** What composes changed, to be stored in one transaction. */
-export interface ScopeChanges {
+export interface ScopeChanges extends PublishedChanges {
   readonly counters: ScopeCounters;
   readonly bankedTokens: number;
   readonly register: RegisterChanges;
-  readonly index: RowChanges<NodeId, IndexNode>;
+  readonly nodes: RowChanges<NodeId, IndexNode>;
   readonly recent: RowChanges<TurnId, RecentRetrieval>;
   readonly workers: RowChanges<number, WorkerRow>;
-  readonly published: PublishedChanges;
 }
 
 export interface ScopeBounds {
@@ -93,7 +91,7 @@ export class ScopeState implements WithPublished {
     this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens, untrustedOrigins);
     const blockTokens = (label: Label) => this.register.get(label)?.tokens ?? 0;
     const { maxIndexNodes } = bounds;
-    this.published = new PublishedKnowledge(stored.published, maxIndexNodes);
+    this.published = new PublishedKnowledge(stored, maxIndexNodes);
     this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, maxIndexNodes, blockTokens, this.published);
     this.recent = new RecentRetrievals(stored.recent);
     this.workers = new WorkerBlocks(stored.workers);
@@ -161,7 +159,7 @@ export class ScopeState implements WithPublished {
       nodes: this.index.stored(),
       recent: this.recent.stored(),
       workers: this.workers.stored(),
-      published: this.published.stored(),
+      ...this.published.stored(),
     };
   }
 
@@ -170,10 +168,10 @@ export class ScopeState implements WithPublished {
       counters: this.#counters(),
       bankedTokens: this.bankedTokens,
       register: this.register.drain(),
-      index: this.index.drain(),
+      nodes: this.index.drain(),
       recent: this.recent.drain(),
       workers: this.workers.drain(),
-      published: this.published.drain(),
+      ...this.published.drain(),
     };
   }
 
@@ -187,78 +185,47 @@ export class ScopeState implements WithPublished {
 }
 
 /** The changes that lead from {@link EMPTY_SCOPE} to a state. */
-export function changesTo({ register, nodes, recent, workers, published, ...counts }: StoredScope): ScopeChanges {
-  const added = <Key extends number, Row>(upserted: readonly Row[]): RowChanges<Key, Row> => ({
-    upserted,
-    removed: [],
-  });
+export function changesTo({ counters, bankedTokens, register, ...rows }: StoredScope): ScopeChanges {
+  const added = <Key, Row>(upserted: readonly Row[]): RowChanges<Key, Row> => ({ upserted, removed: [] });
   return {
-    ...counts,
+    counters,
+    bankedTokens,
     register: { ...register, removedBlocks: [] },
-    index: added(nodes),
-    recent: added(recent),
-    workers: added(workers),
-    published: { clusters: added(published.clusters), accesses: added(published.accesses) },
+    nodes: added(rows.nodes),
+    recent: added(rows.recent),
+    workers: added(rows.workers),
+    clusters: added(rows.clusters),
+    accesses: added(rows.accesses),
   };
 }
 
 /** Applies changes to a stored state, as a store does for the next load. O(state + all changes); shares rows with its input. */
 export function foldScope(before: StoredScope, all: readonly ScopeChanges[]): StoredScope {
   const { counters, bankedTokens } = all.at(-1) ?? before;
-  const { clusters, accesses } = before.published;
-  const published = all.map((changes) => changes.published);
+  const allOf = <Part extends keyof ScopeChanges>(part: Part) => all.map((changes) => changes[part]);
   return {
     counters,
     bankedTokens,
-    register: foldRegister(
-      before.register,
-      all.map(({ register }) => register),
-    ),
-    nodes: foldRows(
-      before.nodes,
-      all,
-      ({ index }) => index,
-      ({ id }) => id,
-    ),
-    recent: foldRows(
-      before.recent,
-      all,
-      ({ recent }) => recent,
-      ({ turn }) => turn,
-    ),
-    workers: foldRows(
-      before.workers,
-      all,
-      ({ workers }) => workers,
-      ({ id }) => id,
-    ),
-    published: {
-      clusters: foldRows(
-        clusters,
-        published,
-        (changes) => changes.clusters,
-        ({ id }) => id,
-      ),
-      accesses: foldRows(
-        accesses,
-        published,
-        (changes) => changes.accesses,
-        ({ turn }) => turn,
-      ),
-    },
+    register: foldRegister(before.register, allOf("register")),
+    nodes: foldRows(before.nodes, allOf("nodes"), byId),
+    recent: foldRows(before.recent, allOf("recent"), byTurn),
+    workers: foldRows(before.workers, allOf("workers"), byId),
+    clusters: foldRows(before.clusters, allOf("clusters"), byId),
+    accesses: foldRows(before.accesses, allOf("accesses"), byTurn),
   };
 }
 
+const byId = <Id>({ id }: { readonly id: Id }) => id;
+const byTurn = ({ turn }: { readonly turn: TurnId }) => turn;
+
 /** Sorted by key, as the parts of a scope's state expect. */
-function foldRows<Changes, Key extends number, Row>(
+function foldRows<Key extends number, Row>(
   before: readonly Row[],
-  all: readonly Changes[],
-  changesIn: (changes: Changes) => RowChanges<Key, Row>,
+  all: readonly RowChanges<Key, Row>[],
   keyOf: (row: Row) => Key,
 ): Row[] {
   const rows = new Map(before.map((row) => [keyOf(row), row]));
-  for (const changes of all) {
-    const { upserted, removed } = changesIn(changes);
+  for (const { upserted, removed } of all) {
     for (const key of removed) rows.delete(key);
     for (const row of upserted) rows.set(keyOf(row), row);
   }
@@ -284,9 +251,9 @@ function foldRegister(before: StoredRegister, all: readonly RegisterChanges[]): 
     }
     for (const version of changes.versions) hold(version);
   }
-  const blocksIn = ({ blocks: upserted, removedBlocks: removed }: RegisterChanges) => ({ upserted, removed });
+  const blocks = all.map(({ blocks: upserted, removedBlocks: removed }) => ({ upserted, removed }));
   return {
-    blocks: foldRows(before.blocks, all, blocksIn, ({ label }) => label),
+    blocks: foldRows(before.blocks, blocks, ({ label }) => label),
     versions: [...memories.values()].flatMap((versions) => [...versions.values()]),
     forgotten: [...forgotten],
   };
