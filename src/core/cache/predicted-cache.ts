@@ -1,5 +1,5 @@
 import { LruMap } from "../text/collections.js";
-import { BESIDE_ERROR, type CacheReport, IN_FLIGHT_MS, stepOf } from "./cache-report.js";
+import { BESIDE_ERROR, type CacheReport, stepOf } from "./cache-report.js";
 import type { CachedRun } from "./cached-runs.js";
 import type { CachingEngine, CapacityOrigin, EngineRestart, UnderWay } from "./caching-engine.js";
 import { CapacityEvidence } from "./capacity-evidence.js";
@@ -39,22 +39,15 @@ interface SentPrompt extends StreamPrompt, Pick<CachePrompt, "user" | "known"> {
   readonly before: number;
   /** Tokens that others used since then. */
   readonly distance: number;
-  readonly doubtfulBefore: DoubtfulPrompt | null;
   readonly underWay: UnderWay;
-}
-
-/** A prompt that the engine may never have computed. */
-interface DoubtfulPrompt {
-  readonly handle: CacheHandle;
-  readonly at: number;
 }
 
 interface Stream {
   /** The newest prompt that cannot be released. */
   settled: StreamPrompt | null;
   open: SentPrompt[];
-  /** Null: none since the last prompt that should have hit. */
-  doubtful: DoubtfulPrompt | null;
+  /** Whether the engine may never have computed its newest reported prompt. */
+  isDoubtful: boolean;
 }
 
 interface KnownHead {
@@ -172,7 +165,7 @@ export class PredictedCache implements EngineCache {
   admit({ stream: name, user, handle, total, cached, known, head: { digest, tokens }, ...prompt }: CachePrompt): void {
     const { runs } = this.engine;
     const at = runs.timeOf(prompt.at);
-    const stream = this.#streams.get(name) ?? { settled: null, open: [], doubtful: null };
+    const stream = this.#streams.get(name) ?? { settled: null, open: [], isDoubtful: false };
     this.#streams.set(name, stream);
     const newest = newestOf(stream);
     const sharing = this.#sharing(newest);
@@ -201,7 +194,6 @@ export class PredictedCache implements EngineCache {
       known: newest === null ? 0 : Math.min(known, newest.total),
       before,
       distance: newest === null ? 0 : sharing.between,
-      doubtfulBefore: stream.doubtful,
       underWay,
     };
     this.#sent.set(handle, sent);
@@ -216,7 +208,6 @@ export class PredictedCache implements EngineCache {
     this.#sent.delete(handle);
     const { stream, leaf, user, head, underWay, at } = sent;
     this.engine.withdrawn(underWay);
-    if (stream.doubtful?.handle === handle) stream.doubtful = sent.doubtfulBefore;
     if (!stream.open.includes(sent)) return;
     const { runs } = this.engine;
     const wasNewest = newestOf(stream) === sent;
@@ -232,8 +223,8 @@ export class PredictedCache implements EngineCache {
 
   report(handle: CacheHandle, report: CacheReport | null, reportedAt: number): void {
     if (report === null) {
-      const sent = this.#sent.peek(handle);
-      if (sent !== undefined) sent.stream.doubtful = { handle, at: sent.at };
+      const left = this.#sent.peek(handle);
+      if (left !== undefined) left.stream.isDoubtful = true;
       return;
     }
     const { cachedTokens, promptTokens, besideTokens: beside = 0 } = report;
@@ -250,11 +241,10 @@ export class PredictedCache implements EngineCache {
       this.#ratio += NEWEST_RATIO * (ratio - this.#ratio);
       this.engine.computed(ratio * (total + beside) * (1 - Math.min(1, cachedTokens / promptTokens)), sent.underWay);
     } else this.engine.computed((total - Math.min(cached, total)) * this.#ratio, sent.underWay);
-    const { doubtful } = stream;
     const isOwn = known > headTokens;
     if (
       isOwn &&
-      (doubtful === null || cached >= known) &&
+      (!stream.isDoubtful || cached >= known) &&
       sent.at - before <= LONGEST_PAUSE_MS &&
       Number.isFinite(sent.distance) &&
       !this.#isAcrossRestart(sent)
@@ -262,9 +252,7 @@ export class PredictedCache implements EngineCache {
       const distance = { distance: sent.distance, known, head: headTokens + BESIDE_ERROR * beside };
       this.#evidence.take(distance, cached, stepOf(cachedTokens) * scale, this.engine.runs.timeOf(reportedAt));
     }
-    // The rest of a doubtful prompt is expected no longer, unless it may have been in flight.
-    const isSettled = doubtful !== null && sent.doubtfulBefore === doubtful && sent.at - doubtful.at >= IN_FLIGHT_MS;
-    if (doubtful?.handle === handle || (isOwn && isSettled)) stream.doubtful = null;
+    if (isOwn) stream.isDoubtful = false;
     this.#settle(sent, this.engine.runs.timeOf(reportedAt));
   }
 
