@@ -11,10 +11,8 @@ export interface ReportedRequest {
   /** Node of the context index where its sequence ends. */
   readonly leaf: NodeId;
   readonly turn: TurnId;
-  readonly at: number;
   readonly plan: ExpectedTokens;
-  /** Null for requests stored before these were recorded. */
-  readonly grounds?: ReportGrounds | null;
+  readonly grounds: ReportGrounds;
 }
 
 export interface ReportGrounds {
@@ -98,9 +96,9 @@ export function cachedOf(report: CacheReport, total: number): number {
 }
 
 /** Whether the engine held only the instructions although more was expected. */
-export function hadOnlyHead(request: Omit<ReportedRequest, "leaf" | "turn" | "at">, report: CacheReport): boolean {
+export function hadOnlyHead(request: Pick<ReportedRequest, "plan" | "grounds">, report: CacheReport): boolean {
   const { expectedCachedTokens: expected, totalTokens } = request.plan;
-  const most = Math.max(expected * UNSCALED_ERROR, (request.grounds?.headTokens ?? 0) + AFTER_HEAD);
+  const most = Math.max(expected * UNSCALED_ERROR, request.grounds.headTokens + AFTER_HEAD);
   const isMissed = expected > most && reachOf(request, report) < expected;
   return isMissed && report.cachedTokens <= most + besideIn(report, totalTokens);
 }
@@ -116,11 +114,11 @@ export function takeReport(
   now: number,
   { again = false, isExact = false }: ReportReading = {},
 ): void {
-  const { leaf, turn, at, plan, grounds } = request;
+  const { leaf, turn, plan, grounds } = request;
   const reach = reachOf(request, report, isExact);
   if (reach < plan.expectedCachedTokens) {
     const isEmpty = report.cachedTokens === 0 || (again && hadOnlyHead(request, report));
-    index.miss(leaf, turn, isEmpty ? 0 : reach, grounds?.settledAt ?? at - IN_FLIGHT_MS);
+    index.miss(leaf, turn, isEmpty ? 0 : reach, grounds.settledAt);
   }
   index.refresh(leaf, turn, now);
 }

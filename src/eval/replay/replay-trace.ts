@@ -19,6 +19,7 @@ import {
   ENGINE_MODELS,
   type EngineModel,
   endlessLookup,
+  IN_FLIGHT_MS,
   type RetentionName,
   type ScopePolicy,
   ScopeState,
@@ -205,9 +206,14 @@ export function* composeTrace(
       evidenceInPrompt: list.evidenceIn(order, evidence),
       expectedCachedTokens: composition.plan.expectedCachedTokens,
       report(cachedTokens) {
-        const { leaf, turn, plan } = composition;
+        const { leaf, turn, plan, headTokens } = composition;
         const report = { cachedTokens, promptTokens: tokens.length };
-        takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, report, now);
+        takeReport(
+          state.index,
+          { leaf, turn: turn.id, plan, grounds: { settledAt: now - IN_FLIGHT_MS, headTokens } },
+          report,
+          now,
+        );
       },
     };
   }

@@ -27,8 +27,4 @@ export class Asking<C extends EngineCache = EngineCache> {
   get newest(): CacheHandle {
     return handle(this.#requests - 1);
   }
-
-  pause(ms: number): void {
-    this.#at += ms;
-  }
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import { renderMemory } from "../../../src/core/blocks/dated-memory.js";
-import { type CacheReport, takeReport } from "../../../src/core/cache/cache-report.js";
+import { type CacheReport, IN_FLIGHT_MS, takeReport } from "../../../src/core/cache/cache-report.js";
 import { endlessLookup } from "../../../src/core/cache/engine-cache.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/cache/residency.js";
 import { type Composition, compose } from "../../../src/core/compose/compose.js";
@@ -211,11 +211,12 @@ export class UserScope {
   }
 
   report(
-    { leaf, turn, plan }: Composition,
+    { leaf, turn, plan, headTokens }: Composition,
     cachedTokens: number,
     promptTokens: CacheReport["promptTokens"] = null,
   ): void {
-    const request = { leaf, turn: turn.id, at: this.#composedAt.get(turn.id) ?? 0, plan };
+    const settledAt = (this.#composedAt.get(turn.id) ?? 0) - IN_FLIGHT_MS;
+    const request = { leaf, turn: turn.id, plan, grounds: { settledAt, headTokens } };
     takeReport(this.#state.index, request, { cachedTokens, promptTokens }, this.now);
     this.store();
   }
