@@ -1,6 +1,6 @@
 /*
  * base: what the service's other folders share.
- * Leaves: a service's parts and observer, tenants and API keys, typed errors, results of calls, spans, signals, token buckets.
+ * Leaves: a service's parts and observer, tenants and API keys, typed errors, results of calls, spans, signals.
  */
 
 import { pricedModel, providerOf } from "../../core/cost/prices.js";

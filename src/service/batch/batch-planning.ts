@@ -18,8 +18,8 @@ import {
 import { keptIn } from "../../core/text/collections.js";
 import type { PlanBatch } from "../base/memprefix-parts.js";
 import type { ClusteredTexts, KnownSequence, KnownTexts } from "../compose/batch-knowledge.js";
-import type { ComposeRequest } from "../compose/compose-request.js";
-import type { BatchScope, PromptComposer } from "../compose/prompt-composer.js";
+import type { BatchScope, ComposeRequest } from "../compose/compose-request.js";
+import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { PromptRouting } from "../compose/prompt-routing.js";
 import type { WaitingLookup } from "../compose/retrieval.js";
 

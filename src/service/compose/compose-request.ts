@@ -78,6 +78,9 @@ export interface ComposeRequest extends UnmodifiedFields {
   readonly worker?: string | null;
 }
 
+/** Whose state a request, or some of a batch, is about. */
+export type BatchScope = Pick<ComposeRequest, "userId" | "agentId">;
+
 export interface Destination {
   /** As the client names it; empty if it does not. */
   readonly model: string;

@@ -33,7 +33,7 @@ import type { TenantQueues } from "../scopes/user-queues.js";
 import { isServed, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import { type ClusteredTexts, clustersOf, type KnownTexts, replaceClusters } from "./batch-knowledge.js";
 import { plainPrompt, saltOf, sessionKeyOf, tenantKeyOf } from "./compose-answer.js";
-import { type ComposeRequest, isTry, topKOf } from "./compose-request.js";
+import { type BatchScope, type ComposeRequest, isTry, topKOf } from "./compose-request.js";
 import { PromptLimits } from "./prompt-limits.js";
 import {
   type ChosenDepth,
@@ -56,12 +56,9 @@ import {
   withCheck,
 } from "./retrieval.js";
 
-export type BatchScope = Pick<ComposeRequest, "userId" | "agentId">;
-
-/** The lookup of a batch's request, and its memories that the plan places first, by the digests of their texts. */
-interface FoundAhead {
+/** What was looked up for a batch's request. */
+interface FoundAhead extends Retrieved {
   readonly lookup: WaitingLookup;
-  readonly front: readonly Digest[];
 }
 
 export interface ComposeCall {

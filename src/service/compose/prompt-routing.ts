@@ -12,7 +12,7 @@ import {
 import type { MemprefixParts } from "../base/memprefix-parts.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scopes.js";
-import type { ComposeRequest } from "./compose-request.js";
+import type { BatchScope } from "./compose-request.js";
 
 export interface RoutablePrompt {
   readonly plan: Plan;
@@ -20,8 +20,6 @@ export interface RoutablePrompt {
   /** The turn that the prompt continues; null: none. */
   readonly previous: TurnId | null;
 }
-
-type RoutedScope = Pick<ComposeRequest, "userId" | "agentId">;
 
 /**
  * Routes one tenant's prompts to workers, by what each processed (stored) and by its load (`routePrompt`). Loads are in memory, and shared by
@@ -65,7 +63,7 @@ export class PromptRouting {
   }
 
   /** The blocks of a scope that each worker processed, by the digests of their texts. */
-  processedBy(scope: RoutedScope, workers: readonly string[]): Promise<readonly (readonly Digest[])[]> {
+  processedBy(scope: BatchScope, workers: readonly string[]): Promise<readonly (readonly Digest[])[]> {
     return this.jobs.inScope(scope, ({ state }) =>
       workers.map((worker) =>
         [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
@@ -73,7 +71,7 @@ export class PromptRouting {
     );
   }
 
-  remember(scope: RoutedScope, worker: string, texts: readonly Digest[]): Promise<void> {
+  remember(scope: BatchScope, worker: string, texts: readonly Digest[]): Promise<void> {
     return this.jobs.inScope(scope, async (working) => {
       // A deleted user must not be created again.
       if (!working.isStored) return;

@@ -9,7 +9,6 @@ const HEAD = {
   messages: [{ role: "user", content: "." }],
   toolTexts: null,
   fields: { cache_salt: "s" },
-  watch: { isSendable: async () => true },
   headers: { "x-request-id": "w" },
 };
 const asked = (body: Readonly<Record<string, unknown>> = {}) => ({
