@@ -226,7 +226,6 @@ describe("imports", () => {
   });
 
   it("go in one direction inside the rooms, too", () => {
-    for (const [room, folders] of Object.entries(FOLDERS)) console.log(`${room}: ${folders.join(" < ")}`);
     const found = Object.keys(FOLDERS).map((room) => {
       const inside = [...graph.keys()].filter((path) => roomOf(path) === room).map(folderOf);
       return [room, [...new Set(inside)].filter((folder) => folder !== null).sort()];

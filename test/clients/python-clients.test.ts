@@ -12,17 +12,11 @@ const run = promisify(execFile);
 const PACKAGES = ["litellm==1.110.2", "mem0ai==2.2.1"];
 const INSTALL_MS = 600_000;
 const FACT = "Caroline drinks green tea";
-const USAGE = {
-  prompt_tokens: 40,
-  completion_tokens: 2,
-  total_tokens: 42,
-  prompt_tokens_details: { cached_tokens: 0 },
-};
+const COUNTS = { prompt_tokens: 40, completion_tokens: 2, total_tokens: 42 };
+const USAGE = { ...COUNTS, prompt_tokens_details: { cached_tokens: 0 } };
 /** What Mem0's extraction is answered with, in the form of any of its versions. */
-const EXTRACTED = JSON.stringify({
-  facts: ["Likes trains"],
-  memory: [{ id: "0", text: "Likes trains", event: "ADD" }],
-});
+const FOUND = { id: "0", text: "Likes trains", event: "ADD" };
+const EXTRACTED = JSON.stringify({ facts: [FOUND.text], memory: [FOUND] });
 
 const LITELLM = `import os, litellm
 litellm.telemetry = False
@@ -79,12 +73,7 @@ describe("clients in Python that can be given nothing but a base URL", () => {
       if (url === "/v1/embeddings") {
         const { input } = JSON.parse(raw) as { input: string | readonly string[] };
         const data = [input].flat().map((_, index) => ({ object: "embedding", index, embedding: Array(8).fill(0.3) }));
-        return sendJson(response, 200, {
-          object: "list",
-          model: "e",
-          data,
-          usage: { prompt_tokens: 1, total_tokens: 1 },
-        });
+        return sendJson(response, 200, { object: "list", model: "e", data, usage: COUNTS });
       }
       const isExtraction = !raw.includes("Which tea?");
       if (body.stream) return sendEvents(response, streamedAnswer("Green tea.", USAGE));
@@ -97,13 +86,8 @@ describe("clients in Python that can be given nothing but a base URL", () => {
     if (missing !== "") context.skip(missing);
     const path = join(folder, "program.py");
     await writeFile(path, text);
-    const env = {
-      PATH: process.env["PATH"],
-      HOME: folder,
-      BASE: app.base + base,
-      MEM0_TELEMETRY: "False",
-      MEM0_DIR: folder,
-    };
+    const quiet = { MEM0_TELEMETRY: "False", MEM0_DIR: folder };
+    const env = { PATH: process.env["PATH"], HOME: folder, BASE: app.base + base, ...quiet };
     const { stdout } = await run(python, [path], { cwd: folder, env, timeout: 120_000 });
     return stdout;
   }

@@ -1,7 +1,7 @@
 import { type Environment, type Launched, launch, listening } from "../cli/launch.js";
+import type { EmbeddedServer } from "../postgres/embedded-server.js";
 import type { Choices } from "./actors.js";
 import type { Services } from "./answers.js";
-import type { KilledServer } from "./killed-server.js";
 import { checkKilled } from "./promises.js";
 
 /** What a service says that cannot start, or rejects a request, as its database is away. */
@@ -12,6 +12,31 @@ const LOCKED = "holds the database locked";
 const HELD_MS = 10_000;
 /** Milliseconds until an instance that found no database is started again. */
 const AGAIN_MS = 200;
+
+/** A PostgreSQL server that is killed now and then, and when that was. */
+export class KilledServer {
+  kills = 0;
+  #killedAt = 0;
+  /** When it last took connections again, of `performance.now()`; infinity: it is away. */
+  #backAt = 0;
+
+  constructor(private readonly server: EmbeddedServer) {}
+
+  /** Kills it, and starts it again after a pause in milliseconds. Resolves when it takes connections. */
+  async killFor(pause: number): Promise<void> {
+    this.kills++;
+    this.#killedAt = performance.now();
+    this.#backAt = Number.POSITIVE_INFINITY;
+    await this.server.kill();
+    await new Promise((resolve) => setTimeout(resolve, pause));
+    await this.server.restart();
+    this.#backAt = performance.now();
+  }
+
+  wasAway(since: number): boolean {
+    return this.kills > 0 && since <= this.#backAt && performance.now() >= this.#killedAt;
+  }
+}
 
 interface Instance {
   readonly service: Launched;

@@ -70,8 +70,7 @@ This page is generated from the commands' help: \`npx vitest run test/docs/refer
 /** `docs/cli.md`. */
 export async function commandPage(): Promise<string> {
   const commands = await commandsBelow([]);
-  const sections = commands.map((command, at) => sectionOf(command, commands.slice(0, at)));
-  return [CLI_HEAD, ...sections].join("\n");
+  return [CLI_HEAD, ...commands.map(sectionOf)].join("\n");
 }
 
 /** A command with more options is one for evaluations: its options are only named. */
@@ -93,16 +92,11 @@ async function commandsBelow(names: readonly string[]): Promise<readonly Documen
   return (await Promise.all(others)).flat();
 }
 
-function sectionOf({ names, help }: DocumentedCommand, earlier: readonly DocumentedCommand[]): string {
+function sectionOf({ names, help }: DocumentedCommand): string {
   // Some commands also print the settings, which are a page of their own.
   const [own = ""] = help.split("\nSettings, by environment variable");
   const [, description = "", ...others] = own.trimEnd().split("\n\n");
   const options = optionsIn(own);
-  const same = earlier.find((command) => sameOptions(optionsIn(command.help), options));
-  if (same !== undefined) {
-    const text = `Its options and exit codes are those of [memprefix ${same.names.join(" ")}](#memprefix-${same.names.join("-")}).`;
-    return `## memprefix ${names.join(" ")}\n\n${sentence(description)} ${text}\n`;
-  }
   const isLong = options.length > MOST_EXPLAINED;
   const list = isLong
     ? `Options, which \`--help\` explains: ${options.map(({ terms }) => `\`${terms}\``).join(", ")}.`
@@ -125,8 +119,5 @@ function optionsIn(help: string): readonly DocumentedOption[] {
     .map(([, terms = "", meaning = ""]) => ({ terms, meaning: meaning.replaceAll(/\s+/g, " ") }))
     .filter(({ terms }) => terms !== "-h, --help");
 }
-
-const sameOptions = (some: readonly DocumentedOption[], others: readonly DocumentedOption[]) =>
-  others.length > 2 && JSON.stringify(some) === JSON.stringify(others);
 
 const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1).replaceAll(/\s+/g, " ")}.`;

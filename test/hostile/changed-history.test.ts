@@ -15,7 +15,7 @@ import { servedApp } from "../http/server/served-app.js";
 import { calls, part, result, says, user } from "../messages.js";
 import { IS_WHOLE } from "../run-length.js";
 import { itemsOf } from "./api-forms.js";
-import { SECTION } from "./section-pattern.js";
+import { bare } from "./section-pattern.js";
 
 type Messages = readonly ChatMessage[];
 
@@ -77,20 +77,6 @@ function requestsOf([at, old, now]: Change): readonly Messages[] {
   return ENDS.map((end, turn) => {
     const message = turn < OLD_REQUESTS ? old : now;
     return SPOKEN.slice(0, end).map((said, n) => (n === at ? message : said));
-  });
-}
-
-/** The prompt less what memprefix put in. */
-function bare(prompt: Messages): Messages {
-  return prompt.flatMap((message) => {
-    const { content } = message;
-    if (typeof content === "string") {
-      const rest = content.replace(SECTION, "");
-      return rest === "" && content !== "" ? [] : [{ ...message, content: rest }];
-    }
-    if (!Array.isArray(content)) return [message];
-    const parts = content.filter((one) => typeof one["text"] !== "string" || !SECTION.test(one["text"]));
-    return parts.length === 0 ? [] : [{ ...message, content: parts }];
   });
 }
 

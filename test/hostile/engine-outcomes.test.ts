@@ -74,17 +74,15 @@ interface Outcome {
   readonly isCut?: boolean;
 }
 
-const UNREACHABLE: Outcome = {
-  status: 502,
-  error: ["upstream_unreachable", "api_error", "could not be reached"],
-};
-const BROKEN: Outcome = { status: 502, error: ["upstream_broken", "api_error", "broke off"] };
-const TIMED_OUT: Outcome = {
-  status: 504,
-  error: ["upstream_timeout", "timeout_error", "did not begin to answer"],
-  next: "times out",
-};
-const STALLED: Outcome = { status: 504, error: ["upstream_stalled", "timeout_error", "stalled"], next: "stalls" };
+const failed = (status: number, next: Outcome["next"], ...error: NonNullable<Outcome["error"]>): Outcome => ({
+  status,
+  error,
+  ...(next && { next }),
+});
+const UNREACHABLE = failed(502, undefined, "upstream_unreachable", "api_error", "could not be reached");
+const BROKEN = failed(502, undefined, "upstream_broken", "api_error", "broke off");
+const TIMED_OUT = failed(504, "times out", "upstream_timeout", "timeout_error", "did not begin to answer");
+const STALLED = failed(504, "stalls", "upstream_stalled", "timeout_error", "stalled");
 const ANSWERED: Outcome = { status: 200, body: WHOLE };
 const BEGUN: Outcome = { status: 200, body: FIRST, isCut: true };
 

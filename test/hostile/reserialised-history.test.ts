@@ -12,7 +12,7 @@ import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
 import { calls, part, result, says, user } from "../messages.js";
 import { IS_WHOLE } from "../run-length.js";
-import { SECTION } from "./section-pattern.js";
+import { bare } from "./section-pattern.js";
 
 const FACTS = Array.from({ length: 60 }, (_, n) => `Ada's fact number ${n} is about house ${n * 7} on the street.`);
 const TURNS = IS_WHOLE ? 8 : 4;
@@ -59,23 +59,6 @@ const CLIENTS: Record<string, (turn: number) => Client> = {
   "does another of these every turn": (turn) =>
     [trimmed, inParts, withNulls, withoutThoughts, crlf, argumentsAgain][turn % 6] as Client,
 };
-
-/** The prompt less what memprefix put in. */
-function bare(prompt: readonly ChatMessage[]): ChatMessage[] {
-  const section = new RegExp(`^${SECTION.source}`, SECTION.flags);
-  return prompt.flatMap((message) => {
-    const { content } = message;
-    if (typeof content === "string") {
-      const rest = content.replace(section, "");
-      return rest === "" && content !== "" && message.role === "user" ? [] : [{ ...message, content: rest }];
-    }
-    if (!Array.isArray(content)) return [message];
-    const [first, ...others] = content;
-    return typeof first?.["text"] === "string" && section.test(first["text"])
-      ? [{ ...message, content: others }]
-      : [message];
-  });
-}
 
 describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => {
   const engine = openAiEngine();

@@ -197,11 +197,6 @@ describe("a memory that is not safe to parse", () => {
       const memories = `"memories":${among(item)}`;
       const deep = await post("/compose", `{"user_id":"ada","messages":${nested(200)},${memories}}`);
       expect([deep.status, JSON.parse(deep.text).errors]).toEqual([422, [{ field: "messages", message: DEEP }]]);
-      const named = await post("/compose", '{"user_id":"ada","query":"?","__proto__":{}}');
-      expect([named.status, JSON.parse(named.text).errors[0].field]).toEqual([422, "__proto__"]);
-      // What is no memory of memprefix's goes on to the engine, or not at all.
-      const chat = `{"user":"ada","messages":[{"role":"user","content":"?"}],${memories}}`;
-      expect((await post("/v1/chat/completions", chat)).status).toBe(422);
       const begun = `{"user_id":"ada","query":"?",${memories}`;
       for (const cut of [begun, `{${memories}]`, `{"memories":[${item}`, `{"memories":{${item}]}`])
         expect([400, 422]).toContain((await post("/compose", cut)).status);

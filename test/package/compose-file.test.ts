@@ -10,38 +10,17 @@ import { agentEngine } from "../clients/agent-engine.js";
 import { startRestServer } from "../memory/mem0-wire-server.js";
 
 const PROJECT = resolve(import.meta.dirname, "../..");
-const secret = (letter: string) => letter.repeat(32);
-
-/** What has to be given for each file, which other services it starts, and what its memprefix calls. */
+/** Each file, what has to be given for it, which other services it starts, what its memprefix calls, and with which key the engine. */
 const FILES = [
-  {
-    path: "compose.yaml",
-    given: {
-      MEMPREFIX_API_KEY: secret("a"),
-      MEM0_API_KEY: secret("b"),
-      ENGINE_API_KEY: secret("c"),
-      MEM0_JWT_SECRET: secret("d"),
-      OPENAI_API_KEY: secret("e"),
-      POSTGRES_PASSWORD: secret("f"),
-    },
-    needed: ["engine", "mem0", "postgres"],
-    calls: ["http://mem0:8000", "http://engine:8000/v1"],
-    engineKey: secret("c"),
-  },
-  {
-    path: "compose.openai.yaml",
-    given: { MEMPREFIX_API_KEY: secret("a"), OPENAI_API_KEY: secret("e") },
-    needed: [],
-    calls: ["https://api.openai.com/v1"],
-    engineKey: secret("e"),
-  },
-  {
-    path: "compose.laptop.yaml",
-    given: { MEMPREFIX_API_KEY: secret("a") },
-    needed: ["engine"],
-    calls: ["http://engine:8080/v1"],
-    engineKey: null,
-  },
+  [
+    "compose.yaml",
+    "MEMPREFIX_API_KEY MEM0_API_KEY ENGINE_API_KEY MEM0_JWT_SECRET OPENAI_API_KEY POSTGRES_PASSWORD",
+    ["engine", "mem0", "postgres"],
+    ["http://mem0:8000", "http://engine:8000/v1"],
+    "ENGINE_API_KEY",
+  ],
+  ["compose.openai.yaml", "MEMPREFIX_API_KEY OPENAI_API_KEY", [], ["https://api.openai.com/v1"], "OPENAI_API_KEY"],
+  ["compose.laptop.yaml", "MEMPREFIX_API_KEY", ["engine"], ["http://engine:8080/v1"], null],
 ] as const;
 
 /** Puts variables into each text of the file as Compose does: `${NAME:-default}`, `${NAME:?why it has to be given}`, and `$$` for one `$`. */
@@ -69,7 +48,10 @@ const service = z.looseObject({
 });
 const file = z.object({ services: z.record(z.string(), service) });
 
-describe.each(FILES)("$path", ({ path, given, needed, calls, engineKey }) => {
+describe.each(FILES)("%s", (path, secrets, needed, calls, engineKey) => {
+  const given: Readonly<Record<string, string>> = Object.fromEntries(
+    secrets.split(" ").map((name, at) => [name, String(at).repeat(32)]),
+  );
   const text = readFileSync(join(PROJECT, path), "utf8");
   const compose = file.parse(interpolated(parse(text), given));
   const services = Object.entries(compose.services);
@@ -84,11 +66,10 @@ describe.each(FILES)("$path", ({ path, given, needed, calls, engineKey }) => {
       const others = Object.fromEntries(Object.entries(given).filter(([other]) => other !== name));
       expect(() => interpolated(parse(text), others), name).toThrow(name);
     }
-    const secrets = services.flatMap(([, { environment }]) =>
+    const named = services.flatMap(([, { environment }]) =>
       Object.entries(environment).filter(([name, value]) => /KEY|SECRET|PASSWORD/.test(name) && value !== ""),
     );
-    const values = new Set<string>(Object.values(given));
-    expect(secrets.filter(([, value]) => !values.has(value))).toEqual([]);
+    expect(named.filter(([, value]) => !Object.values(given).includes(value))).toEqual([]);
   });
 
   it("starts each service once those that it needs are healthy, which they have a check for", () => {
@@ -113,16 +94,11 @@ describe.each(FILES)("$path", ({ path, given, needed, calls, engineKey }) => {
   });
 
   it("connects memprefix to its memories and the engine: by its environment, they are found and prompts arrive", async () => {
-    const [source, engine] = [
-      await startRestServer(Object.entries(given).find(([name]) => name === "MEM0_API_KEY")?.[1] ?? ""),
-      await agentEngine(),
-    ];
+    const [source, engine] = [await startRestServer(given["MEM0_API_KEY"] ?? ""), await agentEngine()];
     const dataDir = mkdtempSync(join(tmpdir(), "memprefix-compose-file-"));
     const here: Readonly<Record<string, string>> = { "http://mem0:8000": source.url, [calls.at(-1) ?? ""]: engine.url };
-    const environment = Object.entries(memprefix?.environment ?? {}).map(([name, value]) => [
-      name,
-      here[value] ?? value,
-    ]);
+    const settings = Object.entries(memprefix?.environment ?? {});
+    const environment = settings.map(([name, value]) => [name, here[value] ?? value]);
     const service = launch(["serve"], {
       ...{ PATH: process.env["PATH"] ?? "", HOME: dataDir, MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_PORT: "0" },
       ...Object.fromEntries(environment),
@@ -139,7 +115,7 @@ describe.each(FILES)("$path", ({ path, given, needed, calls, engineKey }) => {
     const post = (path: string, body: object) =>
       fetch(`${base}${path}`, {
         method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${given.MEMPREFIX_API_KEY}` },
+        headers: { "content-type": "application/json", authorization: `Bearer ${given["MEMPREFIX_API_KEY"]}` },
         body: JSON.stringify(body),
       });
     const added = await post("/memories", { user_id: "ana", memories: ["Ana is vegetarian."] });
@@ -149,7 +125,7 @@ describe.each(FILES)("$path", ({ path, given, needed, calls, engineKey }) => {
     expect(chat.status).toBe(200);
     expect(engine.refused).toEqual([]);
     const [served] = engine.served;
-    expect(served?.headers.authorization).toBe(engineKey === null ? undefined : `Bearer ${engineKey}`);
+    expect(served?.headers.authorization).toBe(engineKey === null ? undefined : `Bearer ${given[engineKey]}`);
     expect(served?.asked.prompt.join()).toContain("Ana is vegetarian.");
     expect(chat.headers.get("x-memprefix-cached-tokens")).toBe("0");
   });

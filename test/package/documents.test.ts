@@ -17,7 +17,8 @@ const MADE_UP = new Set([
 ]);
 
 const PATHS = filesUnder("");
-const NAMES = new Set(PATHS.map((path) => posix.basename(path)));
+/** With what an evaluation writes. */
+const NAMES = new Set([...PATHS.map((path) => posix.basename(path)), "report.md"]);
 const READABLE = PATHS.filter((path) => /\.(?:ts|md)$/.test(path));
 const DOCUMENTS = READABLE.filter((path) => path.endsWith(".md"));
 const TEXTS = PATHS.filter((path) => /\.(?:ts|md|json|html)$|^\.ci\//.test(path) && path !== "package-lock.json");

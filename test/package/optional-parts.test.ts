@@ -49,30 +49,19 @@ describe("an installed memprefix without its optional parts", () => {
     expect((await served({ MEMPREFIX_SOURCE: "none" })).stdout).not.toContain("npm install");
   });
 
+  const NEEDS = "needs packages that are not installed";
+  const hosted = { MEMPREFIX_MEM0_API_KEY: "key", MEMPREFIX_SOURCE: "hosted" };
+  const mem0 = `npm install mem0ai@${manifest.devDependencies["mem0ai"]}`;
+  const noSource = "MEMPREFIX_WRITE_BACK: needs a memory source; MEMPREFIX_SOURCE is none";
   it.each([
-    [
-      ["serve"],
-      { MEMPREFIX_SOURCE: "embedded" },
-      `memprefix: MEMPREFIX_SOURCE: embedded needs packages that are not installed: ${INSTALL}\n`,
-    ],
-    [
-      ["serve"],
-      { MEMPREFIX_MEM0_API_KEY: "key", MEMPREFIX_SOURCE: "hosted" },
-      `memprefix: MEMPREFIX_SOURCE: hosted needs packages that are not installed: npm install mem0ai@${manifest.devDependencies["mem0ai"]}\n`,
-    ],
-    [
-      ["serve"],
-      { MEMPREFIX_WRITE_BACK: "on" },
-      `memprefix: MEMPREFIX_WRITE_BACK: needs a memory source; MEMPREFIX_SOURCE is none: ${INSTALL}\n`,
-    ],
-    [["demo"], {}, `memprefix: demo: needs packages that are not installed: ${INSTALL}\n`],
-    [
-      ["eval", "locomo", "--data", "locomo.json", "--out", "run"],
-      {},
-      `memprefix: eval: needs packages that are not installed: ${INSTALL}\n`,
-    ],
-  ])("says in one line what %j with %j needs", async (args, environment, says) => {
-    expect(await run(args, environment)).toEqual({ code: args[0] === "serve" ? 2 : 1, stdout: "", stderr: says });
+    ["serve", { MEMPREFIX_SOURCE: "embedded" }, `MEMPREFIX_SOURCE: embedded ${NEEDS}: ${INSTALL}`],
+    ["serve", hosted, `MEMPREFIX_SOURCE: hosted ${NEEDS}: ${mem0}`],
+    ["serve", { MEMPREFIX_WRITE_BACK: "on" }, `${noSource}: ${INSTALL}`],
+    ["demo", {}, `demo: ${NEEDS}: ${INSTALL}`],
+    ["eval locomo --data locomo.json --out run", {}, `eval: ${NEEDS}: ${INSTALL}`],
+  ])("says in one line what %s with %j needs", async (command, environment, says) => {
+    const code = command === "serve" ? 2 : 1;
+    expect(await run(command.split(" "), environment)).toEqual({ code, stdout: "", stderr: `memprefix: ${says}\n` });
   });
 
   it("does not leave memories unread that an embedded Mem0 kept", async () => {

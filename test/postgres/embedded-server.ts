@@ -17,7 +17,7 @@ export interface EmbeddedServer {
 }
 
 /** Settings for tests: a killed server loses nothing without them, as the machine goes on. */
-export const UNSAFE_BUT_FAST = ["-c", "fsync=off", "-c", "full_page_writes=off"];
+const UNSAFE_BUT_FAST = ["-c", "fsync=off", "-c", "full_page_writes=off"];
 
 /** What is used of the package with PostgreSQL's binaries. */
 interface PostgresProcess {
@@ -72,13 +72,18 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
     await remove();
     throw new Error(`PostgreSQL does not start: ${String(error)}\n${lines.slice(-10).join("")}`);
   }
+  const url = `postgres://memprefix:memprefix@127.0.0.1:${port}/postgres`;
   return {
-    url: `postgres://memprefix:memprefix@127.0.0.1:${port}/postgres`,
+    url,
     async kill() {
       process.kill(await processId(), "SIGKILL");
     },
-    // Processes of the killed server hold its memory for a moment.
-    restart: () => retried(() => server.start(), 50, 100),
+    async restart() {
+      // Processes of the killed server hold its memory for a moment.
+      await retried(() => server.start(), 50, 100);
+      // It says that it is ready while it still recovers.
+      await retried(() => execute(url, "select 1"), 100, 50);
+    },
     async stop() {
       await server.stop();
       await remove();

@@ -1,4 +1,7 @@
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 
 const WORKER_CALLS = new URL("../../dist/threads/worker-calls.js", import.meta.url).href;
@@ -51,5 +54,22 @@ describe("calls of a thread", () => {
       await calls.terminate();
       await answered;`;
     expect(ended(thread, program)).toEqual(ENDED);
+  });
+});
+
+/** The nice value in a line of proc(5)'s `stat`, its 19th field; the second may have spaces. */
+const niceOf = (stat: string) => Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]);
+const ours = () => niceOf(readFileSync("/proc/thread-self/stat", "utf8"));
+
+describe.skipIf(process.platform !== "linux")("a background thread", () => {
+  it("lets the others go first, and changes nothing for them", async () => {
+    const before = ours();
+    const code = `import(${JSON.stringify(WORKER_CALLS)}).then(({ stayInBackground }) => {
+      stayInBackground();
+      require("node:worker_threads").parentPort.postMessage(require("node:fs").readFileSync("/proc/thread-self/stat", "utf8"));
+    });`;
+    const [stat] = (await once(new Worker(code, { eval: true }), "message")) as [string];
+    expect(niceOf(stat)).toBe(Math.max(before, 10));
+    expect(ours()).toBe(before);
   });
 });
