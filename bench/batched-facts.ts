@@ -9,7 +9,7 @@
  * found if four fifths of its words are in the first 20 memories of Mem0's search.
  */
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,17 +24,17 @@ const turns = number("TURNS", 40);
 const batch = number("BATCH", 4);
 const K = 20;
 
-/** Forwards to the engine at temperature 0, which Mem0 does not let one set. */
+/** Forwards to the engine at temperature 0, which Mem0 does not let one set. Not by `fetch`, which waits five minutes at most for an answer. */
 async function greedy(engine: string) {
-  const server = createServer(async (request, response) => {
-    const body = JSON.parse(Buffer.concat(await request.toArray()).toString()) as object;
-    const answer = await fetch(`${engine}/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ ...body, temperature: 0, max_tokens: 800 }),
+  const server = createServer(async (incoming, response) => {
+    const body = JSON.parse(Buffer.concat(await incoming.toArray()).toString()) as object;
+    const headers = { "content-type": "application/json" };
+    const call = request(`${engine}/chat/completions`, { method: "POST", headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, headers);
+      answer.pipe(response);
     });
-    response.writeHead(answer.status, { "content-type": "application/json" });
-    response.end(await answer.text());
+    call.once("error", (error) => response.destroy(error));
+    call.end(JSON.stringify({ ...body, temperature: 0, max_tokens: 800 }));
   });
   await new Promise<void>((listens) => server.listen(0, "127.0.0.1", listens));
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, close: () => server.close() };
