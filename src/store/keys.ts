@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { type Database, sql } from "./database.js";
 
 /** A stored API key, without the key itself. Times are in milliseconds since the epoch. */
@@ -16,23 +17,32 @@ export type FoundApiKey = Pick<StoredApiKey, "tenant" | "secretDigest" | "revoke
   readonly cacheSecret: string;
 };
 
+/** Milliseconds for which requests share a read of a server, which would be one more round trip of each. */
+const SHARED_MS = 50;
+const MOST_SHARED = 1_000;
+
 const COLUMNS = `id, tenant, secret_digest as "secretDigest", label, created_at as "createdAt", revoked_at as "revokedAt"`;
 /** All keys of a tenant have its first one's secret. */
 const ADD = `insert into keys (id, tenant, secret_digest, label, created_at, cache_secret)
   values ($1, $2, $3, $4, $5, coalesce((select min(k.cache_secret) from keys k where k.tenant = $2), $6))`;
 
-/** The API keys of a database. Every request reads its own: a key that is added or revoked is so in every instance at once. */
+/**
+ * The API keys of a database. On a server, requests share a read for a short time, and adding or revoking a key waits longer, so every instance
+ * knows it.
+ */
 export class StoredApiKeys {
-  constructor(private readonly database: Pick<Database, "read" | "write">) {}
+  readonly #shared = new Map<string, { readonly askedAt: number; readonly rows: Promise<object[]> }>();
+
+  constructor(private readonly database: Pick<Database, "isShared" | "read" | "write">) {}
 
   async find(id: string): Promise<FoundApiKey | null> {
     const text = `select ${COLUMNS}, cache_secret as "cacheSecret" from keys where id = $1`;
-    const [key] = await this.database.read<FoundApiKey>(text, [id]);
+    const [key] = await this.#ask<FoundApiKey>(text, [id]);
     return key ?? null;
   }
 
   async any(): Promise<boolean> {
-    return (await this.database.read("select id from keys limit 1", [])).length > 0;
+    return (await this.#ask("select id from keys limit 1", [])).length > 0;
   }
 
   /** Oldest first. */
@@ -45,6 +55,7 @@ export class StoredApiKeys {
   async add(key: Omit<StoredApiKey, "revokedAt">, newCacheSecret: string): Promise<void> {
     const { id, tenant, secretDigest, label, createdAt } = key;
     await this.database.write([sql(ADD, id, tenant, secretDigest, label, createdAt, newCacheSecret)]);
+    await this.#knownEverywhere();
   }
 
   /** Revokes a key. False if there is none, or it was revoked before. */
@@ -54,6 +65,26 @@ export class StoredApiKeys {
     if (found.length === 0) return false;
     const text = "update keys set revoked_at = $2 where id = $1 and revoked_at is null";
     await this.database.write([{ text, values: [id, at] }]);
+    await this.#knownEverywhere();
     return true;
+  }
+
+  /** Resolves when no instance uses an earlier read: each counts by its own clock. */
+  async #knownEverywhere(): Promise<void> {
+    if (this.database.isShared) await setTimeout(2 * SHARED_MS);
+  }
+
+  #ask<R extends object>(text: string, values: readonly string[]): Promise<R[]> {
+    if (!this.database.isShared) return this.database.read(text, values);
+    const askedAt = performance.now();
+    const name = values.join();
+    const known = this.#shared.get(name);
+    if (known !== undefined && askedAt - known.askedAt < SHARED_MS) return known.rows as Promise<R[]>;
+    if (this.#shared.size >= MOST_SHARED) this.#shared.clear();
+    const rows = this.database.read<R>(text, values);
+    this.#shared.set(name, { askedAt, rows });
+    // After a failure, the next call reads again.
+    rows.catch(() => this.#shared.delete(name));
+    return rows;
   }
 }

@@ -66,5 +66,13 @@ export function describeKeys(open: OpenDatabase): void {
       ).rejects.toThrow();
       expect(await authenticate(key, keys)).toMatchObject({ keyId: id });
     });
+
+    it("are known everywhere when a call that changes them returns, where requests share what was read", async () => {
+      expect(await keys.any()).toBe(false);
+      const { id, key } = await add("acme", "drawn");
+      expect(await authenticate(key, keys)).not.toBeNull();
+      await keys.revoke(id, 2);
+      expect(await authenticate(key, keys)).toBeNull();
+    });
   });
 }

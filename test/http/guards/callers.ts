@@ -36,6 +36,7 @@ export async function revoke(app: Pick<ServedApp, "database">, id: string): Prom
 function inKeysOf<T>({ database }: Pick<ServedApp, "database">, work: (keys: StoredApiKeys) => Promise<T>): Promise<T> {
   const connection = Connection.to(database);
   const keys = new StoredApiKeys({
+    isShared: false,
     read: async (text, values) => connection.read(text, values),
     write: async (statements) =>
       connection.transaction(() => {
