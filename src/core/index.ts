@@ -7,7 +7,7 @@ export * from "./blocks/dated-memory.js";
 export { withoutProviderMemories } from "./blocks/provider-memories.js";
 export { recallKnown } from "./blocks/recall.js";
 export * from "./cache/cache-report.js";
-export { type CacheReading, CachingEngine, type CapacityOrigin } from "./cache/caching-engine.js";
+export { type CacheReading, CachingEngine } from "./cache/caching-engine.js";
 export { ContextIndex } from "./cache/context-index.js";
 export * from "./cache/engine-cache.js";
 export type { IndexNode, ServedNode } from "./cache/index-node.js";
@@ -23,16 +23,14 @@ export { draftPrompt } from "./compose/draft.js";
 export { MISS_CAUSES, type Miss, type MissCause, reportedMiss } from "./compose/miss.js";
 export * from "./compose/plan.js";
 export * from "./compose/policies.js";
-export { type BatchKnowledge, batchKnowledge, type PromptHead, promptHead } from "./compose/prompt-head.js";
+export { batchKnowledge, type PromptHead, promptHead } from "./compose/prompt-head.js";
 export * from "./compose/scope-json.js";
 export * from "./compose/scope-state.js";
-export type { Selection } from "./compose/selection.js";
 export * from "./conversation/conversation.js";
 export {
   DEFAULT_HISTORY,
   DEFAULT_HISTORY_RATIO,
   EPOCH_REASONS,
-  type EpochReason,
   HISTORY_NAMES,
   type HistoryName,
   type HistoryTerms,
@@ -40,19 +38,17 @@ export {
   type WindowTerms,
 } from "./conversation/epoch.js";
 export {
-  type HistoryInput,
   possibleSections,
   type RecalledHistory,
-  type RecalledTurn,
   recallHistory,
   standingMemories,
 } from "./conversation/history.js";
 export * from "./conversation/injecting.js";
 export { commonMessages, longestMatch, unnamedHistory } from "./conversation/recognition.js";
-export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName, exchangeText, lastAsked } from "./conversation/repeats.js";
+export { DEDUPE_NAMES, type DedupeName, exchangeText, lastAsked } from "./conversation/repeats.js";
 export { withSpanReferences } from "./conversation/spans.js";
 export * from "./conversation/turn-json.js";
-export { type ContinuedWindow, findWindow, type Window, withCut } from "./conversation/window.js";
+export { findWindow, type Window, withCut } from "./conversation/window.js";
 export * from "./cost/engine-model.js";
 export * from "./cost/engine-work.js";
 export * from "./cost/time-law-fit.js";
@@ -90,7 +86,7 @@ export {
   WorkerLoads,
   type WorkerRow,
 } from "./routing/worker-routing.js";
-export { groupBy, LruMap, type RowChanges } from "./text/collections.js";
+export { groupBy, LruMap } from "./text/collections.js";
 export * from "./text/ids.js";
 export {
   CUT_MARK,

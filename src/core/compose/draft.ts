@@ -5,7 +5,6 @@ import { chooseRetention } from "../conversation/auto-retention.js";
 import {
   type ChosenRetention,
   DROPS_NOTHING,
-  type Dropping,
   type PromptSection,
   retained,
   standingOf,
@@ -378,20 +377,20 @@ function readHistory(request: DraftRequest, { messages, continues, inFront, room
   const retrieved = withoutReplaced(request.resolution, recalled);
   const head = inFront === null ? null : epochHead(state, input, recalled, retrieved, inFront);
   const history = head?.history ?? recalled;
-  const replayWithout = (dropped: Dropping, of = history) => {
-    const replay = replayTurns(state, of, dropped, input);
+  const replayOf = (of: RecalledHistory, startsAfresh: boolean) => {
+    const replay = replayTurns(state, of, startsAfresh, input);
     const standing = standingOf(replay.turns.map(({ injection }) => injection));
     const superseded = supersededIn(register, standing);
     const given = withUpdates(register, asGiven(register, retrieved, standing), standing, superseded);
     const resolution = withoutRepeats(register, given, standing, superseded, messages, input.dedupe);
     return { replay, standing, superseded, resolution };
   };
-  const all = replayWithout(DROPS_NOTHING);
+  const all = replayOf(history, false);
   const chosen = chosenRetention(request, history, all.replay, all.resolution, head !== null);
   const choice = room === null ? chosen : afreshWithin(chosen, history);
   if (!choice.freshStart) return { head, history, choice, ...all };
   const afresh = { ...history, head: history.ownHead, changes: null };
-  return { head, history: afresh, choice, ...replayWithout(choice, afresh) };
+  return { head, history: afresh, choice, ...replayOf(afresh, true) };
 }
 
 /** What is too long gives its memories again, as many as fit. */

@@ -280,20 +280,10 @@ export function retained(injection: Injection, retention: FixedRetention): Injec
   return { blocks: retention === "volatile" ? injection.blocks : [], annotations: updatesIn(injection) };
 }
 
-export type Dropping = Pick<RetentionChoice, "freshStart">;
-
 export const DROPS_NOTHING = { freshStart: false, freshStartReason: null } as const;
 
-/** The kept injections of a prompt's earlier turns, one per turn; empty if a fresh start dropped them. */
-export function standingInjections(turns: readonly Turn[], own: Dropping): Injection[] {
-  const kept: Injection[] = [];
-  const drop = ({ freshStart }: Dropping) => {
-    if (freshStart) kept.fill(NOTHING_INJECTED);
-  };
-  for (const turn of turns) {
-    drop(turn);
-    kept.push(retained(turn.injection, turn.retention));
-  }
-  drop(own);
-  return kept;
+/** The kept injections of a prompt's earlier turns, one per turn; empty if a fresh start, or the prompt's own, dropped them. */
+export function standingInjections(turns: readonly Turn[], startsAfresh = false): Injection[] {
+  const lastStart = startsAfresh ? turns.length : turns.findLastIndex(({ freshStart }) => freshStart);
+  return turns.map((turn, at) => (at < lastStart ? NOTHING_INJECTED : retained(turn.injection, turn.retention)));
 }

@@ -17,7 +17,6 @@ import type { Digest, NodeId, TurnId } from "../text/ids.js";
 import { fixedTokens, type TokenCounter } from "../text/message.js";
 import {
   type Conversation,
-  type Dropping,
   type PromptSection,
   type ReplayedTurn,
   type SpokenTurn,
@@ -60,7 +59,7 @@ export interface ReplayInput {
 export function replayTurns(
   { index, register, headTokens: counted }: ReplayScope,
   { head, conversation, turns: recalledTurns }: RecalledHistory,
-  own: Dropping,
+  startsAfresh: boolean,
   { countTokens, cache, root }: ReplayInput,
 ): Replay {
   const prompt = new Prompt(root);
@@ -69,7 +68,7 @@ export function replayTurns(
   const headTokens = keptIn(counted, headDigest, () => messagesTokens(head.messages, countTokens));
   const standing = standingInjections(
     recalledTurns.map(({ turn }) => turn),
-    own,
+    startsAfresh,
   );
   const turns: ReplayedTurn[] = [];
   let tokens = headTokens;

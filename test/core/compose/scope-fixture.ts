@@ -19,7 +19,6 @@ import {
 } from "../../../src/core/compose/scope-state.js";
 import {
   Conversation,
-  DROPS_NOTHING,
   type RetentionName,
   standingInjections,
   standingOf,
@@ -200,7 +199,7 @@ export class UserScope {
     const path: Turn[] = [turn];
     for (let parent = turn.parent; parent !== null; parent = path[0]?.parent ?? null)
       path.unshift(...turns.filter(({ id }) => id === parent));
-    const { replaced } = standingOf(standingInjections(path, DROPS_NOTHING));
+    const { replaced } = standingOf(standingInjections(path));
     return new Set([...replaced.keys()].flatMap((label) => this.#state.register.get(label)?.text ?? []));
   }
 
