@@ -33,7 +33,7 @@ const ADD = `insert into keys (id, tenant, secret_digest, label, created_at, cac
 export class StoredApiKeys {
   readonly #shared = new Map<string, { readonly askedAt: number; readonly rows: Promise<object[]> }>();
 
-  constructor(private readonly database: Pick<Database, "isShared" | "read" | "write">) {}
+  constructor(private readonly database: Pick<Database, "isShared" | "read" | "take" | "write">) {}
 
   async find(id: string): Promise<FoundApiKey | null> {
     const text = `select ${COLUMNS}, cache_secret as "cacheSecret" from keys where id = $1`;
@@ -60,11 +60,9 @@ export class StoredApiKeys {
 
   /** Revokes a key. False if there is none, or it was revoked before. */
   async revoke(id: string, at: number): Promise<boolean> {
-    const isValid = "select id from keys where id = $1 and revoked_at is null";
-    const found = await this.database.read(isValid, [id]);
-    if (found.length === 0) return false;
-    const text = "update keys set revoked_at = $2 where id = $1 and revoked_at is null";
-    await this.database.write([{ text, values: [id, at] }]);
+    const text = "update keys set revoked_at = $2 where id = $1 and revoked_at is null returning id";
+    const revoked = await this.database.take(text, [id, at]);
+    if (revoked.length === 0) return false;
     await this.#knownEverywhere();
     return true;
   }

@@ -5,6 +5,7 @@ import type {
   MissCause,
   NewPrompt,
   RequestId,
+  Scope,
   TurnId,
   UsageWindow,
   UserId,
@@ -13,10 +14,7 @@ import type {
 } from "../core/index.js";
 
 /** Whose prompt: one request of a scope. */
-export interface PromptKey {
-  readonly tenant: string;
-  readonly userId: UserId;
-  readonly agentId: AgentId | null;
+export interface PromptKey extends Scope {
   readonly requestId: RequestId;
 }
 

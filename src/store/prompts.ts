@@ -19,8 +19,8 @@ import {
   windowSums,
 } from "../core/index.js";
 import { type Database, type SqlValue, type Statement, sql } from "./database.js";
-import type { PromptKey, PromptTable, PromptView, StoredFigures } from "./prompt-figures.js";
-import { agentIn, storable } from "./rows.js";
+import type { PromptTable, PromptView, StoredFigures } from "./prompt-figures.js";
+import { agentIn, scopeName, storable } from "./rows.js";
 import type { ComposeRecord } from "./store.js";
 
 /** Most models with their own sums; the others are summed as one. */
@@ -193,7 +193,10 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
     },
 
     async prompt(key) {
-      const [row] = await read<PromptRow>(`select * from prompts where ${IS_KEYED}`, valuesOf(key));
+      const [row] = await read<PromptRow>(`select * from prompts where ${IS_KEYED}`, [
+        ...scopeName(key),
+        key.requestId,
+      ]);
       return row === undefined ? null : storedFigures(row);
     },
 
@@ -229,10 +232,6 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
       return database.write([{ text, values: [engine, scopeId, turn, uncachedTokens, cachedTokens, ms] }]);
     },
   };
-}
-
-function valuesOf({ tenant, userId, agentId, requestId }: PromptKey): readonly SqlValue[] {
-  return [tenant, userId, agentId ?? "", requestId];
 }
 
 /** Joins a query's conditions, each with `?` for its value; leaves out those whose value is absent. */

@@ -30,15 +30,6 @@ export function requestStatement(scopeId: number, { composition, request, at }: 
   return sql(text, scopeId, request.id, turn.id, at, request.body, leaf, encodeAnswer(request.answer));
 }
 
-export function reportStatement(scopeId: number, turn: TurnId, report: EngineReport): Statement {
-  const text = "update requests set report = $3 where scope_id = $1 and turn_id = $2";
-  return sql(text, scopeId, turn, JSON.stringify(report));
-}
-
-export function evictionStatement(scopeId: number, id: RequestId): Statement {
-  return sql("update requests set evicted = 1 where id = $2 and scope_id = $1", scopeId, id);
-}
-
 /** The store's reads of requests, and their responses. */
 export function requestsIn(database: Database) {
   const { read, isAmong } = database;

@@ -2,6 +2,7 @@ import {
   type AgentId,
   type KeyedTurn,
   type NamedTurn,
+  type Scope,
   type Turn,
   type TurnJson,
   turnFromJson,
@@ -19,6 +20,11 @@ export function storable(text: string): string {
 /** Empty: none. */
 export function agentIn(column: string): AgentId | null {
   return column === "" ? null : (column as AgentId);
+}
+
+/** A scope's columns. */
+export function scopeName({ tenant, userId, agentId }: Scope): readonly string[] {
+  return [tenant, userId, agentId ?? ""];
 }
 
 /** A turn's row, with the rest of the turn as JSON. */

@@ -10,8 +10,8 @@ import {
 } from "../core/index.js";
 import { type Database, type ReadRows, type Statement, sql, type UserTransaction } from "./database.js";
 import { promptInsert, promptUpdate } from "./prompts.js";
-import { evictionStatement, reportStatement, requestStatement } from "./requests.js";
-import { decoded, decodedJson } from "./rows.js";
+import { requestStatement } from "./requests.js";
+import { decoded, decodedJson, scopeName } from "./rows.js";
 import {
   type HeldScope,
   type KnownScope,
@@ -26,10 +26,6 @@ import { NO_HEAD, turnStatements } from "./turns.js";
 
 /** Commits between two snapshots: all of them are applied when a user returns. */
 const CHANGES_UP_TO = 64;
-
-export function scopeName({ tenant, userId, agentId }: Scope): readonly string[] {
-  return [tenant, userId, agentId ?? ""];
-}
 
 /** A user's row, with the scope's and one of its changes. */
 interface StateRow {
@@ -208,11 +204,19 @@ function heldScope(transaction: UserTransaction, scope: Scope, state: StoredStat
 
     commitReport: (delta, { turn, observed, prompt }) =>
       commit(delta, (scopeId) => [
-        reportStatement(scopeId, turn, observed),
+        sql(
+          "update requests set report = $3 where scope_id = $1 and turn_id = $2",
+          scopeId,
+          turn,
+          JSON.stringify(observed),
+        ),
         ...(prompt === null ? [] : [promptUpdate(scopeId, turn, prompt)]),
       ]),
 
-    commitEviction: (delta, ids) => commit(delta, (scopeId) => ids.map((id) => evictionStatement(scopeId, id))),
+    commitEviction(delta, ids) {
+      const evict = "update requests set evicted = 1 where scope_id = $1 and id = $2";
+      return commit(delta, (scopeId) => ids.map((id) => sql(evict, scopeId, id)));
+    },
 
     async commitWithdrawal(delta, turn) {
       const later = `select 1 as one from turns own join turns t on t.scope_id = own.scope_id and t.id > own.id

@@ -155,8 +155,7 @@ export function turnsIn(database: Database) {
 
     async conversationsWith(scopeId, opening, most) {
       const text = `select id from conversations where scope_id = $1 and opening = $2 order by used_at desc, id limit ${most}`;
-      const rows = await read<{ id: ConversationId }>(text, [scopeId, opening]);
-      return rows.map(({ id }) => id);
+      return (await read<{ id: ConversationId }>(text, [scopeId, opening])).map(({ id }) => id);
     },
 
     /** Follows the newest turn's parents, so it leaves out abandoned branches. */

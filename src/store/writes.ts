@@ -1,7 +1,6 @@
 import type { Scope, TurnId } from "../core/index.js";
 import { type Database, sql } from "./database.js";
-import { agentIn, decodedJson } from "./rows.js";
-import { scopeName } from "./scopes.js";
+import { agentIn, decodedJson, scopeName } from "./rows.js";
 import type { StoredWrite, WaitingWrites, WriteQueue } from "./store.js";
 
 const FIRST = "(select min(f.id) from writes f where f.scope_id = $1 and f.queue = $2)";

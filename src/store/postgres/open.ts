@@ -106,14 +106,9 @@ function placeOf(url: string): string {
 
 function reasonOf(error: unknown): string {
   const message = messageOf(error).replace(/\b(user|role)(?: "[^"]*"|: \S+)/g, "$1");
-  switch (faultOfPostgres(error)) {
-    case "unreachable":
-      return `its server cannot be reached, or takes no connection (${message})`;
-    case "read-only":
-      return "it cannot be written: its server is a standby, or the user's transactions are read-only";
-    case "full":
-      return "the server's disk is full";
-    default:
-      return message;
-  }
+  const fault = faultOfPostgres(error);
+  if (fault === "unreachable") return `its server cannot be reached, or takes no connection (${message})`;
+  return fault === "read-only"
+    ? "it cannot be written: its server is a standby, or the user's transactions are read-only"
+    : message;
 }

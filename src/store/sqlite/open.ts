@@ -7,6 +7,7 @@ import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { messageOf } from "../../core/text/thrown.js";
 import { DatabaseOpenError, refuseOtherSchema } from "../open-error.js";
+import { StoreUnavailableError } from "../store.js";
 import { Connection, LOCK_MS, SYNCHRONOUS, whileLocked } from "./connection.js";
 import { SqliteDatabase } from "./database.js";
 import { faultOf } from "./faults.js";
@@ -164,20 +165,9 @@ export function openProblem(error: unknown): string {
   const unbuilt = nativeBuildProblem(error);
   if (unbuilt !== null) return unbuilt;
   const code = error instanceof Database.SqliteError ? error.code : "";
-  switch (faultOf(error)) {
-    case "busy":
-      return "another process holds it locked";
-    case "full":
-      return "the disk is full";
-    case "read-only":
-      return "it cannot be written: its file, directory or file system is read-only";
-    case "damaged":
-      return code === "SQLITE_NOTADB"
-        ? "it is not a database, or its beginning is damaged"
-        : "it is damaged or cut short; restore a backup";
-    case "failing":
-      return `its files could not be opened, read or written (${code})`;
-    default:
-      return messageOf(error);
-  }
+  if (code === "SQLITE_NOTADB") return "it is not a database, or its beginning is damaged";
+  const fault = faultOf(error);
+  if (fault === "damaged") return "it is damaged or cut short; restore a backup";
+  if (fault === "failing") return `its files could not be opened, read or written (${code})`;
+  return fault === null ? messageOf(error) : new StoreUnavailableError(fault).message;
 }

@@ -38,6 +38,7 @@ function inKeysOf<T>({ database }: Pick<ServedApp, "database">, work: (keys: Sto
   const keys = new StoredApiKeys({
     isShared: false,
     read: async (text, values) => connection.read(text, values),
+    take: async (text, values) => connection.read(text, values),
     write: async (statements) =>
       connection.transaction(() => {
         for (const one of statements) connection.run(one);
