@@ -36,7 +36,7 @@ function inBoth(a: readonly number[], b: readonly number[]): number[] {
   return common;
 }
 
-export function tokensIn(blocks: readonly number[], tokensOf: Float64Array): number {
+function tokensIn(blocks: readonly number[], tokensOf: Float64Array): number {
   let tokens = 0;
   for (const block of blocks) tokens += tokensOf[block] as number;
   return tokens;

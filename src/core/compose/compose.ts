@@ -91,7 +91,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { conversation: turns, rest } = history;
   const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
   const { placement, injection, anchor } = section;
-  const { retention, freshStart } = choice;
+  const { retention, freshStart, keptTurns } = choice;
   const isCut = input.isCut === true || history.endsEarly === true;
   const freshStartReason = isCut ? "memory_forgotten" : choice.freshStartReason;
   const sections = promptSections(
@@ -131,6 +131,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     injection,
     retention,
     freshStart,
+    keptTurns,
     requested: conversation === null ? [] : asked,
     head: replay.head,
     prompt: prompt.digest,

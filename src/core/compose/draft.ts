@@ -5,6 +5,7 @@ import { chooseRetention } from "../conversation/auto-retention.js";
 import {
   type ChosenRetention,
   DROPS_NOTHING,
+  type Dropping,
   type PromptSection,
   retained,
   standingOf,
@@ -377,26 +378,29 @@ function readHistory(request: DraftRequest, { messages, continues, inFront, room
   const retrieved = withoutReplaced(request.resolution, recalled);
   const head = inFront === null ? null : epochHead(state, input, recalled, retrieved, inFront);
   const history = head?.history ?? recalled;
-  const replayOf = (of: RecalledHistory, startsAfresh: boolean) => {
-    const replay = replayTurns(state, of, startsAfresh, input);
+  const replayWithout = (dropped: Dropping, of = history) => {
+    const replay = replayTurns(state, of, dropped, input);
     const standing = standingOf(replay.turns.map(({ injection }) => injection));
     const superseded = supersededIn(register, standing);
     const given = withUpdates(register, asGiven(register, retrieved, standing), standing, superseded);
     const resolution = withoutRepeats(register, given, standing, superseded, messages, input.dedupe);
     return { replay, standing, superseded, resolution };
   };
-  const all = replayOf(history, false);
+  const all = replayWithout(DROPS_NOTHING);
   const chosen = chosenRetention(request, history, all.replay, all.resolution, head !== null);
   const choice = room === null ? chosen : afreshWithin(chosen, history);
   if (!choice.freshStart) return { head, history, choice, ...all };
+  if (history.changes === null) return { head, history, choice, ...replayWithout(choice) };
+  // Other instructions leave nothing cached, so no turn's section stays for its cache.
   const afresh = { ...history, head: history.ownHead, changes: null };
-  return { head, history: afresh, choice, ...replayOf(afresh, true) };
+  const whole = { ...choice, keptTurns: 0 };
+  return { head, history: afresh, choice: whole, ...replayWithout(whole, afresh) };
 }
 
 /** What is too long gives its memories again, as many as fit. */
 function afreshWithin(chosen: ChosenRetention, { turns }: RecalledHistory): ChosenRetention {
   if (turns.length === 0) return { ...chosen, ...DROPS_NOTHING };
-  return { ...chosen, freshStart: true, freshStartReason: "limit" };
+  return { ...chosen, freshStart: true, keptTurns: 0, freshStartReason: "limit" };
 }
 
 /** The retention of a turn. The head of a new epoch is no fresh start. */

@@ -1,4 +1,5 @@
 import { heldTokens } from "../cache/residency.js";
+import { DROPS_NOTHING } from "../conversation/conversation.js";
 import { recallHistory, splitAtAnchor, withoutEnded } from "../conversation/history.js";
 import { promptSections, replayTurns } from "../conversation/replay.js";
 import { type UsablePath, usablePaths } from "../ordering/prefix-search.js";
@@ -25,7 +26,7 @@ export function promptHead(state: ScopeState, input: ComposeInput): PromptHead |
   const history = withoutEnded(register, recallHistory(input));
   if (history.placement !== "in-question") return null;
   residency.expire(index, input.now);
-  const replay = replayTurns(state, history, false, input);
+  const replay = replayTurns(state, history, DROPS_NOTHING, input);
   if (input.retention === "auto" && replay.turns.some(({ section }) => section !== "")) return null;
   const { answer } = splitAtAnchor(history.rest, "in-question");
   const { prompt } = replay;

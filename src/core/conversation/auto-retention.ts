@@ -23,6 +23,8 @@ import type { Replay } from "./replay.js";
 const OUTLOOK = 1.5;
 /** Maximum of those: predictions further ahead are unreliable. */
 const FARTHEST = 75;
+/** Sections stay only if a turn costs less than this share of its cost without them, since fresh starts then come sooner. */
+const WORTHWHILE = 0.9;
 /** Prior for how often blocks return: as if the user had this many memories. */
 const POOL = 150;
 /** Shape of the gamma distribution of retrieval rates. Fits each recorded conversation within .11 at k = 20, 40 and 100. */
@@ -112,7 +114,22 @@ export function chooseRetention(
   const longer = question + answer + going.total;
   const room = shareTokens - (total + going.total + question);
   const isOutgrown = room < longer && afresh.total < total - plain + going.total;
-  if (isOutgrown && standing.turns > 0) return { retention: "keep", freshStart: true, freshStartReason: "share" };
+  if (isOutgrown && standing.turns > 0) {
+    // Without the fixed cost, which does not depend on length.
+    const own = (uncached: number, cached: number) => cost(uncached, cached) - cost(0, 0);
+    const keptTurns = turnsToKeep({
+      replay,
+      sectionAfter,
+      shareTokens,
+      question,
+      answered,
+      answer,
+      chance,
+      held,
+      cost: own,
+    });
+    return { retention: "keep", freshStart: true, keptTurns, freshStartReason: "share" };
+  }
   const ahead = Math.max(1, Math.floor(Math.min(OUTLOOK * turns, FARTHEST, room / longer)));
 
   // A turn halfway through those ahead.
@@ -176,7 +193,71 @@ export function chooseRetention(
   const freshStart = leaving < staying;
   const isKept = (freshStart ? holdingAfresh : holdingThese) <= dropping;
   const freshStartReason = freshStart ? "cost" : null;
-  return { retention: isKept ? "keep" : "volatile", freshStart, freshStartReason };
+  return { retention: isKept ? "keep" : "volatile", freshStart, keptTurns: 0, freshStartReason };
+}
+
+interface OutgrownPrompt {
+  readonly replay: Replay;
+  readonly sectionAfter: (given: readonly Injection[]) => SectionSize;
+  readonly shareTokens: number;
+  /** Tokens of this turn's question, of the answer before it, and of a usual one. */
+  readonly question: number;
+  readonly answered: number;
+  readonly answer: number;
+  readonly chance: number;
+  /** Leading tokens that are cached. */
+  readonly held: number;
+  readonly cost: (uncached: number, cached: number) => number;
+}
+
+/** How many turns keep their sections, which are cached, if a prompt outgrew its share: the least mean cost of a turn until the next fresh start. */
+function turnsToKeep(outgrown: OutgrownPrompt): number {
+  const { sectionAfter, question, answered, held, cost } = outgrown;
+  const { headTokens, turns } = outgrown.replay;
+  const plain = turns.reduce((sum, { tokens }) => sum + tokens.answer + tokens.question, answered + question);
+  const kept: Injection[] = [];
+  const best = { turns: 0, mean: Number.POSITIVE_INFINITY };
+  let [before, keptTokens] = [headTokens, 0];
+  for (const [at, { injection, tokens }] of turns.entries()) {
+    before += tokens.answer;
+    if (!isEmptyInjection(injection)) {
+      // So many stay, and from here on the prompt is another.
+      if (isPowerOfTwo(kept.length)) {
+        const { total } = sectionAfter(kept);
+        const length = headTokens + plain + keptTokens + total;
+        const cached = Math.min(before, held);
+        const mean = meanUntilOutgrown(outgrown, cost(length - cached, cached), length, total);
+        if (mean < WORTHWHILE * best.mean) Object.assign(best, { turns: kept.length === 0 ? 0 : at, mean });
+      }
+      kept.push(injection);
+      keptTokens += tokens.section;
+    }
+    before += tokens.section + tokens.question;
+  }
+  return best.turns;
+}
+
+/** Mean cost of a turn from a fresh start until the prompt outgrows its share again; infinite if at once. */
+function meanUntilOutgrown(
+  { shareTokens, question, answer, chance, cost }: OutgrownPrompt,
+  starting: number,
+  length: number,
+  sectionTokens: number,
+): number {
+  let [sum, count, stands] = [starting, 1, length + answer];
+  if (stands > shareTokens) return Number.POSITIVE_INFINITY;
+  for (; count < FARTHEST; count++) {
+    const sent = question + sectionTokens * newShare(count, chance);
+    if (stands + sent > shareTokens) break;
+    sum += cost(sent, stands);
+    stands += sent + answer;
+  }
+  return sum / count;
+}
+
+/** Also 0: of many sections only some counts are tried. */
+function isPowerOfTwo(count: number): boolean {
+  return (count & (count - 1)) === 0;
 }
 
 /** The chance that another turn retrieved a block that this one retrieves. */

@@ -260,6 +260,8 @@ export interface RetentionChoice {
   readonly retention: FixedRetention;
   /** Whether this and later prompts drop what earlier turns injected and inject again what is still needed. */
   readonly freshStart: boolean;
+  /** How many first turns keep their sections at a fresh start, because they are cached. Counts turns, as forgetting may empty a section. */
+  readonly keptTurns: number;
 }
 
 /**
@@ -280,10 +282,20 @@ export function retained(injection: Injection, retention: FixedRetention): Injec
   return { blocks: retention === "volatile" ? injection.blocks : [], annotations: updatesIn(injection) };
 }
 
-export const DROPS_NOTHING = { freshStart: false, freshStartReason: null } as const;
+export type Dropping = Pick<RetentionChoice, "freshStart" | "keptTurns">;
 
-/** The kept injections of a prompt's earlier turns, one per turn; empty if a fresh start, or the prompt's own, dropped them. */
-export function standingInjections(turns: readonly Turn[], startsAfresh = false): Injection[] {
-  const lastStart = startsAfresh ? turns.length : turns.findLastIndex(({ freshStart }) => freshStart);
-  return turns.map((turn, at) => (at < lastStart ? NOTHING_INJECTED : retained(turn.injection, turn.retention)));
+export const DROPS_NOTHING = { freshStart: false, keptTurns: 0, freshStartReason: null } as const;
+
+/** The kept injections of a prompt's earlier turns, one per turn; empty if a fresh start dropped them. */
+export function standingInjections(turns: readonly Turn[], own: Dropping): Injection[] {
+  const kept: Injection[] = [];
+  const drop = ({ freshStart, keptTurns }: Dropping) => {
+    if (freshStart) kept.fill(NOTHING_INJECTED, keptTurns);
+  };
+  for (const turn of turns) {
+    drop(turn);
+    kept.push(retained(turn.injection, turn.retention));
+  }
+  drop(own);
+  return kept;
 }

@@ -14,7 +14,7 @@ import {
 import { append } from "../text/collections.js";
 import { type ConversationId, type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
 import { type ChatMessage, instructionsAtHead, meaningDigest, messageDigest } from "../text/message.js";
-import { Conversation, standingInjections, standingOf, type Turn } from "./conversation.js";
+import { Conversation, DROPS_NOTHING, standingInjections, standingOf, type Turn } from "./conversation.js";
 import { changedInstructions, type InstructionChange } from "./instructions.js";
 
 export interface HistoryInput {
@@ -142,7 +142,10 @@ export function recallHistory(
  */
 export function withoutEnded(register: BlockRegister, history: RecalledHistory): RecalledHistory {
   const { turns, rest } = history;
-  const kept = standingInjections(turns.map(({ turn }) => turn));
+  const kept = standingInjections(
+    turns.map(({ turn }) => turn),
+    DROPS_NOTHING,
+  );
   const isOver = (label: Label) => register.successor(label) === WITHDRAWN;
   const at = kept.findIndex((injection) => [...labelsIn(injection)].some(isOver));
   if (at < 0) return history;
@@ -170,7 +173,7 @@ export function standingMemories(
   input: HistoryInput,
 ): readonly MemoryId[] {
   const turns = recallHistory(input).turns.map(({ turn }) => turn);
-  const { given, replaced } = standingOf(standingInjections(turns));
+  const { given, replaced } = standingOf(standingInjections(turns, DROPS_NOTHING));
   const labels = [...given].filter((label) => !replaced.has(label)).sort((a, b) => a - b);
   return [...new Set(labels.flatMap((label) => register.foundWith(label)))];
 }

@@ -17,6 +17,7 @@ import type { Digest, NodeId, TurnId } from "../text/ids.js";
 import { fixedTokens, type TokenCounter } from "../text/message.js";
 import {
   type Conversation,
+  type Dropping,
   type PromptSection,
   type ReplayedTurn,
   type SpokenTurn,
@@ -59,7 +60,7 @@ export interface ReplayInput {
 export function replayTurns(
   { index, register, headTokens: counted }: ReplayScope,
   { head, conversation, turns: recalledTurns }: RecalledHistory,
-  startsAfresh: boolean,
+  own: Dropping,
   { countTokens, cache, root }: ReplayInput,
 ): Replay {
   const prompt = new Prompt(root);
@@ -68,7 +69,7 @@ export function replayTurns(
   const headTokens = keptIn(counted, headDigest, () => messagesTokens(head.messages, countTokens));
   const standing = standingInjections(
     recalledTurns.map(({ turn }) => turn),
-    startsAfresh,
+    own,
   );
   const turns: ReplayedTurn[] = [];
   let tokens = headTokens;
@@ -265,6 +266,7 @@ export function exactPath(
 }
 
 function injectsSame(a: Turn, b: Turn): boolean {
-  const isKeptAlike = a.retention === b.retention && a.placement === b.placement && a.freshStart === b.freshStart;
-  return isKeptAlike && JSON.stringify(a.injection) === JSON.stringify(b.injection);
+  const isKeptAlike = a.retention === b.retention && a.placement === b.placement;
+  const isAfreshAlike = a.freshStart === b.freshStart && a.keptTurns === b.keptTurns;
+  return isKeptAlike && isAfreshAlike && JSON.stringify(a.injection) === JSON.stringify(b.injection);
 }

@@ -2,6 +2,7 @@ import type { PromptEnd } from "../../core/cost/expected-reads.js";
 import {
   type ChatMessage,
   type ConversationId,
+  DROPS_NOTHING,
   digestOf,
   type Injection,
   isEmptyInjection,
@@ -105,7 +106,7 @@ export function storedMessages(
 ): readonly ChatMessage[] {
   const turns = spoken.map(({ turn }) => turn);
   const last = turns.at(-1);
-  const standing = standingInjections(turns.slice(0, -1), last?.freshStart);
+  const standing = standingInjections(turns.slice(0, -1), last ?? DROPS_NOTHING);
   if (last !== undefined) standing.push(last.injection);
   const said = spoken.flatMap(({ turn, given }, at) =>
     turnMessages(given, turn.placement, renderSection(standing[at] ?? NOTHING_INJECTED, textOf)),

@@ -19,6 +19,7 @@ import {
 } from "../../../src/core/compose/scope-state.js";
 import {
   Conversation,
+  DROPS_NOTHING,
   type RetentionName,
   standingInjections,
   standingOf,
@@ -199,7 +200,7 @@ export class UserScope {
     const path: Turn[] = [turn];
     for (let parent = turn.parent; parent !== null; parent = path[0]?.parent ?? null)
       path.unshift(...turns.filter(({ id }) => id === parent));
-    const { replaced } = standingOf(standingInjections(path));
+    const { replaced } = standingOf(standingInjections(path, DROPS_NOTHING));
     return new Set([...replaced.keys()].flatMap((label) => this.#state.register.get(label)?.text ?? []));
   }
 

@@ -4,7 +4,7 @@ import type { RetentionName } from "../../../src/core/conversation/conversation.
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import { Chat, type ComposeOptions, FORMS, memories, memory, UserScope } from "../compose/scope-fixture.js";
 import { expectPromises, sectionsOf, textsIn } from "../prompt/prompt-promises.js";
-import { DEAR_CACHE } from "./any-conversation.js";
+import { DEAR_CACHE, sharedMessages } from "./any-conversation.js";
 
 describe("retention", () => {
   describe("of one turn", () => {
@@ -121,19 +121,31 @@ describe("auto retention", () => {
     for (const { messages } of composed) expect(textsIn(messages)).toHaveLength(10);
   });
 
-  it("starts afresh before the prompt outgrows its share of the cache", () => {
+  it("keeps its first memories where the prompt outgrows its share of the cache, as long as that computes less", () => {
     const chat = new Chat(new UserScope());
-    const reasons = Array.from({ length: 25 }, (_, n) => {
+    const share = 700;
+    let newest: Composition | null = null;
+    let kept = 0;
+    for (let n = 0; n < 25; n++) {
       // Of the first turn's memories most come back every time, the others are new.
       const wanted = memories(...Array.from({ length: 12 }, (_, at) => (at < 10 ? `first ${at}` : `m${7 * n + at}`)));
-      const options = { retention: "auto", engine: ENGINE_MODELS.gpu, shareTokens: 700 } as const;
-      const composition = chat.ask(`Question ${n}?`, wanted, options);
-      expectPromises(composition, wanted);
-      expect(composition.plan.totalTokens).toBeLessThanOrEqual(750);
+      const next = chat.ask(`Question ${n}?`, wanted, {
+        retention: "auto",
+        engine: ENGINE_MODELS.gpu,
+        shareTokens: share,
+      });
+      expectPromises(next, wanted);
+      expect(next.plan.totalTokens).toBeLessThanOrEqual(share + 50);
+      if (newest !== null && next.plan.freshStart) {
+        const shared = sharedMessages(newest.messages, next.messages);
+        expect(next.plan.stableMessages).toBe(shared);
+        if (textsIn(next.messages.slice(0, shared)).length > 0) kept++;
+        expect(textsIn(next.messages).length).toBeLessThan(textsIn(newest.messages).length);
+      }
       chat.answer("Yes.");
       chat.scope.restart();
-      return composition.plan.freshStartReason;
-    });
-    expect(reasons.filter((reason) => reason === "share").length).toBeGreaterThan(1);
+      newest = next;
+    }
+    expect(kept).toBeGreaterThan(1);
   });
 });
