@@ -45,10 +45,16 @@ export interface ConfiguredApiKey {
 /** A configured key's id; no stored key has it. */
 export const CONFIGURED_KEY_ID = "configured";
 
-/** Adds a configured key of the default tenant, with salts of its own. It gives access even while the stored keys cannot be read. */
+/**
+ * Adds a configured key of the default tenant, whose keys then all have its salts. It gives access even while the stored keys cannot be read.
+ */
 export function withConfiguredKey(keys: ApiKeys, key: string): ApiKeys {
   const tenant = { name: DEFAULT_TENANT.name, cacheSecret: digest(`cache ${key}`).toString("base64url") };
-  return { configured: { digest: digest(key), tenant }, find: (id) => keys.find(id), any: async () => true };
+  const find = async (id: string) => {
+    const kept = await keys.find(id);
+    return kept?.tenant === tenant.name ? { ...kept, cacheSecret: tenant.cacheSecret } : kept;
+  };
+  return { configured: { digest: digest(key), tenant }, find, any: async () => true };
 }
 
 /** A new key. It is shown once: only its digest is stored. */

@@ -161,4 +161,17 @@ describe("the proxy of a service with a configured API key", () => {
     expect(await authenticate(`${KEY}x`, keys)).toBeNull();
     await expect(authenticate(newApiKey().key, keys)).rejects.toThrow("the disk is gone");
   });
+
+  it("gives its salts to the stored keys of the same tenant, and to no other's", async () => {
+    const { key, secretDigest } = newApiKey();
+    const kept = { secretDigest, label: null, createdAt: 1, revokedAt: null, cacheSecret: "drawn" };
+    const secretsOf = async (tenant: string) => {
+      const keys = withConfiguredKey({ find: async (id) => ({ ...kept, id, tenant }), any: async () => true }, KEY);
+      const found = [await authenticate(key, keys), await authenticate(KEY, keys)];
+      return found.map((one) => one?.tenant.cacheSecret);
+    };
+    const [stored, configured] = await secretsOf(DEFAULT_TENANT.name);
+    expect(stored).toBe(configured);
+    expect((await secretsOf("acme"))[0]).toBe("drawn");
+  });
 });
