@@ -1,8 +1,7 @@
 import { ENDED, type MemoryEnd, type RetrievedMemory } from "../core/blocks/context-block.js";
-import { append } from "../core/text/collections.js";
-import { endOfDay, type GivenTime, instantOf } from "../core/text/given-time.js";
+import { endOfDay, type GivenTime } from "../core/text/given-time.js";
 import type { MemoryId } from "../core/text/ids.js";
-import { isObject, isRecord, record } from "../core/text/json.js";
+import { isObject, isRecord, record, text } from "../core/text/json.js";
 import { foundTextProblem, unstorable } from "../core/text/memory-text.js";
 
 /** What is wrong with a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */
@@ -146,87 +145,6 @@ function refusal(path: string, message: string): AnswerRead {
   return { ok: false, issues: [{ path, message }] };
 }
 
-/*
- * Mem0's fields for the end of a memory. The platform's SDK writes camelCase. `mem0ai/oss` and the REST server put unknown fields in `metadata`;
- * there `state`, `event`, flags and times may be the application's.
- *
- *   expiration_date               its last day in UTC: the platform, the REST server, Python and TypeScript
- *   lifecycle_state, replaced_by  the platform: another memory took its place
- *   superseded_by, is_deleted     the same of older versions, and of histories
- *   valid_until, valid_to,        an instant; or its last day, and the first day after it
- *   expires_at, invalid_at
- *   state, status, archived_at,   OpenMemory, also as a flag or a time (`archived`, `is_archived`)
- *   deleted_at
- *   is_latest, latest, is_current whether `latest_only` would give it
- *   event: DELETE                 an answer to `add`
- */
-
-/** In every other state a memory holds. */
-const ENDED_STATES = [
-  ...["superseded", "replaced", "archived", "deleted", "expired", "invalid", "invalidated", "inactive"],
-  ...["outdated", "obsolete", "deprecated", "paused", "removed", "retired", "retracted", "revoked", "soft_deleted"],
-];
-/** Before 1970, so it is past, and differs from {@link ENDED}. */
-const LONG_AGO = 1;
-
-/** Reads a memory's end: an instant; the memory that replaced it, "" if it cannot be found; null for none. */
-type EndReader = (value: unknown, item: Mem0Item) => number | string | null;
-
-/** Python writes a state with its type in front, and some write it in two words. */
-const inState: EndReader = (value) => {
-  if (typeof value !== "string") return null;
-  const name = value
-    .trim()
-    .toLowerCase()
-    .split(".")
-    .at(-1)
-    ?.replace(/[\s-]+/g, "_");
-  return ENDED_STATES.some((state) => state === name) ? ENDED : null;
-};
-const isSaid: EndReader = (value) => (isTruth(value, true) ? ENDED : null);
-const isDenied: EndReader = (value) => (isTruth(value, false) ? ENDED : null);
-/** Mem0 gives a memory on that day, and not on the next. */
-const onLastDay: EndReader = (value) => endOfDay(dayOf(value));
-const untilDay: EndReader = (value) => timeOf(value) ?? endOfDay(dayOf(value));
-const fromDay: EndReader = (value) => timeOf(value) ?? instantOf(`${dayOf(value)}T00:00Z`);
-
-const ANYWHERE: ReadonlyMap<string, EndReader> = inBothSpellings({
-  expiration_date: onLastDay,
-  lifecycle_state: inState,
-  is_deleted: isSaid,
-  replaced_by: successorIn,
-  superseded_by: successorIn,
-});
-const OF_ITEM: ReadonlyMap<string, EndReader> = inBothSpellings({
-  ...Object.fromEntries(
-    ENDED_STATES.flatMap((state): [string, EndReader][] => [
-      [state, isSaid],
-      [`is_${state}`, isSaid],
-      [`${state}_at`, fromDay],
-    ]),
-  ),
-  ...Object.fromEntries(ANYWHERE),
-  state: inState,
-  status: inState,
-  event: (value) => (typeof value === "string" && value.trim().toUpperCase() === "DELETE" ? ENDED : null),
-  latest: isDenied,
-  ...Object.fromEntries(["latest", "current", "active", "valid"].map((is) => [`is_${is}`, isDenied])),
-  valid_until: untilDay,
-  valid_to: untilDay,
-  expires_at: untilDay,
-  invalid_at: fromDay,
-});
-
-function inBothSpellings(readers: Readonly<Record<string, EndReader>>): ReadonlyMap<string, EndReader> {
-  const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-  return new Map(
-    Object.entries(readers).flatMap(([name, reader]) => [
-      [name, reader],
-      [camel(name), reader],
-    ]),
-  );
-}
-
 export const MAX_ORIGIN_CHARACTERS = 100;
 
 /** What wrote a memory, in lower case: its own `origin`, else its metadata's. Undefined: it does not say. */
@@ -236,56 +154,55 @@ export function mem0Origin(item: Mem0Item): string | undefined {
   return name === "" || name.length > MAX_ORIGIN_CHARACTERS ? undefined : name;
 }
 
+/*
+ * Mem0's fields for the end of a memory. The platform's SDK writes camelCase; `mem0ai/oss` and the REST server put unknown fields in `metadata`.
+ *
+ *   expiration_date  its last day in UTC: the platform, the REST server, Python and TypeScript
+ *   lifecycle_state  the platform
+ *   replaced_by      the platform: another memory took its place
+ *   is_deleted       histories
+ *   event: DELETE    an answer to `add`; in `metadata` it may be the application's
+ */
+
+const ENDED_STATES: ReadonlySet<unknown> = new Set(["superseded", "replaced", "archived", "deleted", "expired"]);
+/** Before 1970, so it is past, and differs from {@link ENDED}. */
+const LONG_AGO = 1;
+/** Python also takes ISO 8601's basic form. */
+const BASIC_DAY = /^(\d{4})(\d\d)(\d\d)$/;
+
 /** Undefined if the memory has no end or it cannot be read. Never throws. */
 export function mem0End(item: Mem0Item): MemoryEnd | undefined {
-  const said = endsIn(item, OF_ITEM, item);
-  const { metadata } = item;
-  if (isRecord(metadata)) append(said, endsIn(metadata, ANYWHERE, item));
-  if (said.length === 0) return undefined;
-  const replacedBy = said.find((end) => typeof end === "string");
+  const metadata = record(item["metadata"]);
+  const given = (name: string, camelName: string) =>
+    [item, metadata].flatMap((fields) => [fields[name], fields[camelName]]);
+  const successors = given("replaced_by", "replacedBy").map((named) => successorIn(named, item));
+  const replacedBy = successors.find((id) => id !== null);
   if (replacedBy !== undefined)
     return { until: ENDED, ...(replacedBy === "" ? {} : { replacedBy: replacedBy as MemoryId }) };
-  const [until = ENDED] = said.filter((end) => typeof end === "number").sort((a, b) => a - b);
-  return { until };
+  const isOver =
+    item["event"] === "DELETE" ||
+    given("lifecycle_state", "lifecycleState").some((state) => ENDED_STATES.has(text(state).toLowerCase())) ||
+    given("is_deleted", "isDeleted").some(isTrue);
+  if (isOver) return { until: ENDED };
+  const lastDays = given("expiration_date", "expirationDate").map((day) =>
+    endOfDay(text(day).replace(BASIC_DAY, "$1-$2-$3")),
+  );
+  const ends = lastDays.filter((end) => end !== null);
+  return ends.length === 0 ? undefined : { until: Math.max(LONG_AGO, Math.min(...ends)) };
 }
 
-function endsIn(fields: Mem0Item, readers: ReadonlyMap<string, EndReader>, item: Mem0Item): (number | string)[] {
-  const ends: (number | string)[] = [];
-  for (const name of Object.keys(fields)) {
-    const end = readers.get(name)?.(fields[name], item);
-    if (typeof end === "string" || end === ENDED) ends.push(end);
-    else if (end != null) ends.push(Math.max(end, LONG_AGO));
-  }
-  return ends;
+/** SQLite also writes truth as a number. */
+function isTrue(value: unknown): boolean {
+  return value === true || value === 1;
 }
 
-/** SQLite and Python also write truth as numbers and words. */
-function isTruth(value: unknown, truth: boolean): boolean {
-  return value === truth || value === Number(truth) || String(value).toLowerCase() === String(truth);
-}
-
+/** The memory that replaced an item, "" if it cannot be found; null for none. */
 function successorIn(named: unknown, { id: own }: Mem0Item): string | null {
   const id: unknown = Array.isArray(named) ? named.at(-1) : named;
   if (typeof id === "number") return id === own ? null : String(id);
   if (typeof id === "string") return id.trim() === "" || id === own ? null : id;
   return Object.keys(record(id)).length > 0 ? "" : null;
 }
-
-function timeOf(value: unknown): number | null {
-  if (value instanceof Date) return instantOf(value.getTime());
-  return typeof value === "number" || typeof value === "string" ? instantOf(value) : null;
-}
-
-const BASIC_DAY = /^(\d{4})(\d\d)(\d\d)$/;
-
-/** The day of a text, in ISO 8601's extended or Python's basic form, or of an instant; "" for none. */
-function dayOf(value: unknown): string {
-  if (typeof value === "string") return value.trim().replace(BASIC_DAY, "$1-$2-$3");
-  const instant = timeOf(value) ?? Number.NaN;
-  return Math.abs(instant) <= LAST_INSTANT ? new Date(instant).toISOString().slice(0, "YYYY-MM-DD".length) : "";
-}
-
-const LAST_INSTANT = 8.64e15;
 
 function timestampOf(given: unknown): GivenTime | undefined {
   if (typeof given === "string" || typeof given === "number") return given;

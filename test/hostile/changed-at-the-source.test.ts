@@ -180,7 +180,7 @@ describe("a memory that changes at its source during a conversation", () => {
       ["no text", { data: { expiration_date: "2020-01-01" } }],
       ["a text that is none", { data: { memory: "", is_deleted: true } }],
       ["a null text", { data: { memory: null, replaced_by: "unknown" } }],
-      ["no data", { deleted_at: "2020-01-01T00:00:00Z" }],
+      ["no data", { is_deleted: true }],
       ["a state beside the data", { lifecycle_state: "superseded", data: { memory: OLD } }],
     ];
     for (const [what, more] of ends) {

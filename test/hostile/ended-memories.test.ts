@@ -100,11 +100,7 @@ describe("a memory that no longer holds", () => {
   });
 
   it("ends by the clock of the app, whether the source is asked again or not", async () => {
-    const lasts = [
-      { expiration_date: "2026-03-02" },
-      { valid_until: "2026-03-02T20:00:00Z" },
-      { invalidAt: "2026-03-03" },
-    ];
+    const lasts = [{ expiration_date: "2026-03-02" }, { metadata: { expirationDate: "20260302" } }];
     for (const [at, more] of lasts.entries()) {
       const ask = { user_id: `ada ${at}`, query: "Is Ada's dog called Rex?" };
       vi.setSystemTime(NOON);
