@@ -1,3 +1,5 @@
+import { text } from "../../core/text/json.js";
+
 /** Reads an engine's answer while it is forwarded. */
 export interface AnswerReader {
   /** Takes an answer, or the data of one event of a streamed one; ignores anything else. */
@@ -31,40 +33,13 @@ export class BoundedText {
   }
 }
 
-const FAILED = new Set([
-  ...["error", "network_error", "insufficient_system_resource", "timeout"],
-  ...["abort", "aborted", "cancelled", "canceled", "user_cancel"],
-  // A call that the engine could not read.
-  ...["function_call_filter", "malformed_function_call", "malformed_tool_use", "malformed_model_output"],
-  ...["malformed_response", "unexpected_tool_call", "too_many_tool_calls"],
-]);
-/** OpenAI's, Anthropic's, Bedrock's, Cohere's, Gemini's and GLM's. */
-const WITHHELD = new Set([
-  ...["content_filter", "refusal", "content_filtered", "guardrail_intervened", "error_toxic"],
-  ...["safety", "recitation", "blocklist", "prohibited_content", "spii", "sensitive", "language"],
-  ...["image_safety", "image_prohibited_content", "image_recitation"],
+/** OpenAI's, Anthropic's, Mistral's, Cohere's, Gemini's and Text Generation Inference's, also in capitals. */
+const WHOLE: ReadonlySet<string> = new Set([
+  ...["stop", "stop_sequence", "end_turn", "eos", "eos_token", "complete"],
+  ...["length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"],
 ]);
 
-/** Whether an answer that ended for this reason is all that the model said, up to a limit. False without a reason: it did not end. */
+/** Whether an answer that ended for this reason is all that the model said, up to a limit. */
 export function isWholeText(reason: unknown): boolean {
-  const names = reasonsIn(reason);
-  return names.length > 0 && !names.some((name) => WITHHELD.has(name) || FAILED.has(name) || name === GOES_ON);
-}
-
-/** Anthropic's, of a turn that the client should continue. */
-const GOES_ON = "pause_turn";
-
-/**
- * Gemini and Cohere write names in capitals, some gateways with hyphens or in camel case; Gemini's OpenAI endpoint writes two:
- * `content_filter: RECITATION`.
- */
-function reasonsIn(reason: unknown): readonly string[] {
-  if (typeof reason !== "string") return [];
-  const names =
-    reason
-      .replace(/([a-z])([A-Z])/g, "$1_$2")
-      .toLowerCase()
-      .replaceAll("-", "_")
-      .match(/\w+/g) ?? [];
-  return names.map((name) => name.replace(/^(?:finish_|stop_)?reason_/, ""));
+  return WHOLE.has(text(reason).toLowerCase());
 }
