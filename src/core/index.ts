@@ -44,6 +44,7 @@ export {
   standingMemories,
 } from "./conversation/history.js";
 export * from "./conversation/injecting.js";
+export { hasOnlyText } from "./conversation/instructions.js";
 export { commonMessages, longestMatch, unnamedHistory } from "./conversation/recognition.js";
 export { DEDUPE_NAMES, type DedupeName, exchangeText, lastAsked } from "./conversation/repeats.js";
 export { withSpanReferences } from "./conversation/spans.js";
@@ -63,7 +64,6 @@ export {
   type OrderingRequest,
   plannedOrder,
   prefixExact,
-  type RecentRetrieval,
   RecentRetrievals,
   type RetrievedBlock,
   retrieval,

@@ -95,10 +95,7 @@ function leadingNumbers(sequence: readonly Label[], numbers: ReadonlyMap<Label, 
   return leading;
 }
 
-/**
- * Keeps a sequence, except that turns of a conversation run in the order of the batch: one that comes too early runs right after the turn before it.
- * Takes and returns request indices. Linear time.
- */
+/** Keeps a sequence of request indices, but turns of a conversation keep the batch's order: an early one runs right after the turn before it. */
 export function turnsInOrder(
   sequence: readonly number[],
   requests: readonly Pick<BatchRequest, "conversation">[],

@@ -185,10 +185,7 @@ export function contextComponents(contexts: readonly (readonly number[])[]): num
   return [...groupBy(contexts.keys(), oldestOf).values()];
 }
 
-/**
- * Splits contexts, by index, into parts of at most `most` that keep similar ones together. Splits recursively by the most common block that not all
- * contexts contain. O(blocks × depth).
- */
+/** Splits contexts, by index, into parts of at most `most` similar ones: recursively by the most common block that not all contain. */
 export function contextParts(
   contexts: readonly (readonly number[])[],
   members: readonly number[],

@@ -121,10 +121,7 @@ interface StartedTree {
   readonly start: CachedPrefix;
 }
 
-/**
- * Splits a tree into trees that begin with what is cached. A cached prefix is given up where sharing more blocks saves more. Never saves less than
- * `tree`, nor than every request with its longest cached prefix.
- */
+/** Splits a tree into trees that begin with what is cached, where that saves more than sharing. Never saves less than either alone. */
 function cachedStarts(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Array): StartedTree[] {
   if (cached.isEmpty) return [{ root: tree, start: NOTHING_CACHED }];
   return groupedByStart(cutApart(tree, cached, tokensOf), tokensOf);

@@ -223,10 +223,7 @@ export class BlockRegister {
     if (this.memories.currentOf(id) !== WITHDRAWN) this.memories.set(id, { until });
   }
 
-  /**
-   * The newest block of a superseded block's chain, or {@link WITHDRAWN}. Null for a current block, and for one whose words are still a memory's: a
-   * new date alone makes nothing outdated.
-   */
+  /** The newest block of a superseded block's chain, or {@link WITHDRAWN}. Null: it is current, or a memory's words with another date. */
   successor(label: Label): Label | null {
     let at = this.#blocks.get(label)?.supersededBy ?? null;
     for (let next = at; next !== null; next = this.#blocks.get(next)?.supersededBy ?? null) at = next;
@@ -250,10 +247,7 @@ export class BlockRegister {
     return gone;
   }
 
-  /**
-   * Drops every block that is neither named nor needed by a named one, and returns their labels. A memory keeps its current text with any other, so
-   * that an outdated one never counts as current. A dropped text may return under a new label.
-   */
+  /** Drops all blocks but the named ones and their memories' current ones; gives the dropped labels. A text may return under a new label. */
   keepOnly(named: ReadonlySet<Label>): ReadonlySet<Label> {
     const kept = this.memories.withCurrent(named);
     const gone = new Set([...this.#blocks.keys()].filter((label) => !kept.has(label)));

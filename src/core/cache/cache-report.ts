@@ -2,16 +2,11 @@ import type { PromptEnd } from "../cost/expected-reads.js";
 import type { NodeId, TurnId } from "../text/ids.js";
 import type { ContextIndex } from "./context-index.js";
 
-export interface ExpectedTokens {
-  readonly expectedCachedTokens: number;
-  readonly totalTokens: number;
-}
-
 export interface ReportedRequest {
   /** Node of the context index where its sequence ends. */
   readonly leaf: NodeId;
   readonly turn: TurnId;
-  readonly plan: ExpectedTokens;
+  readonly plan: { readonly expectedCachedTokens: number; readonly totalTokens: number };
   readonly grounds: ReportGrounds;
 }
 
@@ -30,12 +25,6 @@ export interface CacheReport {
   readonly promptTokens: number | null;
   /** What the engine is sent besides the prompt, by memprefix's counter: a chat's tools, which come first. */
   readonly besideTokens?: number;
-}
-
-export interface ReportReading {
-  /** Whether the previous report also showed only the instructions: two in a row mean that the engine was restarted. */
-  readonly again?: boolean;
-  readonly isExact?: boolean;
 }
 
 /** Maximum tokens that a template and a section's opening add after the instructions. */
@@ -105,14 +94,15 @@ export function hadOnlyHead(request: Pick<ReportedRequest, "plan" | "grounds">, 
 
 /**
  * Corrects the index by an engine's report (docs/internals/algorithms.md, "Residency"). A missed prefix was evicted, with everything used no later,
- * except what may not have been written yet. The prefix that hit counts as used at `now` (milliseconds).
+ * except what may not have been written yet. The prefix that hit counts as used at `now` (milliseconds). `again`: the previous report also showed
+ * only the instructions; two in a row mean that the engine was restarted.
  */
 export function takeReport(
   index: ContextIndex,
   request: ReportedRequest,
   report: CacheReport,
   now: number,
-  { again = false, isExact = false }: ReportReading = {},
+  { again = false, isExact = false }: { readonly again?: boolean; readonly isExact?: boolean } = {},
 ): void {
   const { leaf, turn, plan, grounds } = request;
   const reach = reachOf(request, report, isExact);

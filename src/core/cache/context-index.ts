@@ -102,10 +102,6 @@ export class ContextIndex {
     return this.#roots.get(anchor);
   }
 
-  roots(): Iterable<ServedNode> {
-    return this.#roots.values();
-  }
-
   heldBlocks(anchor: Digest, sequence: readonly Label[]): number {
     return followSequence(this.root(anchor), sequence).held;
   }

@@ -1,4 +1,3 @@
-import type { CacheReport } from "./cache-report.js";
 import { KEEPS_ALL, type ResidencyModel } from "./residency.js";
 
 /* An engine's prefix cache, predicted or observed (docs/internals/algorithms.md, "A shared cache"). */
@@ -35,17 +34,6 @@ export interface CacheLookup {
   /** Cached tokens of these instructions; 0 unless two users sent them, so that nothing leaks between users. */
   heldHead(digest: string, tokens: number): number;
   wholeBlocks(tokens: number): number;
-}
-
-export interface EngineCache {
-  readonly residency: ResidencyModel;
-  lookup(stream: string): CacheLookup;
-  /** Counts a prompt before it is computed, so that concurrent plans leave it room. */
-  admit(prompt: CachePrompt): void;
-  /** Undoes {@link admit} for a prompt that the engine never received, or refused. */
-  release(handle: CacheHandle): void;
-  /** Learns from a prompt's first report, which refreshes its last use. Null: the client left before there was one. */
-  report(handle: CacheHandle, report: CacheReport | null, at: number): void;
 }
 
 export function endlessLookup(residency: ResidencyModel = KEEPS_ALL): CacheLookup {

@@ -3,7 +3,7 @@ import { BESIDE_ERROR, type CacheReport, stepOf } from "./cache-report.js";
 import type { CachedRun } from "./cached-runs.js";
 import type { CachingEngine, CapacityOrigin, EngineRestart, UnderWay } from "./caching-engine.js";
 import { CapacityEvidence } from "./capacity-evidence.js";
-import type { CacheHandle, CacheLookup, CachePrompt, EngineCache } from "./engine-cache.js";
+import type { CacheHandle, CacheLookup, CachePrompt } from "./engine-cache.js";
 import { KEEPS_ALL, type ResidencyModel } from "./residency.js";
 
 /** Known streams, and prompts whose reports are awaited. */
@@ -80,7 +80,7 @@ export interface CacheState {
 }
 
 /** A finite LRU cache as its prompts should leave it. Reports change only their tenant's capacity, so false ones mislead only their sender. */
-export class PredictedCache implements EngineCache {
+export class PredictedCache {
   readonly #streams = new LruMap<string, Stream>(MOST_STREAMS);
   readonly #sent = new LruMap<CacheHandle, SentPrompt>(MOST_STREAMS);
   readonly #heads = new LruMap<string, KnownHead>(MOST_HEADS);
@@ -101,7 +101,7 @@ export class PredictedCache implements EngineCache {
       ttlMs: own.ttlMs,
       expire: (index, now) => {
         own.expire(index, now);
-        const since = this.heldSince;
+        const { since } = this.engine.runs.within(this.capacity);
         if (since !== null) index.dropUnusedSince(since - 1);
       },
     };
@@ -113,10 +113,6 @@ export class PredictedCache implements EngineCache {
     if (restart !== null && restart !== this.#restart) this.#evidence.withdrawMisses(restart.after);
     this.#restart = restart;
     return Math.round(this.#evidence.capacity(capacityTokens === null ? null : capacityTokens / this.#ratio));
-  }
-
-  get heldSince(): number | null {
-    return this.engine.runs.within(this.capacity).since;
   }
 
   get state(): CacheState {
@@ -162,6 +158,7 @@ export class PredictedCache implements EngineCache {
     return Math.round((tokens * this.#ratio) / step) * step;
   }
 
+  /** Counts a prompt before it is computed, so that concurrent plans leave it room. */
   admit({ stream: name, user, handle, total, cached, known, head: { digest, tokens }, ...prompt }: CachePrompt): void {
     const { runs } = this.engine;
     const at = runs.timeOf(prompt.at);
@@ -202,6 +199,7 @@ export class PredictedCache implements EngineCache {
     if (oldest !== undefined && stream.open.length > MOST_OPEN) this.#settle(oldest);
   }
 
+  /** Undoes {@link admit} for a prompt that the engine never received, or refused. */
   release(handle: CacheHandle): void {
     const sent = this.#sent.get(handle);
     if (sent === undefined) return;
@@ -221,6 +219,7 @@ export class PredictedCache implements EngineCache {
     if (wasNewest && newest !== null) runs.tip(newest.leaf, 1);
   }
 
+  /** Learns from a prompt's first report, which refreshes its last use. Null: the client left before there was one. */
   report(handle: CacheHandle, report: CacheReport | null, reportedAt: number): void {
     if (report === null) {
       const left = this.#sent.peek(handle);

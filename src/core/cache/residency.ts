@@ -48,10 +48,6 @@ export interface KnownTurns {
   readonly cachedSections: number;
 }
 
-export interface Served extends Foreseen {
-  readonly leaf: NodeId;
-}
-
 /** Adds a prompt at logical time `clock` and `at` (milliseconds since the epoch). `sections`: those of earlier turns, then the new one. */
 export function serve(
   index: ContextIndex,
@@ -60,7 +56,7 @@ export function serve(
   known: KnownTurns,
   clock: number,
   at: number,
-): Served {
+): Foreseen & { readonly leaf: NodeId } {
   const foreseen = heldTokens(index, model, sections, known);
   const insert = ({ anchor, labels, before, behind }: SectionTokens, follows: NodeId | null) =>
     index.insert(anchor, labels, clock, { at, follows, tokensBefore: before, tokensBehind: behind });
@@ -131,12 +127,7 @@ export function promptSlots(slots: number): ResidencyModel {
   };
 }
 
-interface Share {
-  readonly shared: number;
-  readonly lastBlocks: number;
-}
-
-const NOTHING_SHARED: Share = { shared: 0, lastBlocks: 0 };
+const NOTHING_SHARED = { shared: 0, lastBlocks: 0 };
 
 /** Everything up to the last anchor that both prompts have, and the equal blocks after it. */
 function sharedWith(
@@ -144,7 +135,7 @@ function sharedWith(
   { id, lastUsed }: HeldEnd,
   byAnchor: ReadonlyMap<Digest, SectionTokens>,
   last: SectionTokens | undefined,
-): Share {
+): typeof NOTHING_SHARED {
   for (const { anchor, labels } of index.wayTo(id)) {
     const section = byAnchor.get(anchor);
     if (section === undefined) continue;

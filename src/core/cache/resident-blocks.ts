@@ -92,10 +92,7 @@ export class ResidentBlocks {
     return chains;
   }
 
-  /**
-   * Leading tokens that are cached; null if the first blocks may have been stored before events were followed. `sentAt`: the newest batch when the
-   * prompt was sent; blocks computed since mark where its cached prefix ended.
-   */
+  /** Leading tokens cached, not counting blocks computed after batch `sentAt`. Null: the first may have been stored before events were followed. */
   residentTokens(chains: readonly BlockChain[], sentAt = Number.POSITIVE_INFINITY): number | null {
     if (this.#blockTokens === null) return this.#isWhole ? 0 : null;
     const computed = this.#computedFrom(chains, sentAt);

@@ -1,7 +1,4 @@
-/*
- * compose: one request becomes one prompt. History → selection → draft → composition.
- * Enters: a {@link ScopeState}, a {@link ComposeInput}. Leaves: messages, a plan, warnings, and the rows to store.
- */
+/* compose: one request becomes one prompt. History → selection → draft → composition. Leaves: messages, a plan, warnings, and the rows to store. */
 
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { Resolution } from "../blocks/context-block.js";
@@ -77,10 +74,7 @@ export interface Composition {
   readonly knownTokens: number;
 }
 
-/**
- * Composes one prompt and updates the scope's state: replays what earlier turns injected, injects new blocks in the order that reuses most of the
- * cache, and refers to the rest. Deterministic. Expects at least one message that is not an instruction.
- */
+/** Composes one prompt and updates the scope's state. Deterministic. Expects at least one message that is not an instruction. */
 export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { register, index } = state;
   const { countTokens, policy, conversation, depth } = input;
@@ -199,10 +193,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     memories,
     annotations: injection.annotations.map((annotation) => renderAnnotation(annotation, register.textOf)),
     plan,
-    byHand: byHand(replay, plan, {
-      section: section.tokens,
-      retrieved: register.tokensOf(new Set(asked)),
-    }),
+    byHand: byHand(replay, plan, { section: section.tokens, retrieved: register.tokensOf(new Set(asked)) }),
     warnings: [
       ...resolutionWarnings(resolution),
       ...historyWarnings(history),
@@ -258,29 +249,29 @@ function placeMemories(
 
 function resolutionWarnings(resolution: Resolution): Warning[] {
   return [
-    ...about("duplicate_memory", "listed more than once; one copy was kept", resolution.repeated),
-    ...about(
+    ...memoryWarning("duplicate_memory", "listed more than once; one copy was kept", resolution.repeated),
+    ...memoryWarning(
       "duplicate_text",
       "has the same text as another memory of the request; the prompt contains the text once",
       resolution.sharing,
     ),
-    ...about(
+    ...memoryWarning(
       "contained_text",
       "says nothing that another memory of the prompt does not say; it is under that one's label",
       resolution.contained,
     ),
-    ...about("memory_in_messages", "is what the prompt's messages say; it is not given again", resolution.said),
-    ...about(
+    ...memoryWarning("memory_in_messages", "is what the prompt's messages say; it is not given again", resolution.said),
+    ...memoryWarning(
       "memory_replaced",
       "is what the conversation's messages said before the client changed them; it is not given",
       resolution.replaced,
     ),
-    ...about(
+    ...memoryWarning(
       "memory_conflict",
       "listed with two different texts; both are in the prompt, the better ranked one is current",
       resolution.conflicting,
     ),
-    ...about("memory_forgotten", "was forgotten on request; it is not sent", resolution.forgotten),
+    ...memoryWarning("memory_forgotten", "was forgotten on request; it is not sent", resolution.forgotten),
   ];
 }
 
@@ -302,10 +293,11 @@ function historyWarnings(history: RecalledHistory): Warning[] {
 function heldBackWarnings({ memories }: Resolution, heldBack: ReadonlySet<Label>, isCramped: boolean): Warning[] {
   const ids = memories.filter(({ label }) => heldBack.has(label)).map(({ memoryId }) => memoryId);
   return isCramped
-    ? about("memory_left_out", "was retrieved but not sent: it does not fit into the engine's context", ids)
-    : about("memory_held_back", "was retrieved but not sent: the engine was confident without it", ids);
+    ? memoryWarning("memory_left_out", "was retrieved but not sent: it does not fit into the engine's context", ids)
+    : memoryWarning("memory_held_back", "was retrieved but not sent: the engine was confident without it", ids);
 }
 
-function about(code: Warning["code"], message: string, memoryIds: readonly MemoryId[]): Warning[] {
+/** Empty if it is about none. */
+export function memoryWarning(code: Warning["code"], message: string, memoryIds: readonly MemoryId[]): Warning[] {
   return memoryIds.length === 0 ? [] : [{ code, message, memoryIds }];
 }

@@ -61,10 +61,7 @@ export function batchKnowledge(
 ): BatchKnowledge {
   input.cache.residency.expire(index, input.now);
   const anchor = firstAnchor(input);
-  return {
-    cached: anchor === null ? [] : usablePaths(index.root(anchor), wanted),
-    recent: recent.sets(),
-  };
+  return { cached: anchor === null ? [] : usablePaths(index.root(anchor), wanted), recent: recent.sets() };
 }
 
 /** Digest of the bytes before the memories; null if the prompt continues earlier turns. */

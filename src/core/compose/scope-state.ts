@@ -4,7 +4,8 @@ import { hasNoText } from "../blocks/memory-versions.js";
 import { ContextIndex } from "../cache/context-index.js";
 import type { IndexNode } from "../cache/index-node.js";
 import type { Conversation } from "../conversation/conversation.js";
-import { type RecentRetrieval, RecentRetrievals } from "../ordering/ordering.js";
+import { RecentRetrievals } from "../ordering/ordering.js";
+import type { TurnRow } from "../ordering/turn-rows.js";
 import {
   NO_PUBLISHED_ROWS,
   type PublishedChanges,
@@ -32,7 +33,7 @@ export interface StoredScope extends PublishedRows {
   readonly bankedTokens: number;
   readonly register: StoredRegister;
   readonly nodes: readonly IndexNode[];
-  readonly recent: readonly RecentRetrieval[];
+  readonly recent: readonly TurnRow[];
   readonly workers: readonly WorkerRow[];
 }
 
@@ -52,7 +53,7 @@ export interface ScopeChanges extends PublishedChanges {
   readonly bankedTokens: number;
   readonly register: RegisterChanges;
   readonly nodes: RowChanges<NodeId, IndexNode>;
-  readonly recent: RowChanges<TurnId, RecentRetrieval>;
+  readonly recent: RowChanges<TurnId, TurnRow>;
   readonly workers: RowChanges<number, WorkerRow>;
 }
 
@@ -176,11 +177,7 @@ export class ScopeState implements WithPublished {
   }
 
   #counters(): ScopeCounters {
-    return {
-      nextLabel: this.register.nextLabel,
-      nextNode: this.index.nextId,
-      nextTurn: this.#nextTurn,
-    };
+    return { nextLabel: this.register.nextLabel, nextNode: this.index.nextId, nextTurn: this.#nextTurn };
   }
 }
 

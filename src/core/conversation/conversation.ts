@@ -243,10 +243,7 @@ export interface ReplayedTurn extends PromptSection {
   };
 }
 
-/**
- * What later prompts keep of a turn's injection (docs/internals/algorithms.md, "Conversations"): `keep` everything, `volatile` the blocks,
- * `ephemeral` nothing. Keeping computes the fewest tokens, but every new token attends over what is kept.
- */
+/** What later prompts keep of a turn's injection (docs/retention.md): `keep` everything, `volatile` the blocks, `ephemeral` nothing. */
 export const FIXED_RETENTIONS = ["keep", "volatile", "ephemeral"] as const;
 export type FixedRetention = (typeof FIXED_RETENTIONS)[number];
 
@@ -264,10 +261,7 @@ export interface RetentionChoice {
   readonly keptTurns: number;
 }
 
-/**
- * Why a prompt starts afresh: it costs less than to go on, the prompt outgrew its share of the engine's cache or its limit, or its history ends
- * before a memory that was forgotten, or that ended.
- */
+/** It costs less; the prompt outgrew its share of the cache, or its limit; or its history ends before a memory that was forgotten or ended. */
 export const FRESH_START_REASONS = ["cost", "share", "limit", "memory_forgotten"] as const;
 export type FreshStartReason = (typeof FRESH_START_REASONS)[number];
 

@@ -136,10 +136,7 @@ export function recallHistory(
   };
 }
 
-/**
- * Ends a history before the first turn whose section still gives a text that no longer holds and that nothing replaces, as forgetting does: no line
- * could take it back (docs/quality.md, "What is repeated"). The messages stay.
- */
+/** Ends a history before the first turn that gives a text which no longer holds and has no successor, as forgetting does. The messages stay. */
 export function withoutEnded(register: BlockRegister, history: RecalledHistory): RecalledHistory {
   const { turns, rest } = history;
   const kept = standingInjections(

@@ -34,10 +34,7 @@ export interface InjectionRequest {
   readonly hasLabels: boolean;
 }
 
-/**
- * Decides what a turn injects: new blocks, then annotations. Those give texts that supersede others of the prompt, or refer to blocks that are in
- * it already (Alg. 3).
- */
+/** Decides what a turn injects: new blocks, then annotations that supersede texts of the prompt, or refer to its blocks (Alg. 3). */
 export function planInjection(request: InjectionRequest, register: Pick<BlockRegister, "isUntrusted">): Injection {
   const { requested, best, standing, superseded, placed, wanted } = request;
   const isLabelled = request.hasLabels;

@@ -59,7 +59,7 @@ function textOf(messages: readonly ChatMessage[]): string {
   return messages.map(messageText).join("\n");
 }
 
-function hasOnlyText({ content }: ChatMessage): boolean {
+export function hasOnlyText({ content }: ChatMessage): boolean {
   return !Array.isArray(content) || content.every(({ type }) => type === "text");
 }
 

@@ -10,10 +10,7 @@ const COMPARED = 3;
 /** Least Jaccard overlap of two texts that say nearly the same. Figures: docs/quality.md, "What is repeated". */
 const NEARLY_THE_SAME = 0.4;
 
-/**
- * The best memory; of those after it that say nearly the same, are about the same subject and are newer, the newest takes its place. Null: there is
- * none, or its origin is untrusted.
- */
+/** The best memory, or the newest of those after it that say nearly the same of the same subject. Null: none, or one of an untrusted origin. */
 export function memoryToRepeat(register: BlockRegister, { blocks, memories }: Resolution): Label | null {
   const [best, ...next] = blocks.slice(0, COMPARED).map(({ label }) => label);
   if (best === undefined) return null;

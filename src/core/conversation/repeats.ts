@@ -61,10 +61,7 @@ function plainText(text: string): string {
 /** How many messages on each side locate a message. */
 const NEAR = 2;
 
-/**
- * Drops exchanges of this conversation that its client changed or removed: a memory must not bring a redacted message back. Recognises plain text
- * only. The first exchange costs O(turns + messages), each further one O(turns).
- */
+/** Drops exchanges that the conversation's client changed or removed, if plain text: a memory must not bring a redacted message back. */
 export function withoutReplaced(resolution: Resolution, { conversation, turns, rest }: RecalledHistory): Resolution {
   let history: HistoryPlaces | undefined;
   const isReplaced = (exchange: string) => {

@@ -53,10 +53,7 @@ export interface ReplayInput {
   readonly root?: PromptRoot | undefined;
 }
 
-/**
- * Replays what later prompts keep of every turn's injection, in its place; nothing after a fresh start. Verifies stability by the sent prompt's
- * rolling digest, which reveals changed tools and instructions, forgotten memories and dropped annotations.
- */
+/** Replays what later prompts keep of every turn. The sent prompt's rolling digest shows changed tools, instructions, memories and annotations. */
 export function replayTurns(
   { index, register, headTokens: counted }: ReplayScope,
   { head, conversation, turns: recalledTurns }: RecalledHistory,
@@ -132,10 +129,7 @@ function sectionPrefixTokens(
   return blocks.reduce((sum, block) => sum + register.lineTokens(block), fixedTokens(SECTION_OPENING, countTokens));
 }
 
-/**
- * A prompt's sections for residency models, its own last. Counts earlier sections only for a model with {@link
- * ResidencyModel.foresee} and with restated turns, because conversations can be long.
- */
+/** A prompt's sections for residency models, its own last; earlier ones only for a model that foresees, and with restated turns. */
 export function promptSections(
   replay: Replay,
   own: PromptSection,

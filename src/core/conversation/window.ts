@@ -56,11 +56,7 @@ function windowOf(
 
 export type ContinuedWindow = Exclude<Window, { readonly kind: "summarised" }>;
 
-/**
- * Stored messages, then new ones: as sent now, or without cache marks, which would count against the provider's limit.
- *
- * @param sent without those in front of a longer window
- */
+/** Stored messages, then new ones: as sent now, or without cache marks. @param sent without those in front of a longer window */
 export function withCut(
   stored: readonly ChatMessage[],
   sent: readonly ChatMessage[],

@@ -34,16 +34,8 @@ const FAST_GPU: TimeLaw = { kind: "time", fixedMs: 15, perTokenMs: 8e-3, perPair
 const CPU: TimeLaw = { kind: "time", fixedMs: 0, perTokenMs: 0.788, perPairMs: 8.4e-4 };
 /** Presets for unknown engines: a GPU server; llama.cpp on a CPU (a 135M model, two threads); providers with and without paid cache writes. */
 export const ENGINE_MODELS: Readonly<Record<EngineModelName, EngineModel>> = {
-  gpu: {
-    cost: FAST_GPU,
-    blockTokens: 16,
-    minimumPrefixTokens: 16,
-  },
-  cpu: {
-    cost: CPU,
-    blockTokens: 1,
-    minimumPrefixTokens: 1,
-  },
+  gpu: { cost: FAST_GPU, blockTokens: 16, minimumPrefixTokens: 16 },
+  cpu: { cost: CPU, blockTokens: 1, minimumPrefixTokens: 1 },
   hosted: {
     cost: { kind: "money", uncached: 1, written: 1, cached: 0.1 },
     blockTokens: 128,

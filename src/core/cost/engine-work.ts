@@ -26,10 +26,7 @@ export interface PromptWait {
 
 type Worked = PromptWait & PromptWork;
 
-/**
- * What one engine computes for all its users (docs/internals/algorithms.md, "What a prompt costs"). A client waits for everything that the engine
- * computes meanwhile, so the speed model is fitted to that, not to the client's own prompt.
- */
+/** What one engine computes for all its users, since a client waits for all of it (docs/internals/algorithms.md, "What a prompt costs"). */
 export class EngineWork {
   readonly #prompts = new LruMap<string, Worked>(MOST_PROMPTS);
   /** Uncertain waits since the last sample. */
@@ -46,10 +43,7 @@ export class EngineWork {
     if (prompt !== undefined) this.#prompts.set(requestId, { ...prompt, ...atLeastOne(work) });
   }
 
-  /**
-   * Whether {@link meanPrompt} has all that the engine computed while a prompt waited. Call it once per prompt. False if another prompt, which may
-   * be partly computed, still waits; but in an endless queue {@link MOST_UNCERTAIN} limits how often.
-   */
+  /** Whether no other prompt was waiting, perhaps partly computed; else only now and then ({@link MOST_UNCERTAIN}). Call it once per prompt. */
   isSample(requestId: string): boolean {
     const own = this.#prompts.peek(requestId);
     if (own === undefined) return true;

@@ -73,10 +73,7 @@ export function answerPace(samples: readonly AnswerTime[], { perTokenMs, perPair
 /** Parts of a time as shares of the measured one, whose sum by a perfect law is 1. */
 type Row = readonly number[];
 
-/**
- * Whether a law beats one with fewer coefficients, and each time's neighbours (a queue, a machine that slows down): a likelihood-ratio test of log
- * errors, limited to the cut-off.
- */
+/** Whether a law beats one with fewer coefficients, and each time's neighbours (a queue): a likelihood-ratio test of log errors up to the cut-off. */
 function isBetter(rows: readonly Row[], law: Row, simpler: Row): boolean {
   const own = logErrors(rows.map((row) => dot(row, law)));
   const most = CUT * scaleOf(own);

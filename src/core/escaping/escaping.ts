@@ -36,10 +36,7 @@ function unescapeLines(text: string): string {
   return text.replace(ESCAPED_LINES, "$1$2");
 }
 
-/*
- * Places of a text that an engine's tokenizer could parse as special tokens, or a model as labels and tags. No list is complete, so the shapes of
- * public chat templates' tokens decide (test/core/escaping/template-tokens.ts; `docs/escaping.md`).
- */
+/* What a tokenizer could parse as special tokens, or a model as labels and tags. No list is complete: shapes decide (docs/escaping.md). */
 
 const OPENERS = "<＜﹤\\[［﹇\\]］﹈>＞﹥/／";
 const OPENER = new RegExp(`[${OPENERS}]`);

@@ -53,15 +53,7 @@ export const carryOver: OrderingPolicy = {
   orderAfter,
 };
 
-/** Rises with `saved`, falls with `carried`, in tokens. */
-type Value = (saved: number, carried: number) => number;
-
-interface PathPrices {
-  readonly value: Value;
-  readonly crowding: (share: number) => number;
-}
-
-function pricesFor(retrievedTokens: number, allowance: CarryAllowance): PathPrices {
+function pricesFor(retrievedTokens: number, allowance: CarryAllowance) {
   const { tokens, ownTokens, bankedTokens, knownTokens, spared } = allowance;
   const missing = knownTokens - (retrievedTokens + tokens);
   const scarcity = Math.min(1, Math.max(0, missing / (SCARCE_BY * retrievedTokens)));
@@ -70,8 +62,9 @@ function pricesFor(retrievedTokens: number, allowance: CarryAllowance): PathPric
   const price = scarcity * retrievedTokens * Math.max(ofOwn, ofBanked);
   const crowded = scarcity * PRICE_OF_CROWDED_PATH * retrievedTokens;
   return {
-    value: (saved, carried) => spared(saved, carried) - price * carried,
-    crowding: (share) => crowded * Math.sqrt(share),
+    /** Rises with `saved`, falls with `carried`, in tokens. */
+    value: (saved: number, carried: number) => spared(saved, carried) - price * carried,
+    crowding: (share: number) => crowded * Math.sqrt(share),
   };
 }
 
@@ -131,18 +124,12 @@ const MAX_PER_PROMPT = 1.5;
 /** Maximum of the bank, as a multiple of the paying prompt's own share. */
 const MAX_BANKED = 20;
 
-export interface BankedAllowance {
-  readonly tokens: number;
-  /** The bank's balance plus this prompt's own share, which later prompts share. */
-  readonly banked: number;
-}
-
 /**
  * What a prompt may carry, in whole tokens. A scope's prompts share one memory bank: together they never send more memory tokens than the sum of
  * ratio × retrieved. Unused tokens are banked; one prompt carries at most {@link MAX_PER_PROMPT} times its own share. A turn counts the tokens that
- * it adds; blocks that it holds back count as sent.
+ * it adds; blocks that it holds back count as sent. `banked`: the bank's balance plus this prompt's own share, which later prompts share.
  */
-export function bankAllowance(bankedTokens: number, ratio: number, retrievedTokens: number): BankedAllowance {
+export function bankAllowance(bankedTokens: number, ratio: number, retrievedTokens: number) {
   const banked = ownShare(ratio, retrievedTokens) + bankedTokens;
   const most = ownShare(MAX_PER_PROMPT * ratio, retrievedTokens);
   return { tokens: Math.min(banked, most), banked };

@@ -59,9 +59,6 @@ export function labelsOf(blocks: readonly RetrievedBlock[]): Label[] {
 export const RECENT_REQUESTS = 64;
 const WORD = 32;
 
-/** In relevance order, as stored. */
-export type RecentRetrieval = TurnRow;
-
 /** A set of remembered requests. Bits are reassigned, so their positions have no order. */
 export interface RequestMask {
   readonly low: number;
@@ -70,14 +67,14 @@ export interface RequestMask {
 
 const NO_REQUEST: RequestMask = { low: 0, high: 0 };
 
-/** The block sets of the last {@link RECENT_REQUESTS} requests, which predict later ones. */
-export class RecentRetrievals extends TurnRows<RecentRetrieval> {
+/** The block sets of the last {@link RECENT_REQUESTS} requests, which predict later ones. Rows have them in relevance order. */
+export class RecentRetrievals extends TurnRows<TurnRow> {
   readonly #requestersOf = new Map<Label, { -readonly [K in keyof RequestMask]: number }>();
   /** Each request's bit in every mask. */
   readonly #bits = new Map<TurnId, number>();
   readonly #freeBits = Array.from({ length: RECENT_REQUESTS }, (_, bit) => bit);
 
-  constructor(rows: readonly RecentRetrieval[]) {
+  constructor(rows: readonly TurnRow[]) {
     super(RECENT_REQUESTS);
     this.load(rows);
   }
@@ -94,7 +91,7 @@ export class RecentRetrievals extends TurnRows<RecentRetrieval> {
     if (labels.length > 0) this.put({ turn, labels });
   }
 
-  protected override entered({ turn, labels }: RecentRetrieval): void {
+  protected override entered({ turn, labels }: TurnRow): void {
     const bit = this.#freeBits.pop() as number;
     this.#bits.set(turn, bit);
     for (const label of labels) {
@@ -104,7 +101,7 @@ export class RecentRetrievals extends TurnRows<RecentRetrieval> {
     }
   }
 
-  protected override left({ turn, labels }: RecentRetrieval): void {
+  protected override left({ turn, labels }: TurnRow): void {
     const bit = this.#bits.get(turn) as number;
     this.#bits.delete(turn);
     this.#freeBits.push(bit);
@@ -117,7 +114,7 @@ export class RecentRetrievals extends TurnRows<RecentRetrieval> {
     }
   }
 
-  protected override shortened(row: RecentRetrieval, labels: readonly Label[]): RecentRetrieval {
+  protected override shortened(row: TurnRow, labels: readonly Label[]): TurnRow {
     return { ...row, labels };
   }
 }
@@ -168,11 +165,7 @@ export function extendedOrder<K extends ScopeKnowledge>(
     if (policy.orderAfter !== undefined) return policy.orderAfter(front, request, known);
     return policy.order({ ...request, retrieved: rest, carrying: null }, known).labels;
   };
-  return {
-    labels: [...front, ...following()],
-    carried: new Set(carried),
-    searchPath: before.searchPath,
-  };
+  return { labels: [...front, ...following()], carried: new Set(carried), searchPath: before.searchPath };
 }
 
 function isAllowed(carried: readonly Label[], { carrying }: OrderingRequest): boolean {
@@ -342,21 +335,11 @@ export function plannedOrder(
   planned: readonly Digest[],
   textDigestOf: (label: Label) => Digest | undefined,
 ): OrderingPolicy {
-  const ranks = new Map(planned.map((digest, rank) => [digest, rank]));
-  const rankOf = (label: Label): number | undefined => {
-    const digest = textDigestOf(label);
-    return digest === undefined ? undefined : ranks.get(digest);
-  };
   return {
     name: "batch",
     order: (request, known) => {
-      const front = request.retrieved
-        .flatMap(({ label }) => {
-          const rank = rankOf(label);
-          return rank === undefined ? [] : [{ label, rank }];
-        })
-        .sort((a, b) => a.rank - b.rank)
-        .map(({ label }) => label);
+      const labels = new Map(request.retrieved.map(({ label }) => [textDigestOf(label), label]));
+      const front = planned.flatMap((digest) => labels.get(digest) ?? []);
       if (front.length === 0) return prefixExact.order(request, known);
       return withoutCarried([...front, ...orderAfter(front, request, known)]);
     },

@@ -57,10 +57,7 @@ export function searchPrefix(root: ServedNode | undefined, wanted: ReadonlyMap<L
   return best.tokens === 0 ? nothing : { ...pathTo(best.node, best.taken), tokens: best.tokens };
 }
 
-/**
- * Served paths as far as one of the requests wants every block, least recently used first. Omits a path that is a prefix of another, unless used
- * later. A search for any of these requests finds the same as in all served paths.
- */
+/** Served paths as far as one request wants every block, least recently used first, none a prefix of another unless used later. */
 export function usablePaths(root: ServedNode | undefined, requests: Iterable<WantedBlocks>): UsablePath[] {
   if (root === undefined) return [];
   const reached = new Map<ServedNode, number>();

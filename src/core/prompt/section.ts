@@ -29,8 +29,6 @@ export type Annotation =
 
 export type Update = Extract<Annotation, { readonly kind: "update" }>;
 
-type InstructionAnnotation = Annotation & { readonly kind: "instructions" };
-
 /** What one turn put into the prompt, as labels, but for instructions. Texts are stored once, so that forgetting a block removes its text everywhere. */
 export interface Injection {
   readonly blocks: readonly InjectedBlock[];
@@ -144,22 +142,12 @@ export function renderAnnotation(annotation: Annotation, textOf: TextOf): string
 }
 
 /** The client's own instructions, so only what could end the section is escaped. */
-function renderInstructions({ lines, removed }: InstructionAnnotation): string {
+function renderInstructions({ lines, removed }: Annotation & { kind: "instructions" }): string {
   const written = [...lines, ...removed.map((line) => `No longer: ${line}`)].map((line) =>
     /memories/i.test(line) ? escapeText(line) : line,
   );
   if (written.length === 0) return `${INSTRUCTIONS} as above.`;
   return written.length === 1 ? `${INSTRUCTIONS} ${written[0]}` : [INSTRUCTIONS, ...written].join("\n  ");
-}
-
-const NAMED_LABEL = /\[Doc_(\d+)\]/g;
-
-/** What an annotation refers to: labels, or a text as in {@link givenAgain}. Labels in quoted texts are escaped, so none. */
-function referencesIn(line: string): { readonly labels: readonly number[]; readonly quoted: string | null } {
-  if (line.startsWith(INSTRUCTIONS)) return { labels: [], quoted: line.slice(INSTRUCTIONS.length) };
-  if (line.startsWith(UPDATE)) return { labels: [], quoted: null };
-  if (line.startsWith(BEST)) return { labels: [], quoted: line.slice(BEST.length) };
-  return { labels: [...line.matchAll(NAMED_LABEL)].map(([, digits]) => Number(digits)), quoted: null };
 }
 
 /** A memory's text as annotations quote it. */
@@ -214,10 +202,7 @@ export function sectionMessage(section: string, placement: SectionPlacement): Ch
   return { role: "user", content };
 }
 
-/**
- * Removes our section from the front of a message, or from the end of a tool's result. Null: nothing else was in it. The same object: there was
- * none.
- */
+/** Removes our section from a message's front, or a tool result's end. Null: nothing else was in it. The same object: there was none. */
 export function stripSection(message: ChatMessage, isOurs: (section: string) => boolean): ChatMessage | null {
   const isResult = message.role === "tool" || message.role === "function";
   const atEnd = isResult ? stripped(message, (text) => beforeSection(text, isOurs), true) : message;
@@ -283,11 +268,11 @@ function annotationsEnd(text: string, from: number): number {
   return end;
 }
 
+const NAMED_LABEL = /\[Doc_\d+\]/;
+
 function isAnnotation(line: string): boolean {
   if (lineKindAt(line, 0) !== "annotation") return false;
-  if (line.startsWith(UPDATE)) return true;
-  const { labels, quoted } = referencesIn(line);
-  return labels.length > 0 || quoted !== null;
+  return NAMED_LABEL.test(line) || [INSTRUCTIONS, UPDATE, BEST].some((word) => line.startsWith(word));
 }
 
 /** `close`: starts with the closing tag. */

@@ -96,10 +96,7 @@ export class ClusterTree {
     return { blocks: place?.row.blocks ?? [], ...found };
   }
 
-  /**
-   * Adds a context at logical time `now`. A new leaf's blocks are ordered by its match (Alg. 2): a child of a matching inner node, or a sibling of a
-   * matching leaf.
-   */
+  /** Adds a context at logical time `now`, ordered by its match (Alg. 2): below a matching inner node, or beside a matching leaf. */
   insert(context: readonly Label[], now: number): void {
     if (context.length === 0) return;
     const leaf = this.#leafOfBlocks.get(blocksKey(context)) ?? this.#attach(context);
@@ -321,10 +318,7 @@ interface ClusterPlace {
   readonly children: ClusterPlace[];
 }
 
-/**
- * The nearest child that shares a block. Ties go to a child of several contexts, then to the older one. Null: no child shares a block, or several
- * do at the same distance and all are leaves or none is.
- */
+/** The nearest child that shares a block; of equally near ones one of several contexts, then the older. Null: none, or all are alike. */
 function nearestChild({ children }: ClusterPlace, context: Positions) {
   let child: ClusterPlace | null = null;
   let least = Number.POSITIVE_INFINITY;

@@ -271,10 +271,7 @@ export interface ClusteredKey {
   readonly nodes: readonly ClusterNode[];
 }
 
-/**
- * ContextPilot's batch planning, key by key. Without a tree: Alg. 4 over all contexts. On a tree: each context is ordered (Alg. 2) and joins it, as
- * printed in figure 7. Both are executed by Alg. 5. As published, it assumes an empty cache.
- */
+/** ContextPilot's batch planning, key by key: Alg. 4 without a tree, else Alg. 2 on it; then Alg. 5. As published, it assumes an empty cache. */
 export function clusteredBatch(
   requests: readonly BatchRequest[],
   known: readonly ClusteredKey[],
@@ -304,10 +301,7 @@ export function clusteredBatch(
   return { orders, shared, searchPaths, sequence: schedule(searchPaths), trees };
 }
 
-/**
- * Runs requests that share a prefix back to back (Alg. 5): grouped by the first step of their search paths, larger groups first; within a group
- * longer paths first. A request without a path is its own group. Takes one path per request; returns input indices.
- */
+/** Alg. 5: groups by the first step of the search paths, larger groups first; within one, longer paths first. Gives input indices. */
 export function schedule(searchPaths: readonly (readonly number[])[]): number[] {
   const requests = searchPaths.map((path, input) => ({ path, input }));
   const groups = [...groupBy(requests, ({ path, input }) => path[0] ?? `alone ${input}`).values()];

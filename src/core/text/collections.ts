@@ -47,10 +47,7 @@ interface Linked<K, V> {
   newer: Linked<K, V> | null;
 }
 
-/**
- * A map that evicts the least recently used entry beyond `max`. `peek`, `has` and iteration do not count as use. A plain `Map` finds its first
- * entry slowly after many deletions, and a kept iterator leaks its old tables.
- */
+/** Evicts the least recently used entry beyond `max`; `peek`, `has` and iteration are no use. Linked: a `Map` finds its first entry slowly. */
 export class LruMap<K, V> {
   readonly #entries = new Map<K, Linked<K, V>>();
   #oldest: Linked<K, V> | null = null;

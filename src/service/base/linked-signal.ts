@@ -6,10 +6,7 @@ export interface LinkedSignal {
   release(): void;
 }
 
-/**
- * Like `AbortSignal.any`, but can be released: in Node 20, `any` leaks a reference per call as long as the longest-lived signal, and is far
- * slower.
- */
+/** Like `AbortSignal.any`, but can be released: in Node 20, `any` leaks a reference per call as long as the longest-lived signal. */
 export function linkedSignal(...signals: readonly AbortSignal[]): LinkedSignal {
   const own = new AbortController();
   const follow = ({ target }: Event) => own.abort(target instanceof AbortSignal ? target.reason : undefined);

@@ -41,10 +41,7 @@ export interface PartObserver {
 /** Most causes of refused requests that are remembered as reported. */
 const MOST_REFUSALS = 200;
 
-/**
- * The failing parts, for all tenants. A failure is reported once per reason, and again on recovery. A refusal of single requests is reported
- * once per cause and does not count as a failing part.
- */
+/** The failing parts, for all tenants. Reports each reason once, and recovery; a refusal of single requests once per cause, as no failing part. */
 export class DegradedParts {
   readonly #failing = new Map<PartName, DegradedPart>();
   readonly #refused = new LruMap<string, true>(MOST_REFUSALS);

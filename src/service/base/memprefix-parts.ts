@@ -1,7 +1,4 @@
-/*
- * base: what the service's other folders share.
- * Leaves: a service's parts and observer, tenants and API keys, typed errors, results of calls, spans, signals.
- */
+/* base: what the service's other folders share: parts, observer, tenants and API keys, typed errors, results of calls, spans, signals. */
 
 import { pricedModel, providerOf } from "../../core/cost/prices.js";
 import type {

@@ -4,10 +4,7 @@ import { record } from "../../core/text/json.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream.js";
 
-/*
- * OpenTelemetry spans, by the tracer that the process registered; no-ops without one. Attributes are durations, numbers and memprefix's own
- * names: never a user, a question or a memory's text.
- */
+/* Spans by the process's tracer, if any. Attributes are durations, numbers and memprefix's own names: never a user, a question or a memory. */
 
 /** Continues the caller's trace, which its headers name (`traceparent`). */
 export function inCallersTrace<T>(headers: Readonly<Record<string, unknown>>, work: () => T): T {
@@ -15,15 +12,12 @@ export function inCallersTrace<T>(headers: Readonly<Record<string, unknown>>, wo
 }
 
 /** An error's name becomes the span's status. */
-export function inSpan<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
-  return traced(name, SpanKind.INTERNAL, attributes, work);
-}
-
-export function inClientSpan<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
-  return traced(name, SpanKind.CLIENT, attributes, work);
-}
-
-function traced<T>(name: string, kind: SpanKind, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
+export function inSpan<T>(
+  name: string,
+  attributes: Attributes,
+  work: (span: Span) => Promise<T>,
+  kind = SpanKind.INTERNAL,
+): Promise<T> {
   // Looked up per span: an application may register its tracer after it created a service.
   return trace.getTracer("memprefix").startActiveSpan(name, { kind, attributes }, async (span) => {
     try {
@@ -38,10 +32,7 @@ function traced<T>(name: string, kind: SpanKind, attributes: Attributes, work: (
   });
 }
 
-/*
- * Calls to the engine by OpenTelemetry's conventions for generative AI (`@opentelemetry/semantic-conventions` 1.45, `gen_ai.*`), without the
- * texts of prompts and answers, which are optional there.
- */
+/* Calls to the engine by the conventions of `@opentelemetry/semantic-conventions` 1.45, `gen_ai.*`, without texts, which are optional there. */
 
 /** Values of `gen_ai.provider.name`: the conventions' own where one exists. */
 const PROVIDERS: Readonly<Record<EngineName, string>> = {

@@ -10,10 +10,7 @@ export interface Tenant {
 /** The tenant of an installation without API keys. Its salts are not secret. */
 export const DEFAULT_TENANT: Tenant = { name: "default", cacheSecret: "default" };
 
-/*
- * An API key is `mst_<id>_<secret>`: the id finds it, the secret proves it. One round of SHA-256 is enough for a secret of 256 random bits;
- * slow hashes are for secrets that can be guessed.
- */
+/* An API key is `mst_<id>_<secret>`: the id finds it, the secret proves it. One SHA-256 is enough for a secret of 256 random bits. */
 
 const ID_BYTES = 6;
 const SECRET_BYTES = 32;

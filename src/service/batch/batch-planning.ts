@@ -194,10 +194,7 @@ export interface RoutableRequest {
   readonly order: readonly Digest[];
 }
 
-/**
- * Routes a batch's requests: each to the worker that processed most of its blocks, balanced by recent tokens (the bound is in
- * `routeToWorkers`).
- */
+/** Routes each request of a batch to the worker that processed most of its blocks, within the bound of `routeToWorkers`. */
 export class BatchRouting {
   /** @param names at least one, each different */
   constructor(

@@ -1,8 +1,4 @@
-/*
- * batch: many requests at once.
- * Enters: requests of any users, as a list. Leaves: events in execution order: answers (with a worker, if any are named) and failures.
- * Plans them together, and composes each request through the composer.
- */
+/* batch: requests of any users, planned together. Leaves: events in execution order: answers (with a worker, if any are named) and failures. */
 
 import { setImmediate } from "node:timers/promises";
 import { type BatchPlanner, DEFAULT_BATCH_PLANNER, type TokenCounter } from "../../core/index.js";
@@ -63,10 +59,7 @@ export interface ComposeBatchOptions {
   readonly signal: AbortSignal;
 }
 
-/**
- * Composes a batch (docs/internals/algorithms.md, "Batch planning"): looks up memories, plans by what should be cached now, and composes one prompt
- * at a time. A failed request is an event; the others continue. The last event is `end`.
- */
+/** Composes a batch (docs/internals/algorithms.md, "Batch planning"). A failed request is an event; the others go on. The last event is `end`. */
 export async function* composeBatch(
   batches: BatchComposer,
   inputs: Iterable<BatchInput>,

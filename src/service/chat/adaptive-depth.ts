@@ -1,3 +1,4 @@
+import { type Span, SpanKind } from "@opentelemetry/api";
 import {
   type Depth,
   type DepthChoice,
@@ -12,7 +13,7 @@ import { wholeOf } from "../../engines/upstream/answer-body.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engines/upstream/first-token.js";
 import { forAnotherRequest, withAdded } from "../../engines/upstream/upstream.js";
 import { linkedSignal } from "../base/linked-signal.js";
-import { inClientSpan } from "../base/spans.js";
+import { inSpan } from "../base/spans.js";
 import type { ChosenDepth, DraftAt, DraftedPrompt } from "../compose/prompt-planner.js";
 import { bodyOf, type ChatParts, type ClientRequest, withTools } from "./chat-request.js";
 import { modelName, RefusedModels } from "./engine-limits.js";
@@ -43,12 +44,7 @@ export class AdaptiveDepth {
     this.#refused = new RefusedModels(parts.clock);
   }
 
-  /**
-   * Does not reject if the engine fails.
-   *
-   * @param tenant the same object for all of one tenant's requests
-   * @param signal aborts when the caller no longer waits for the prompt
-   */
+  /** Does not reject if the engine fails. @param tenant the same object for all of its requests @param signal the caller no longer waits */
   async choose(
     tenant: object,
     request: ClientRequest,
@@ -131,12 +127,13 @@ export class AdaptiveDepth {
     const sent = withAdded(forAnotherRequest(request.headers), draft.headers);
     const { query } = request;
     const call = { method: "POST", path: "chat/completions", query, headers: sent, body } as const;
-    return inClientSpan("memprefix.depth_probe", {}, async (span) => {
+    const probe = async (span: Span) => {
       const answer = await this.parts.upstream.send(call, signal);
       span.setAttribute("http.response.status_code", answer.status);
       const text = await wholeOf(answer.body, this.parts.upstream.name, MAX_ANSWER_BYTES);
       return { status: answer.status, text };
-    });
+    };
+    return inSpan("memprefix.depth_probe", {}, probe, SpanKind.CLIENT);
   }
 }
 

@@ -58,12 +58,7 @@ export class Chat {
     this.depth = new AdaptiveDepth(parts);
   }
 
-  /**
-   * Rejects with `UpstreamError` if the engine does not answer, and with the error of an invalid request. If composing fails otherwise, sends the
-   * request unmodified.
-   *
-   * @param signal aborts when the client disconnects
-   */
+  /** Rejects with `UpstreamError`, and for an invalid request; else sends what cannot be composed unmodified. @param signal the client left */
   async complete(memprefix: ChatComposer, given: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
     const { limits, parts } = this;
     // First, so that warm-ups and depth probes have the tenant's salts too.
@@ -87,11 +82,7 @@ export class Chat {
   }
 }
 
-/**
- * Adds the session's key for the router as if the client had sent it, so that warm-ups and depth probes have it too. The client's own key stays.
- * Side calls, whose prompts differ from their conversation's, and requests without a user get none. If workers are named, adds the headers of
- * the chosen one.
- */
+/** Adds the session's key for the router, unless the client sent one or workers are named. Side calls and requests without a user get none. */
 function withSessionKey({ composer }: ChatComposer, request: ChatRequest, router: SessionRouter | null): ChatRequest {
   const hasWorkers = (request.compose?.workers ?? []).length > 0;
   const hasNoKey = request.notWanted === "side_call" || request.userId === NOBODY;
@@ -116,10 +107,7 @@ class Completion {
     this.#on = { parts, usage, memprefix, request, signal };
   }
 
-  /**
-   * Sends the prompt; if the engine refuses it, a second form of it, then the client's own messages. The client sees no difference. A refused
-   * prompt counts as never composed.
-   */
+  /** Sends the prompt; if refused, a second form of it, then the client's own messages. A refused prompt counts as never composed. */
   async answered(): Promise<ProxiedAnswer> {
     const { chat, request } = this;
     const of = { tenant: this.memprefix, userId: request.userId, model: request.body["model"] };

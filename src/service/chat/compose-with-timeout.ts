@@ -51,10 +51,7 @@ export interface ComposeTimeoutOptions<P> {
 /** While this process is busy, composing takes longer, up to so many time-outs: other requests wait for the same processor. */
 const MOST_TIMEOUTS = 6;
 
-/**
- * Composes with a time-out, of the time in which the event loop waits for others. A failure becomes a reason, so that a chat is answered even if memprefix fails (docs/internals/architecture.md,
- * "Promises"). Rejects only for an invalid request or a caller who disconnected (`signal`).
- */
+/** Composes with a time-out, less the event loop's other work. Rejects only for an invalid request or a caller who left; else gives a reason. */
 export async function composeWithTimeout<P>(
   compose: (signal: AbortSignal) => Promise<P>,
   signal: AbortSignal,

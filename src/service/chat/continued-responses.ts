@@ -3,10 +3,7 @@ import { continuedBy, isInstructions } from "../../apis/responses/history.js";
 import type { ConversationId } from "../../core/index.js";
 import { type ChatComposer, type ChatRequest, NOBODY } from "./chat-request.js";
 
-/**
- * Finds the conversation of a Responses API request that names `previous_response_id` or `conversation` and so sends no history: its prompt is
- * composed after what the engine has, and only the new end is sent. Other requests are returned unmodified.
- */
+/** Finds the conversation of a request that names `previous_response_id` or `conversation` in place of a history: only its new end is sent. */
 export async function withContinued(memprefix: ChatComposer, request: ChatRequest): Promise<ChatRequest> {
   const { api, body, compose, userId, agentId } = request;
   if (api.name !== "responses" || compose === null || userId === NOBODY) return request;

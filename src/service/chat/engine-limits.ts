@@ -12,7 +12,7 @@ import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../engines/adap
 import { bufferBody, isEventStream } from "../../engines/upstream/answer-body.js";
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/engine-errors.js";
 import { peekAtFirstEvent } from "../../engines/upstream/first-event.js";
-import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
+import { ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import { credentialsIn, type HeaderPair, OWN_NAME } from "../../engines/upstream/upstream.js";
 import type { ComposeAnswer } from "../base/call-types.js";
@@ -60,7 +60,7 @@ export class EngineLimits {
   /** What is known of the engine that a chat's prompt goes to; the limit leaves room for the answer. */
   destinationOf(chat: ClientRequest, countTokens: TokenCounter): Destination {
     const model = modelName(chat.body["model"]);
-    const limit = this.#limitOf(chat, model);
+    const limit = this.#lists.get(credentialsOf(chat).key)?.limits?.of(model) ?? null;
     return {
       model,
       promptTokens: limit === null ? null : promptTokensWithin(limit, answerTokens(chat.body)),
@@ -100,12 +100,7 @@ export class EngineLimits {
     const given = api.toolFields.flatMap((field) => listIn(body[field]));
     if (given.length === 0) return 0;
     const text = JSON.stringify(given);
-    const digest = digestOf(text);
-    return keptIn(this.#toolTokens, digest, () => countTokens(text));
-  }
-
-  #limitOf(chat: ClientRequest, model: string): ModelLimit | null {
-    return this.#lists.get(credentialsOf(chat).key)?.limits?.of(model) ?? null;
+    return keptIn(this.#toolTokens, digestOf(text), () => countTokens(text));
   }
 
   #next({ failures }: KnownList, limits: ModelLimits | null): Omit<KnownList, "keepsThoughts"> {
@@ -169,12 +164,6 @@ export interface ConstraintsKey {
   readonly model: unknown;
 }
 
-/** Most tokens of a prompt, by memprefix's count; expires at a time of the clock. */
-interface KnownLimit {
-  readonly tokens: number;
-  readonly until: number;
-}
-
 /** Most (user, model) pairs, and most models without user messages after tool results, that are remembered per tenant. */
 const MOST_KNOWN = 1_000;
 /** A limit expires: the engine may restart with a larger context under the same name. */
@@ -182,12 +171,9 @@ const LIMIT_KNOWN_FOR_MS = 60 * 60 * 1_000;
 /** Margin below the engine's limit: the ratio of its tokens to ours varies. */
 const MARGIN = 0.95;
 
-/**
- * Constraints learned from an engine's refusals, so that each causes one refusal; in memory only. Kept per tenant, so that one tenant's client
- * cannot change another's prompts: a token limit per user and model, the placement after tool results per model.
- */
+/** Constraints learned from refusals, each of which they cost once. Per tenant: a token limit per user and model, a placement per model. */
 export class KnownConstraints {
-  readonly #limits = new WeakMap<object, LruMap<string, KnownLimit>>();
+  readonly #limits = new WeakMap<object, LruMap<string, { readonly tokens: number; readonly until: number }>>();
   readonly #insideResults = new WeakMap<object, LruMap<string, true>>();
 
   constructor(private readonly clock: () => number) {}
@@ -218,7 +204,8 @@ export function constraintsAfter(
 ): PromptConstraints | null {
   const { messages, plan } = composed;
   if (refusal.kind === "role_order") return hasOwnMessage(messages) ? { ...terms, inResult: true } : null;
-  const mayCut = plan.layout === "conversation" && history !== "exact" && messages.filter(isOfUser).length > 1;
+  const mayCut =
+    plan.layout === "conversation" && history !== "exact" && messages.filter(({ role }) => role === "user").length > 1;
   if (!mayCut && !messages.some(holdsMemories)) return null;
   return { ...terms, acceptedTokens: Math.floor(roomIn(refusal, plan.totalTokens)) };
 }
@@ -240,10 +227,6 @@ function hasOwnMessage(messages: readonly ChatMessage[]): boolean {
     const text = textsOf(content).join("");
     return role === "user" && isBehindResult && text !== "" && sectionAtStart(text) === text;
   });
-}
-
-function isOfUser({ role }: ChatMessage): boolean {
-  return role === "user";
 }
 
 function holdsMemories({ content }: ChatMessage): boolean {

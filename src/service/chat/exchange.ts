@@ -19,10 +19,7 @@ import type { WriteCall } from "./write-calls.js";
 const REFUSED = new Set([400, 422]);
 const MAX_REFUSAL_BYTES = 16 * 1024 * 1024;
 
-/**
- * Requests the usage of a stream (`stream_options.include_usage`) if the client did not. If the engine refuses, sends the request again without
- * the option; only if that succeeds does it count as refused ({@link RefusedModels}).
- */
+/** Requests the usage of a stream if the client did not. If the engine refuses, sends it again without; a success then counts as a refusal. */
 export class StreamUsage {
   readonly #refused: RefusedModels;
 
@@ -113,10 +110,7 @@ export class Exchange {
     memprefix.reports.began(request.userId, request.agentId, composed, { sentAt: started, firstAt: firstTokenAt });
   }
 
-  /**
-   * Applies an answer to the user's state. Queued before the client has the answer's end, so that the client's next request runs after it. Never
-   * fails the answer.
-   */
+  /** Applies an answer to the user's state before the client has its end, so before the client's next request. Never fails the answer. */
   #learn(): EngineUsage | null {
     const { reported, firstTokenAt } = this.#observed;
     const { request, span, started } = this.of;
@@ -201,11 +195,7 @@ function isUsageOnly(given: unknown): boolean {
 /** Tags of an injected section. Text that still has one after whole sections were removed is not stored. */
 const SECTION_TAGS = /<\/?memories>/;
 
-/**
- * The user's last question and the answer, without sections. Null without a question, or if part of an injected section would remain.
- *
- * @param given the client's own messages, not the composed ones
- */
+/** The last question of the client's own messages, and the answer. Null without a question, or if part of an injected section would remain. */
 function exchangeIn(given: readonly ChatMessage[], answer: string): MessageAddition | null {
   const question = lastAsked(given);
   const text = exchangeText(question, answer);

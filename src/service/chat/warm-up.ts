@@ -7,10 +7,7 @@ import { modelName, RefusedModels } from "./engine-limits.js";
 /** Longest wait for a cancelled call, in milliseconds. */
 const OVER_MS = 1_000;
 
-/**
- * Has the engine compute a prompt's prefix while memories are searched for (docs/internals/algorithms.md, "Warm-up"): a request for one token,
- * cancelled when the search ends. What was computed by then stays cached. Failures are ignored.
- */
+/** Has the engine compute a prompt's prefix until the search ends (docs/internals/algorithms.md, "Warm-up"). Failures are ignored. */
 export class WarmUp {
   /** Models, by path, whose engine refused a warm-up and would refuse the next one. */
   readonly #refused: RefusedModels;
@@ -22,10 +19,7 @@ export class WarmUp {
     this.#refused = new RefusedModels(clock);
   }
 
-  /**
-   * @returns cancels the request; resolves when it has ended, or after {@link OVER_MS}: an engine still computing the prefix would compute the
-   * prompt separately, from its first token
-   */
+  /** @returns cancels; resolves when it has ended, or after {@link OVER_MS}, since an engine still at it would compute the prompt from its start */
   start(tenant: object, client: ClientRequest, head: ColdHead): () => Promise<void> {
     const request = withTools(client, head.toolTexts);
     const cancel = new AbortController();

@@ -30,10 +30,7 @@ export interface WriteCall {
   dropped(): void;
 }
 
-/**
- * Calls that Mem0 makes of its own model, through `/plain/v1`. They are never composed, but hinted, so that the engine caches their instructions;
- * counted apart, as writes; and counted in the engine's cache, of which they evict.
- */
+/** Mem0's calls of its own model (`/plain/v1`): not composed, but hinted, counted as writes, and counted in the cache, of which they evict. */
 export class WriteCalls {
   readonly #headTokens = new LruMap<string, number>(MOST_HEADS);
 

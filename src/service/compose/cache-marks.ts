@@ -1,5 +1,5 @@
 import { lateInRow, type PromptEnd, unreadEnds } from "../../core/cost/expected-reads.js";
-import type { ChatMessage, Composition } from "../../core/index.js";
+import { type Composition, hasOnlyText } from "../../core/index.js";
 import type { WorkingScope } from "../scopes/working-scopes.js";
 import type { RequestTerms } from "./request-terms.js";
 
@@ -19,23 +19,16 @@ export function chooseMarks(
 ): ChosenMarks {
   const before = working.earlier.get(request.conversationId);
   const late = price === null || before === undefined ? 0 : lateInRow(before.lateInRow, at - before.at, price);
+  const areCached = memories.length > 0 && memories.every(({ placement }) => placement === "cached_prefix");
   // Counts miss images, and what a caller adds who sends the prompt itself.
   const { destination } = request;
   const isCounted = destination != null && messages.every(hasOnlyText);
   const unread = unreadEnds(price, {
     layout: plan.layout,
-    wereSent: wereDrafted || areCached(memories),
+    wereSent: wereDrafted || areCached,
     tokens: isCounted ? plan.totalTokens + destination.besideTokens : null,
     hasHistory: messages.length - head.length > 1,
     lateInRow: late,
   });
   return { unread, lateInRow: late };
-}
-
-function areCached(memories: Composition["memories"]): boolean {
-  return memories.length > 0 && memories.every(({ placement }) => placement === "cached_prefix");
-}
-
-function hasOnlyText({ content }: ChatMessage): boolean {
-  return !Array.isArray(content) || content.every(({ type }) => type === "text");
 }

@@ -155,10 +155,7 @@ export class PromptComposer {
     return { ...(await lookUp(this.#on, scope, request, signal)), userNumber };
   }
 
-  /**
-   * What the scope knows for planning a batch's requests that share the messages before their memories. Null if the store does not answer: the
-   * batch is planned without it.
-   */
+  /** What the scope knows for planning requests after the same messages. Null if the store does not answer: the batch is planned without it. */
   known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null> {
     return this.#read(request, (working) => this.#on.planner.known(working, this.#withoutSpans(request), texts));
   }

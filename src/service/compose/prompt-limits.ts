@@ -1,16 +1,8 @@
-import { PromptTooLongError } from "../../core/index.js";
+import { type ComposeInput, PromptTooLongError } from "../../core/index.js";
 import { MessagesTooLongError } from "../base/errors.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
 import type { TokenRatios } from "../learning/engine-measures.js";
 import { type ComposeRequest, modelOf } from "./compose-request.js";
-
-/** Limits of one prompt, by memprefix's counter; null: none. */
-interface TokenLimits {
-  /** With memories; messages that exceed it alone are rejected. */
-  readonly maxPromptTokens: number | null;
-  /** The same, but messages that exceed it alone are composed without memories. */
-  readonly acceptedTokens: number | null;
-}
 
 /** Finds a prompt's limits, and converts them from the engine's tokens to memprefix's. */
 export class PromptLimits {
@@ -21,9 +13,9 @@ export class PromptLimits {
 
   /**
    * The request's limit, else the configured one, is hard. Without either, the engine's own is soft: the engine decides. Computed when the prompt
-   * is planned, so reports of the user's earlier prompts count.
+   * is planned, so reports of the user's earlier prompts count. By memprefix's counter; null: none.
    */
-  of(request: ComposeRequest): TokenLimits {
+  of(request: ComposeRequest): Pick<ComposeInput, "maxPromptTokens" | "acceptedTokens"> {
     const { acceptedTokens = null } = request;
     const most = this.#mostOf(request);
     if (most !== null) return { maxPromptTokens: this.#counted(request, most), acceptedTokens };

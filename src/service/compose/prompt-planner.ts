@@ -10,6 +10,7 @@ import {
   draftPrompt,
   IN_FLIGHT_MS,
   type MemoryId,
+  memoryWarning,
   NOTHING_INJECTED,
   newPrompt,
   type Ordering,
@@ -98,6 +99,9 @@ const NO_MEMORY_SOURCE: Warning = {
   message: "the request brings no memories, and no memory source is configured to search",
 };
 
+const PROVIDER_MEMORIES_MOVED =
+  "stood in front of the messages, as Mem0's AI SDK provider puts memories there; taken out and composed with the request's";
+
 /** A prompt that is in the scope's state, but not yet in the store. */
 interface ComposedPrompt {
   readonly composition: Composition;
@@ -185,7 +189,7 @@ export class PromptPlanner {
       settledAt,
       marks: chooseMarks(working, terms, composition, { at, wereDrafted: depth !== null }),
       warnings: [
-        ...movedWarnings(request),
+        ...memoryWarning("provider_memories_moved", PROVIDER_MEMORIES_MOVED, request.moved ?? []),
         ...unusableWarnings(request),
         ...(isUnsearched ? [NO_MEMORY_SOURCE] : []),
         ...ofLookup,
@@ -408,13 +412,6 @@ export class PromptPlanner {
 function continuable(composition: Composition, request: ComposeRequest, requestId: RequestId): Composition {
   if (request.isRecognised !== true || request.conversationId !== null) return composition;
   return { ...composition, turn: { ...composition.turn, conversationId: `unnamed:${requestId}` as ConversationId } };
-}
-
-function movedWarnings({ moved = [] }: ComposeRequest): readonly Warning[] {
-  if (moved.length === 0) return [];
-  const message =
-    "stood in front of the messages, as Mem0's AI SDK provider puts memories there; taken out and composed with the request's";
-  return [{ code: "provider_memories_moved", message, memoryIds: moved }];
 }
 
 /** A composition for routing. A restated turn was never sent; the conversation's `newest` turn before it was. */

@@ -21,10 +21,7 @@ export interface RoutablePrompt {
   readonly previous: TurnId | null;
 }
 
-/**
- * Routes one tenant's prompts to workers, by what each processed (stored) and by its load (`routePrompt`). Loads are in memory, and shared by
- * single requests and batches.
- */
+/** Routes one tenant's prompts to workers, by what each processed and its load, which is in memory, for single requests and batches. */
 export class PromptRouting {
   readonly #loads = new WorkerLoads();
 

@@ -6,6 +6,7 @@ import {
   LruMap,
   MAX_MEMORY_CHARACTERS,
   type MemoryId,
+  memoryWarning,
   messageText,
   type RenderedMemory,
   type RetrievedMemory,
@@ -81,10 +82,7 @@ export function searchOptionsOf(
   return { ...configured, ...asked, filters, ...(configured.filters == null ? {} : { isChecked: true }) };
 }
 
-/**
- * Conditions that all apply. Flat if their names differ, since open-source Mem0 takes no nesting; the operator's last, since of two on one field
- * it takes the last.
- */
+/** Conditions that all apply. Flat if possible, since open-source Mem0 takes no nesting; the operator's last: of two on one field it takes that. */
 function joined(asked: SearchOptions["filters"] = null, configured: SearchOptions["filters"] = null) {
   if (asked === null || configured === null) return asked ?? configured;
   const every = [...conditionsIn(asked), ...conditionsIn(configured)];
@@ -108,14 +106,15 @@ export interface SettledLookup {
   readonly warnings: readonly Warning[];
 }
 
-/**
- * The found memories; after a failed lookup, the scope's known memories that share words with the query and hold at `now`, in milliseconds
- * since the epoch.
- */
+/** The found memories; after a failed lookup, the known ones that share words with the query and hold at `now` (milliseconds). */
 export function settleLookup(lookup: MemoryLookup, register: BlockRegister, topK: number, now: number): SettledLookup {
   if ("found" in lookup) {
     const { found, changed = [], cut = [], ended = [] } = lookup;
-    const warnings = [...cutWarnings(cut), ...endedWarnings(ended)];
+    const endedIds = ended.map(({ id }) => id);
+    const warnings = [
+      ...memoryWarning("memory_cut", "has a text that is too long; it was truncated", cut),
+      ...memoryWarning("memory_ended", "no longer holds, as its source says; it is not sent", endedIds),
+    ];
     return { memories: found, changed, ended, warnings };
   }
   register.expire(now);
@@ -124,10 +123,7 @@ export function settleLookup(lookup: MemoryLookup, register: BlockRegister, topK
   return { memories, changed: [], ended: [], warnings: [{ code: "memory_source_failed", message }] };
 }
 
-/**
- * Adds to a lookup what the source says of the conversation's memories that were not found; `gone` are those that it no longer has. After a
- * failed search, nothing counts as gone.
- */
+/** Adds what the source says of the conversation's other memories; `gone`: it no longer has them. After a failed search, none is gone. */
 export function withCheck(
   parts: LookupParts,
   request: ComposeRequest,
@@ -191,17 +187,6 @@ function rendered({ dates }: ComposeRequest, found: readonly RetrievedMemory[], 
   return cut.length === 0 ? { found: blocks } : { found: blocks, cut };
 }
 
-function endedWarnings(ended: readonly EndedMemory[]): readonly Warning[] {
-  if (ended.length === 0) return [];
-  const message = "no longer holds, as its source says; it is not sent";
-  return [{ code: "memory_ended", message, memoryIds: ended.map(({ id }) => id) }];
-}
-
-function cutWarnings(memoryIds: readonly MemoryId[]): readonly Warning[] {
-  if (memoryIds.length === 0) return [];
-  return [{ code: "memory_cut", message: "has a text that is too long; it was truncated", memoryIds }];
-}
-
 /** The newest words of the user: a message of images alone has none. */
 function lastQuestion({ messages }: ComposeRequest): string {
   for (const message of messages.toReversed()) {
@@ -223,10 +208,7 @@ export interface SourceCheck {
 
 export const NOTHING_CHECKED: SourceCheck = { kept: [], gone: [] };
 
-/**
- * Checks memories that an external source returned before, since a search does not report what changed in memories that it does not find.
- * The least recently checked come first.
- */
+/** Checks memories that an external source gave before, since searches do not report their changes. The least recently checked come first. */
 export class SourceChecks {
   readonly #seen = new LruMap<string, number>(MOST_REMEMBERED);
   #count = 0;

@@ -3,10 +3,7 @@ import type * as companions from "./companion-options.js";
 import type { composeOptions } from "./compose-options.js";
 import type { Given } from "./fields.js";
 
-/*
- * Options of the library and the client (`memprefix/client`), derived from the schemas that check them. `null` counts as absent. The build
- * writes the types out (`.ci/plain-types.ts`), so that the client's need no package.
- */
+/* Types of the options that the schemas check; `null` counts as absent. `.ci/plain-types.ts` writes them out, so that the client needs no zod. */
 
 /** All options except the messages, whose type is generic. */
 export type ComposeFields = Given<typeof composeOptions>;

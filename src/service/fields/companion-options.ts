@@ -3,10 +3,7 @@ import type { RetrievedMemory } from "../../core/index.js";
 import * as field from "./fields.js";
 import { modelName } from "./fields.js";
 
-/*
- * Options of the library's calls other than `compose`. HTTP's bodies are the same in snake_case, and the descriptions appear in the OpenAPI
- * document.
- */
+/* Options of the library's calls other than `compose`; in snake_case, HTTP's bodies. The descriptions appear in the OpenAPI document. */
 
 export const addOptions = z.strictObject({
   userId: field.userId.describe("Whose memories."),

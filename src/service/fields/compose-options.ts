@@ -38,10 +38,7 @@ export const searchOptions = z.strictObject({
   threshold: z.number().min(0).max(1).nullish().describe("Least similarity to the query, 0 to 1. Default: Mem0's own."),
 });
 
-/**
- * Options of `compose` (`ComposeOptions`) and, in snake_case, the body of `POST /compose`. `null` counts as absent. The descriptions appear in
- * the OpenAPI document, so they name fields as it does.
- */
+/** Options of `compose`; in snake_case, the body of `POST /compose`, whose names the descriptions use for OpenAPI. `null` counts as absent. */
 export const composeOptions = z.strictObject({
   userId: field.userId.describe("Whose memories. Always given, never guessed."),
   agentId: field.agentId.nullish().describe("An agent with its own memories of this user."),

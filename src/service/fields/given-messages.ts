@@ -9,10 +9,7 @@ import { fieldIssues, LAST_ROLES, MESSAGE_ROLES } from "./fields.js";
 
 const ROLES: ReadonlySet<unknown> = new Set(MESSAGE_ROLES);
 
-/**
- * Accepts messages of only a role and a text by their shape: histories of hundreds come with every request, and the schema takes ten times as
- * long. Null for all others, valid or not: the schema checks them.
- */
+/** Accepts messages of a role and a text by their shape: the schema takes ten times as long. Null for all others, which the schema checks. */
 export function plainMessages(given: readonly unknown[], most: number): readonly ChatMessage[] | null {
   if (given.length === 0 || given.length > most || !given.every(isPlain)) return null;
   // Copies, like the schema's: the caller may change its own.

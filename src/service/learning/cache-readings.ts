@@ -20,12 +20,7 @@ export interface CacheReadingOptions {
   readonly intervalMs?: number;
 }
 
-/**
- * Reads the state of the engine's prefix cache from `/metrics` beside its API: now, and again while prompts are composed. Nothing waits for it;
- * an engine without a usable answer is planned for as unknown.
- *
- * @returns stops it
- */
+/** Reads the engine's cache metrics now, and again while prompts are composed; nothing waits for it. @returns stops it */
 export function startCacheReadings({
   cache,
   upstream,
@@ -69,10 +64,7 @@ const TEMPLATE_FIELDS = ["model", "messages", "tools", "chat_template", "chat_te
 const tokenized = z.object({ tokens: z.array(z.int().min(0)) });
 
 export interface ExactExpectation extends TokenizedPrompt {
-  /**
-   * Cached tokens by the engine's events so far. Counts what other prompts added or displaced since this one was sent, not what was computed of
-   * this one. Null: unknown.
-   */
+  /** By the engine's events so far, without what was computed of this prompt since it was sent. Null: unknown. */
   cachedTokens(): number | null;
 }
 

@@ -49,10 +49,7 @@ export class EngineLaw {
     this.configured = modelNamed(null);
   }
 
-  /**
-   * The model of prompts for a model of this name (null: no name), as it was last read from the store: see {@link refresh}. A fitted law is the
-   * same for all names.
-   */
+  /** The model of prompts for this name (null: none), as {@link refresh} last read it. A fitted law is the same for all names. */
   modelFor(name: string | null): EngineModel {
     const { law } = this.#fitted;
     if (law === null) return this.modelNamed(name);
@@ -88,12 +85,7 @@ export class EngineLaw {
     if (this.#fitted.law !== null) this.#pace = answerPace(this.#answers, this.#fitted.law);
   }
 
-  /**
-   * Adds a report as a sample, where it has a time to first token and both token counts.
-   *
-   * @param of the prompt that it is of
-   * @param mean what the engine computed in that time; null: this prompt
-   */
+  /** Adds a report with a time and both counts as a sample. @param mean what the engine computed in that time; null: this prompt */
   async take(
     of: { readonly scopeId: number; readonly turn: TurnId },
     { promptTokens, cachedTokens, ttftMs }: EngineReport,
@@ -157,10 +149,7 @@ const ENOUGH_TO_RAISE = 4;
 /** A ratio beyond these is no tokenizer's. */
 const [LEAST, MOST] = [0.5, 4];
 
-/**
- * How engines count the tokens of one tenant's prompts, relative to memprefix's counter. In memory only. Kept per user and model: a client
- * that reports wrong counts affects its own user's prompts only.
- */
+/** How engines count a tenant's tokens, relative to memprefix. In memory, per user and model: wrong counts affect their own user only. */
 export class TokenRatios {
   readonly #prompts = new LruMap<string, readonly CountedPrompt[]>(MOST_KNOWN);
 
@@ -175,10 +164,7 @@ export class TokenRatios {
     this.#prompts.set(key, [...(this.#prompts.get(key) ?? []).slice(1 - KEPT_PROMPTS), counted]);
   }
 
-  /**
-   * The engine's tokens of one of memprefix's in prompts of about `limit` tokens: the largest ratio of the newest prompts, because a limit
-   * holds for each. 1 where nothing is known.
-   */
+  /** Largest ratio of the newest prompts of about `limit` tokens, because a limit holds for each. 1 where nothing is known. */
   ratioFor(of: RatioKey, limit: number): number {
     const counted = this.#newest(of).filter(({ estimated }) => estimated >= SHORTEST_SHARE * limit);
     if (counted.length === 0) return 1;

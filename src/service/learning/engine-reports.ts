@@ -1,8 +1,4 @@
-/*
- * learning: what an engine's answers teach.
- * Enters: cached tokens, times to first token, evictions and refusals. Leaves: a corrected context index, a fitted cost model, and per model
- * what the engine does not support. All bounded; what is learned of a model expires.
- */
+/* learning: what answers teach: the context index, a cost model, what a model does not support. All bounded. What is learned of a model expires. */
 
 import { billedBy } from "../../core/cost/expected-reads.js";
 import {
@@ -54,10 +50,7 @@ async function evictIn(
   return names;
 }
 
-/**
- * Evicts served prompts from the context index, before they are evicted in the store. In an engine with slots a later prompt at the same node
- * may have overwritten one; then the later one stays. Of the requests at a node, the latest are held, as many as the index has there.
- */
+/** Evicts prompts from the index, before the store does. With slots, the newest at a node stay, as many as the index has there. */
 async function dropServed(
   { scopeId, state }: WorkingScope,
   store: Store,
@@ -129,10 +122,7 @@ export class EngineReports {
     return sentAs(this.jobs.scopeOf(userId, agentId), id);
   }
 
-  /**
-   * The engine dropped these requests' cache. `of`: only this user's; by default all of the tenant's, since engines know no users. Ids may be in
-   * the engine's form.
-   */
+  /** The engine dropped these requests' cache. Ids may be in its form. `of`: only this user's; else the tenant's, since engines know no users. */
   async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
     const unique = [...new Set(ids.map(sentRequestId))];
     const evicted = new Set<RequestId>();
@@ -207,9 +197,7 @@ export class EngineReports {
     const { now, cache } = this.parts;
     return this.jobs.run(userId, async () => {
       const at = now();
-      const reported = await this.scopes.use(scope, (working) =>
-        this.#reportIn(working, { id, observation, model }, at),
-      );
+      const reported = await this.scopes.use(scope, (working) => this.#reportIn(working, id, observation, model, at));
       if (reported === null) throw new NotFoundError("request_id", "no such request of this user");
       const { feedback, before, scopeId } = reported;
       const sent = sentAs(scope, id);
@@ -240,11 +228,9 @@ export class EngineReports {
   /** Merges the report into the stored one. Gives the request as it was before; null: there is none. */
   async #reportIn(
     working: WorkingScope,
-    {
-      id,
-      observation,
-      model,
-    }: { readonly id: RequestId; readonly observation: EngineReport; readonly model: string | null },
+    id: RequestId,
+    observation: EngineReport,
+    model: string | null,
     now: number,
   ): Promise<{ readonly feedback: Feedback; readonly before: ServedRequest; readonly scopeId: number } | null> {
     const { store, defaults, residency = KEEPS_ALL } = this.parts;
@@ -270,11 +256,8 @@ export class EngineReports {
     const record = { id, turn: served.turn, observed: report, prompt };
     await working.commit((held) => held.commitReport(deltaOf(state), record));
     working.requests.ended([id]);
-    return {
-      feedback: feedbackOf(id, served, { cachedTokens, promptTokens, besideTokens }),
-      before: served,
-      scopeId,
-    };
+    const feedback = feedbackOf(id, served, { cachedTokens, promptTokens, besideTokens });
+    return { feedback, before: served, scopeId };
   }
 }
 

@@ -1,8 +1,4 @@
-/*
- * library: one object for everything that a tenant's users can request; routes, the command line and the library call it.
- * Enters: a store, a memory source, engine adapters and settings; then requests. Leaves: prompts, records, corrections, explanations.
- * Tenants share working scopes and queues; closing finishes accepted requests first.
- */
+/* library: all that a tenant's users can request, in one object. Tenants share scopes and queues; closing finishes accepted requests first. */
 
 import { setMaxListeners } from "node:events";
 import {

@@ -64,10 +64,7 @@ export class MemoryAdditions {
     return { results: mem0Items(kept.added), waiting: kept.waiting };
   }
 
-  /**
-   * Adds texts. Rejects with {@link MemorySourceError}, `BusyUserError`, or {@link DeletedMeanwhileError} if the user was deleted meanwhile: then
-   * nothing stays added.
-   */
+  /** Adds texts. Rejects with {@link MemorySourceError}, `BusyUserError` or {@link DeletedMeanwhileError}: then nothing stays added. */
   async add(
     userId: UserId,
     agentId: AgentId | null,

@@ -38,10 +38,7 @@ const MOST_CONVERSATIONS = 10_000;
 /** What was added, and how many exchanges of the queue still wait; null: the source fails, or another process writes the queue. */
 export type Written = { readonly added: readonly RetrievedMemory[]; readonly waiting: number } | null;
 
-/**
- * Gives the source the exchanges that wait for it, in the order of their conversation, and removes them after it has answered. A process that
- * dies in between repeats an addition. While the source fails, all of them wait.
- */
+/** Gives the source waiting exchanges in their conversation's order, and removes them once answered. A crash in between repeats an addition. */
 export class MemoryWriter {
   #failures = 0;
   #pausedUntil = 0;

@@ -1,8 +1,4 @@
-/*
- * records: what is stored of users, for their owners: forgotten, exported, updated, expired, added, explained.
- * Enters: a user's name, or an event of a memory's owner. Leaves: receipts, exports, counts. Every change is a job in its user's queue, so it
- * never runs while that user's prompts are planned.
- */
+/* records: what is stored of users: forgotten, exported, updated, expired, added, explained. Every change is a job in its user's queue. */
 
 import { setImmediate as setImmediateAsync } from "node:timers/promises";
 import {
@@ -118,10 +114,7 @@ export class UserRecords {
     });
   }
 
-  /**
-   * Applies an owner's event to every user of the tenant who has the memory: forgets it, or updates it. Other requests run meanwhile. Gives how
-   * many users changed.
-   */
+  /** Applies an owner's event to every user of the tenant who has the memory. Other requests run meanwhile. Gives how many users changed. */
   async takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
     const { store } = this.parts;
     let changed = 0;
@@ -144,10 +137,7 @@ export class UserRecords {
     return isChanged;
   }
 
-  /**
-   * Removes what was not used since `before`, for every tenant's users, one at a time. Gives the number of turns. Damaged scopes do not stop the
-   * others: it rejects at the end, with the first error.
-   */
+  /** Removes what was unused since `before`, of all tenants. Gives the number of turns. Damaged scopes do not stop it: it rejects at the end. */
   async dropUnused(before: number, signal: AbortSignal): Promise<number> {
     const { store } = this.parts;
     let dropped = 0;

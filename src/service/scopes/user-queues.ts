@@ -1,49 +1,40 @@
 import type { AgentId, Scope, UserId } from "../../core/index.js";
+import { keptIn } from "../../core/text/collections.js";
 import { BusyUserError } from "../base/errors.js";
 import { linkedSignal } from "../base/linked-signal.js";
 import type { WorkingScope, WorkingScopes } from "./working-scopes.js";
 
 /** One first-in, first-out queue of jobs per key. Holds only keys with jobs, so it is bounded by the requests being served. */
 export class UserQueues {
-  readonly #tails = new Map<string, Promise<unknown>>();
-  readonly #waiting = new Map<string, number>();
-  #jobs = 0;
+  readonly #queues = new Map<string, { tail: Promise<unknown>; jobs: number }>();
 
   /** Settles as the job does. A failed job does not stop the next one. */
   run<T>(key: string, job: () => T | Promise<T>): Promise<T> {
-    const outcome = (this.#tails.get(key) ?? Promise.resolve()).then(job);
-    const tail = outcome.then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#tails.set(key, tail);
-    this.#waiting.set(key, this.waiting(key) + 1);
-    this.#jobs++;
-    void tail.then(() => {
-      this.#jobs--;
-      if (this.#tails.get(key) === tail) {
-        this.#tails.delete(key);
-        this.#waiting.delete(key);
-      } else this.#waiting.set(key, this.waiting(key) - 1);
-    });
+    const queue = keptIn(this.#queues, key, () => ({ tail: Promise.resolve(), jobs: 0 }));
+    const outcome = queue.tail.then(job);
+    queue.jobs++;
+    const end = () => {
+      if (--queue.jobs === 0) this.#queues.delete(key);
+    };
+    queue.tail = outcome.then(end, end);
     return outcome;
   }
 
   waiting(key: string): number {
-    return this.#waiting.get(key) ?? 0;
+    return this.#queues.get(key)?.jobs ?? 0;
   }
 
   get busy(): number {
-    return this.#tails.size;
+    return this.#queues.size;
   }
 
   get jobs(): number {
-    return this.#jobs;
+    return [...this.#queues.values()].reduce((sum, { jobs }) => sum + jobs, 0);
   }
 
   /** Resolves when no job is left, including those queued meanwhile. */
   async idle(): Promise<void> {
-    while (this.#tails.size > 0) await Promise.all(this.#tails.values());
+    while (this.busy > 0) await Promise.all(Array.from(this.#queues.values(), ({ tail }) => tail));
   }
 }
 

@@ -1,7 +1,4 @@
-/*
- * scopes: who may work on a scope's state, and when.
- * Enters: jobs of users, and the store. Leaves: scopes in memory, one job per user at a time; the store excludes other processes.
- */
+/* scopes: scopes in memory, one job per user at a time; the store excludes other processes. */
 
 import {
   type CacheHandle,
@@ -200,10 +197,7 @@ export class WorkingScopes {
     return known?.version == null ? this.store.begin(scope, at) : known.userNumber;
   }
 
-  /**
-   * Runs `work`, which may change a scope and commit it once. Call it from the user's queue, so that nothing else changes the scope. If `work`
-   * rejects, the scope is dropped: memory may be ahead of the database.
-   */
+  /** Runs `work`, which may change a scope and commit once, from the user's queue. If it rejects, the scope is dropped: memory may be ahead. */
   async use<T>(scope: Scope, work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
     const key = scopeName(scope);
     const known = this.#entries.get(key)?.working;

@@ -1,11 +1,12 @@
-import type { CacheHandle, EngineCache } from "../../../src/core/cache/engine-cache.js";
+import type { CacheHandle } from "../../../src/core/cache/engine-cache.js";
+import type { PredictedCache } from "../../../src/core/cache/predicted-cache.js";
 
 export const handle = (name: string | number) => String(name) as CacheHandle;
 export const NO_HEAD = { digest: "", tokens: 0 };
 export const ENDLESS = Number.POSITIVE_INFINITY;
 
 /** Prompts of one engine, one a second, each with its own request id. */
-export class Asking<C extends EngineCache = EngineCache> {
+export class Asking<C extends PredictedCache = PredictedCache> {
   #at = 0;
   #requests = 0;
   constructor(readonly cache: C) {}

@@ -18,10 +18,17 @@ export interface IndexEntry {
   readonly totalTokens: number;
 }
 
+/** The roots of all anchors, the oldest first. */
+export function rootsOf(index: ContextIndex): ServedNode[] {
+  return index.stored().flatMap(({ anchor }) => (anchor === null ? [] : (index.root(anchor) ?? [])));
+}
+
 /** Parents before children. */
 export function indexEntries(index: ContextIndex, limit: number): IndexEntry[] {
   const entries: IndexEntry[] = [];
-  const pending: { node: ServedNode; before?: IndexEntry }[] = [...index.roots()].reverse().map((node) => ({ node }));
+  const pending: { node: ServedNode; before?: IndexEntry }[] = rootsOf(index)
+    .reverse()
+    .map((node) => ({ node }));
   for (let step = pending.pop(); step !== undefined && entries.length < limit; step = pending.pop()) {
     const { node, before } = step;
     const { id, run, position, uses, live, lastUsed, usedAt } = node.row;

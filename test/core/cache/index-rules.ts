@@ -1,7 +1,7 @@
 import type { ContextIndex } from "../../../src/core/cache/context-index.js";
 import type { ServedNode } from "../../../src/core/cache/index-node.js";
 import type { NodeId } from "../../../src/core/text/ids.js";
-import { type IndexEntry, indexEntries } from "./index-entries.js";
+import { type IndexEntry, indexEntries, rootsOf } from "./index-entries.js";
 
 /**
  * Throws if an index breaks a rule of its tree, or if its links, its lists by last use are not those of its rows: each
@@ -34,7 +34,7 @@ function pathOf(before: IndexEntry | undefined, position: number): readonly numb
 /** How many nodes the lists by last use have. Throws if one breaks the order, or has a node before its parent. */
 function listedByUse(index: ContextIndex): number {
   const listed = new Set<ServedNode | null>([null]);
-  for (const root of index.roots()) {
+  for (const root of rootsOf(index)) {
     for (let node: ServedNode | null = root; node !== null; node = node.staler) {
       const { row, parent, staler }: ServedNode = node;
       if (!listed.has(parent)) throw new Error(`node ${row.id}: before its parent`);

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { RECENT_REQUESTS, type RecentRetrieval, RecentRetrievals } from "../../../src/core/ordering/ordering.js";
+import { RECENT_REQUESTS, RecentRetrievals } from "../../../src/core/ordering/ordering.js";
+import type { TurnRow } from "../../../src/core/ordering/turn-rows.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
 import { anySequence, labels } from "../cache/served-sequences.js";
 
@@ -9,7 +10,7 @@ const setsOf = (recent: RecentRetrievals) => [...recent.sets()].map((set) => [..
 
 /** The last requests with a store under them that applies what each event drained. */
 class Stored {
-  readonly rows = new Map<TurnId, RecentRetrieval>();
+  readonly rows = new Map<TurnId, TurnRow>();
   recent = new RecentRetrievals([]);
   #turns = 0;
 
