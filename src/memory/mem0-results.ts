@@ -50,12 +50,10 @@ function readMem0Found(source: string, answer: unknown, search: Mem0Search) {
   throw new MemorySourceError(source, { kind: "unreadable", cause });
 }
 
-/** OSS and REST put the text in `memory`, the platform's older answer in `data.memory`. */
 const addedItem = z.looseObject({
   id: z.unknown(),
   event: z.string().optional(),
   memory: z.string().nullish(),
-  data: z.looseObject({ memory: z.string().nullish() }).nullish(),
 });
 
 /** Events after which a memory exists; extraction, which some servers insist on, also answers DELETE and NONE. */
@@ -66,7 +64,7 @@ export function readMem0Added(answer: unknown, sentText?: string): readonly Retr
   const items = itemsOf(answer).flatMap((candidate) => {
     const parsed = addedItem.safeParse(candidate);
     if (!parsed.success || !KEPT_EVENTS.has(parsed.data.event ?? "ADD")) return [];
-    const memory = parsed.data.memory ?? parsed.data.data?.memory ?? sentText;
+    const memory = parsed.data.memory ?? sentText;
     return memory === undefined ? [] : [{ id: parsed.data.id, memory }];
   });
   const read = readMem0Answer(items);
