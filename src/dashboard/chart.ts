@@ -3,7 +3,6 @@ import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { moment } from "./format.js";
-import { valueRange } from "./value-range.js";
 
 export interface Series {
   readonly name: string;
@@ -63,7 +62,8 @@ function drawnIn(plot: HTMLElement, parts: ChartParts, onStep: (step: number | n
       ms: 1,
       legend: { show: false },
       cursor: { y: false, points: { size: 6 } },
-      scales: { x: { time: true }, y: { range: (_, min, max) => valueRange(min, max, parts.most) } },
+      // The axis has 0 and `most` unless values lie beyond them.
+      scales: { x: { time: true }, y: { range: { min: upTo(0), max: upTo(parts.most ?? 0) } } },
       axes: [
         { ...axis, grid: { show: false }, size: 28, values: (_, ticks) => ticks.map((tick) => dateWords(tick, ticks)) },
         { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => format(tick)) },
@@ -99,6 +99,11 @@ function drawnIn(plot: HTMLElement, parts: ChartParts, onStep: (step: number | n
     sized.disconnect();
     chart?.destroy();
   };
+}
+
+/** An end of an axis: at least a value, and values beyond it with a margin. */
+function upTo(soft: number) {
+  return { soft, mode: 1, pad: 0.08 } as const;
 }
 
 /** A colour, or its custom property, as a canvas takes it. */

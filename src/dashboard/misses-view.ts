@@ -3,12 +3,10 @@ import type { VNode } from "preact";
 import type { UsageSummary } from "../client/index.js";
 import { summed, windowLinks } from "./filters.js";
 import { counted, money, percent, short, whole } from "./format.js";
-import { CAUSES } from "./prompt-bar.js";
 import { service } from "./service.js";
 import { empty, linkTo, loading, panel } from "./view.js";
 
-type Misses = UsageSummary["misses"];
-type Cause = Misses[number];
+type Cause = UsageSummary["misses"][number];
 
 /** Why prompts missed, and what to do about it. */
 export const missesView = loading(
@@ -17,7 +15,7 @@ export const missesView = loading(
     const met = misses.filter(({ prompts, tokens }) => prompts > 0 || tokens > 0);
     const apart = met.filter(isApart);
     const others = misses.filter((cause) => !met.includes(cause));
-    const cards = (causes: readonly Cause[]) => causes.map((cause) => card(cause, misses, window));
+    const cards = (causes: readonly Cause[]) => causes.map((cause) => card(cause, window));
     const title = `${whole(total.missedTokens)} tokens were computed beyond the new turns' own text`;
     const note =
       total.missedMoney === null
@@ -29,8 +27,9 @@ export const missesView = loading(
       ${panel(
         title,
         note,
-        met.length === 0 ? empty("Nothing missed in this window") : shares(misses),
-        cards(met.filter((cause) => !apart.includes(cause))),
+        met.length === 0
+          ? empty("Nothing missed in this window")
+          : cards(met.filter((cause) => !apart.includes(cause))),
       )}
       ${apart.length > 0 && panel("Kept apart", whyApart, cards(apart))}
       ${
@@ -45,33 +44,9 @@ function isApart({ cause }: Cause): boolean {
   return cause === "expired";
 }
 
-/** The causes with missed tokens, most tokens first. */
-function counting(misses: Misses): readonly Cause[] {
-  return misses.filter((cause) => !isApart(cause) && cause.tokens > 0);
-}
-
-/** All causes in one bar, in proportion to their tokens. */
-function shares(misses: Misses): VNode {
-  const causes = counting(misses);
-  const words = causes.map(({ cause, share }) => `${CAUSES[cause]} ${percent(share)}`).join(", ");
-  const parts = causes.map(({ cause, tokens, share }, at) => {
-    const style = { width: `${share * 100}%`, "--colour": shade(at) };
-    return html`<span class="part" style=${style} title="${CAUSES[cause]}: ${whole(tokens)} tokens"></span>`;
-  });
-  return html`<div class="bar tall" role="img" aria-label="Shares of the missed tokens: ${words}">${parts}</div>`;
-}
-
-function shade(at: number): string {
-  return `var(--cause-${(at % 8) + 1})`;
-}
-
-function card(of: Cause, misses: Misses, window: string): VNode {
+function card(of: Cause, window: string): VNode {
   const { cause, title, advice, prompts, tokens, share, money: cost } = of;
-  const rank = counting(misses).findIndex((other) => other.cause === cause);
-  const meter = {
-    width: `${isApart(of) ? 0 : share * 100}%`,
-    background: rank < 0 ? "var(--annotation)" : shade(rank),
-  };
+  const meter = { width: `${isApart(of) ? 0 : share * 100}%` };
   const counts = `${whole(tokens)} tokens in ${counted(prompts, "prompt")}${cost === null ? "" : `, ${money(cost)}`}. `;
   const shown = html`<a href=${linkTo("requests", { cause })} title="Requests of the last ${window}">Show them</a>`;
   return html`<article class="cause">

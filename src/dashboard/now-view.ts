@@ -42,7 +42,6 @@ export const nowView = loading(
           ? html`<div class="panel">${empty("No prompts in this window yet", nothing)}</div>`
           : [tiles(summary), html`<div class="charts">${charts.map((parts) => h(TimeChart, parts))}</div>`]
       }
-      ${summary.cache !== null && sharedCache(summary.cache, summary.misses)}
       ${breakdown(summary, query)}`;
   },
 );
@@ -56,7 +55,7 @@ function filterTag(query: URLSearchParams): VNode | null {
 /** Reports of fewer prompts say little. */
 const FEW = 20;
 
-function tiles({ total, writes, window, hasPrices }: UsageSummary): VNode {
+function tiles({ total, writes, window, hasPrices, cache }: UsageSummary): VNode {
   const { firstTokenMs: ttft, belowMinimum: tooShort, expired } = total;
   const apart = tooShort.prompts + expired.prompts;
   return html`<dl class="tiles">
@@ -70,6 +69,7 @@ function tiles({ total, writes, window, hasPrices }: UsageSummary): VNode {
         ? tile("Saved by the cache", money((total.savedMoney ?? 0) + (writes.savedMoney ?? 0)), savedOf(writes))
         : tile("Prompts", whole(total.prompts), `of the last ${window}`)
     }
+    ${cache !== null && tile("The engine's cache holds", short(cache.capacityTokens), CAPACITY_FROM[cache.capacityFrom ?? "unknown"])}
     ${
       writes.prompts > 0 &&
       tile(
@@ -132,37 +132,8 @@ const CAPACITY_FROM = {
   setting: "tokens of all users, as MEMPREFIX_CACHE_SIZE says",
   engine: "tokens of all users, as the engine says",
   reports: "tokens of all users, learned from reports",
+  unknown: "not known: nothing that was expected has been missed yet",
 } as const;
-
-/** The state of the engine's cache, which all prompts share. */
-function sharedCache(
-  { capacityTokens: capacity, capacityFrom: from, shareTokens: share }: NonNullable<UsageSummary["cache"]>,
-  misses: UsageSummary["misses"],
-): VNode {
-  const evicted = misses.find(({ cause }) => cause === "evicted");
-  const { tokens = 0, prompts = 0, share: evictedShare = 0 } = evicted ?? {};
-  return panel(
-    "How much does the engine's cache hold?",
-    null,
-    html`<dl class="tiles">
-      ${tile("Holds", short(capacity), from === null ? "not known: nothing that was expected has been missed yet" : CAPACITY_FROM[from])}
-      ${tile(
-        "A conversation's share",
-        short(share),
-        share === null
-          ? "not known either"
-          : "tokens of it for the newest prompt's conversation; a longer one may be gone at its next turn",
-      )}
-      ${tile(
-        "Evicted",
-        short(tokens),
-        tokens === 0
-          ? "nothing missed because of evictions"
-          : html`tokens in ${counted(prompts, "prompt")}, ${percent(evictedShare)} of what missed: <a href=${linkTo("requests", { cause: "evicted" })}>show them</a>`,
-      )}
-    </dl>`,
-  );
-}
 
 function chartsOf({ points, hasPrices }: UsageSummary): readonly ChartParts[] {
   const times = points.map(({ at }) => at);

@@ -3,8 +3,8 @@ import { service } from "./service.js";
 import { type ChatLine, searched, type TryInput, type TryMemory } from "./try-input.js";
 
 /*
- * Composes a history several ways through the public HTTP API. Each way has a made-up user, which is deleted after the run and counts in no
- * figures. The browser stores these ids first, so that the next visit deletes what a closed tab left.
+ * Composes a history several ways through the public HTTP API. Each way has a made-up user, which is deleted after the run, also where the
+ * page is left, and counts in no figures.
  */
 
 export interface Way {
@@ -46,9 +46,8 @@ export interface TriedWay {
   readonly prompts: readonly TriedPrompt[];
 }
 
-/** Prefix of made-up user ids; the time follows. */
+/** Prefix of made-up user ids. */
 const TRY_USER = "memprefix-try-";
-const LONGEST_RUN_MS = 600_000;
 
 /** Composes every question in every way. Rejects as the API's calls do, or with the signal's reason; always deletes its users. */
 export async function runTry(
@@ -57,8 +56,7 @@ export async function runTry(
   progress: (done: number, all: number) => void,
   signal: AbortSignal,
 ): Promise<readonly TriedWay[]> {
-  const random = crypto.getRandomValues(new Uint32Array(2)).reduce((text, part) => text + part.toString(36), "");
-  const run = `${Date.now().toString(36)}-${random}`;
+  const run = crypto.getRandomValues(new Uint32Array(2)).reduce((text, part) => text + part.toString(36), "");
   const all = WAYS.length * input.questions.length;
   const tried: TriedWay[] = [];
   const users: string[] = [];
@@ -66,7 +64,6 @@ export async function runTry(
     for (const way of WAYS) {
       const userId = `${TRY_USER}${run}-${way.id}`;
       users.push(userId);
-      note([...noted(), userId]);
       const prompts: TriedPrompt[] = [];
       for (const question of input.questions) {
         const found = searched(input.memories, question.query, k);
@@ -92,20 +89,8 @@ export async function runTry(
     }
     return tried;
   } finally {
-    await deleteUsers(users);
+    await Promise.allSettled(users.map((userId) => service.forgetUser({ userId })));
   }
-}
-
-/** Deletes users of runs that ended with their tab. Younger ones may belong to another tab's running one. */
-export async function deleteLeftOver(): Promise<void> {
-  const startedAt = (userId: string) => Number.parseInt(userId.slice(TRY_USER.length), 36);
-  await deleteUsers(noted().filter((userId) => !(Date.now() - startedAt(userId) < LONGEST_RUN_MS)));
-}
-
-async function deleteUsers(users: readonly string[]): Promise<void> {
-  const outcomes = await Promise.allSettled(users.map((userId) => service.forgetUser({ userId })));
-  const gone = new Set(users.filter((_, at) => outcomes[at]?.status === "fulfilled"));
-  note(noted().filter((userId) => !gone.has(userId)));
 }
 
 function systemOf(system: string, way: Way, memories: readonly TryMemory[]): ChatLine[] {
@@ -141,25 +126,4 @@ function longest(prefixes: readonly TriedPrefix[]): TriedPrefix {
       one.messages > best.messages || (one.messages === best.messages && one.characters > best.characters);
     return isLonger ? one : best;
   }, none);
-}
-
-const NOTE = "memprefix-try-users";
-
-function noted(): readonly string[] {
-  try {
-    const read: unknown = JSON.parse(localStorage.getItem(NOTE) ?? "[]");
-    return Array.isArray(read)
-      ? read.filter((id): id is string => typeof id === "string" && id.startsWith(TRY_USER))
-      : [];
-  } catch {
-    return [];
-  }
-}
-
-function note(users: readonly string[]): void {
-  try {
-    localStorage.setItem(NOTE, JSON.stringify(users));
-  } catch {
-    // Storage is blocked: a tab closed during a run leaves its users until MEMPREFIX_KEEP_DAYS deletes them.
-  }
 }

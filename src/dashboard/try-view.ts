@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { percent, shareOf, whole } from "./format.js";
 import { coloured } from "./prompt-bar.js";
 import { InputError, readTryInput } from "./try-input.js";
-import { deleteLeftOver, runTry, type TriedPrompt, type TriedWay } from "./try-run.js";
+import { runTry, type TriedPrompt, type TriedWay } from "./try-run.js";
 import { SAMPLE_HISTORY, SAMPLE_MEMORIES } from "./try-sample.js";
 import { type Column, failure, figuresTable, loading, panel, scrolling } from "./view.js";
 
@@ -22,7 +22,7 @@ export const tryView = loading(
     const [outcome, setOutcome] = useState<Outcome | null>(null);
     const [ending] = useState(() => new AbortController());
     useEffect(() => {
-      void deleteLeftOver();
+      addEventListener("pagehide", () => ending.abort(), { signal: ending.signal });
       return () => ending.abort();
     }, []);
     const takeSample = () => {
