@@ -216,7 +216,6 @@ describe("readMem0Added", () => {
   it.each([
     ["oss-add.json", "52c113cc-ab71-4082-a5ac-06241609a517", "Ada drinks green tea in the morning"],
     ["rest-add.json", "5e0a4d0e-2f0a-4a7c-8f5a-6b1f2a3c4d5e", "Name is Alex"],
-    ["platform-add-items.json", "mem_01JF8ZS4Y0R0SPM13R5R6H32CJ", "The user moved to Austin in 2025."],
   ])("reads %s", (file, id, text) => {
     expect(readMem0Added(fixture(file), "sent")).toEqual([{ id, text }]);
   });
