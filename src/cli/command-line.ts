@@ -103,17 +103,6 @@ function commandLine(call: Invocation): Command {
     });
 
   program
-    .command("mcp")
-    .description(
-      "run a Model Context Protocol server on standard input and output, for a running service at MEMPREFIX_URL (default: the address in the settings), with the key MEMPREFIX_API_KEY, for the user MEMPREFIX_USER (default: each call names one)",
-    )
-    .addHelpText("after", () => settingsHelp(["host", "port", "apiKey"]))
-    .action(async () => {
-      const { runMcp } = await import("./mcp.js");
-      await runMcp(call);
-    });
-
-  program
     .command("demo")
     .description("load a sample conversation into Mem0 and count the tokens that its prompts compute")
     .option("--limit <number>", "only the first n questions", positive)

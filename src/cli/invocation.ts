@@ -1,4 +1,4 @@
-import type { Readable, Writable } from "node:stream";
+import type { Writable } from "node:stream";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -13,9 +13,8 @@ export interface StopSignals {
   off(name: StopName, listener: () => void): unknown;
 }
 
-/** A command's input besides arguments and environment. */
+/** A command's world besides arguments and environment. */
 export interface CommandIo {
-  readonly stdin: Readable;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly signals: StopSignals;
@@ -34,9 +33,9 @@ export interface Invocation extends CommandIo {
 }
 
 export function invocation(env: Environment, io: CommandIo): Invocation {
-  const { stdin, stdout, stderr, signals } = io;
+  const { stdout, stderr, signals } = io;
   return {
-    ...{ env, stdin, stdout, stderr, signals },
+    ...{ env, stdout, stderr, signals },
     exitCode: 0,
     exit: (code) => io.exit(code),
     print: (line) => void stdout.write(`${line}\n`),

@@ -15,6 +15,6 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.stderr.write(`memprefix: standard output: ${error.message}\n`);
   process.exit(1);
 });
-const { argv, env, stdin, stdout, stderr } = process;
+const { argv, env, stdout, stderr } = process;
 const exit = (code: number) => process.exit(code);
-process.exitCode = await run(argv.slice(2), env, { stdin, stdout, stderr, signals: process, exit });
+process.exitCode = await run(argv.slice(2), env, { stdout, stderr, signals: process, exit });

@@ -11,7 +11,7 @@ describe("memprefix --help", () => {
     const help = await memprefix.run(["--help"]);
     expect(help.code).toBe(0);
     expect(await memprefix.run([])).toEqual(help);
-    for (const command of [...["serve", "doctor", "mcp", "demo", "replay", "eval", "keys"]])
+    for (const command of [...["serve", "doctor", "demo", "replay", "eval", "keys"]])
       expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
     for (const flag of ["--version", "-v"])
       expect(await memprefix.run([flag])).toMatchObject({
@@ -38,7 +38,6 @@ describe("memprefix --help", () => {
       return [...stdout.matchAll(/^ {2}MEMPREFIX_(\w+)/gm)].map(([, name]) => name);
     };
     expect(await settings("keys")).toEqual(["DATA_DIR", "DATABASE_URL"]);
-    expect(await settings("mcp")).toEqual(["HOST", "PORT", "API_KEY"]);
     expect(await settings("demo")).toEqual([]);
   });
 

@@ -1,5 +1,5 @@
 import { EventEmitter } from "node:events";
-import { PassThrough, Readable } from "node:stream";
+import { PassThrough } from "node:stream";
 import { afterEach } from "vitest";
 import { run } from "../../src/cli/command-line.js";
 import { type Environment, printedIn } from "./launch.js";
@@ -44,7 +44,7 @@ export function begin(args: readonly string[], env: Environment): Begun<Ended> {
       await new Promise((read) => setImmediate(read));
       resolve({ code, ...output });
     };
-    run(args, env, { stdin: Readable.from([]), stdout, stderr, signals, exit: end }).then(end, (error) => {
+    run(args, env, { stdout, stderr, signals, exit: end }).then(end, (error) => {
       throw error;
     });
   });

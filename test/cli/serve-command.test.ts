@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { PassThrough, Readable, Writable } from "node:stream";
+import { PassThrough, Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { run } from "../../src/cli/command-line.js";
 import { composeResult } from "../../src/http/contracts/compose-contract.js";
@@ -118,7 +118,7 @@ describe("memprefix serve", () => {
       MEMPREFIX_DATA_DIR: join(memprefix.root, "signalled"),
     };
     const code = await new Promise<number>((exit) => {
-      void run(["serve"], env, { stdin: Readable.from([]), stdout, stderr: new PassThrough(), signals, exit });
+      void run(["serve"], env, { stdout, stderr: new PassThrough(), signals, exit });
     });
     expect({ heard, code }).toEqual({ heard: [true], code: 0 });
   });

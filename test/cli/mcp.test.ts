@@ -1,13 +1,7 @@
-import { EventEmitter } from "node:events";
-import { createInterface } from "node:readline";
-import { PassThrough, Readable } from "node:stream";
-import { json } from "node:stream/consumers";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import { afterEach, describe, expect, it } from "vitest";
-import { run } from "../../src/cli/command-line.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
 import { commands } from "./memprefix-command.js";
 
@@ -146,109 +140,5 @@ describe("the Model Context Protocol", () => {
     };
     const answer = await fetch(`${address}/mcp`, { method: "POST", headers, body: JSON.stringify(body) });
     expect(answer.status).toBe(status);
-  });
-
-  describe("memprefix mcp", () => {
-    /** The command as a client's transport has it. */
-    const piped = (environment: Readonly<Record<string, string>>): Transport => {
-      const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-      const io = { stdin, stdout, stderr, signals: new EventEmitter(), exit: () => {} };
-      const ended = run(["mcp"], environment, io);
-      const transport: Transport = {
-        async start() {
-          createInterface({ input: stdout }).on("line", (line) =>
-            transport.onmessage?.(JSON.parse(line) as JSONRPCMessage),
-          );
-        },
-        async send(message) {
-          stdin.write(`${JSON.stringify(message)}\n`);
-        },
-        async close() {
-          stdin.end();
-          expect(await ended).toBe(0);
-          expect(stderr.read()).toBeNull();
-          transport.onclose?.();
-        },
-      };
-      return transport;
-    };
-
-    it("is the same server on standard input and output, for one user", async () => {
-      mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
-      const { address } = await serve();
-      const client = await connected(piped({ MEMPREFIX_URL: address, MEMPREFIX_USER: "ana" }));
-      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(TOOLS);
-      const found = await call(client, "search_memories", { query: "What does she eat?" });
-      expect(found.result).toMatchObject({ text: "- Ana is vegetarian." });
-    });
-
-    it("takes the user of each call where none is named", async () => {
-      const { address } = await serve();
-      const perCall = await connected(piped({ MEMPREFIX_URL: address, MEMPREFIX_USER: "" }));
-      expect((await perCall.listTools()).tools[0]?.inputSchema.required).toContain("user_id");
-    });
-
-    it.each([
-      ["MEMPREFIX_URL", "127.0.0.1:4600"],
-      ...["太郎", "José", "ana ", " ana", "a\nb"].map((user) => ["MEMPREFIX_USER", user]),
-    ])("refuses %s=%s by name", async (variable, value) => {
-      const { code, stderr } = await memprefix.run(["mcp"], { environment: { [variable]: value } });
-      expect({ code, stderr }).toEqual({
-        code: 2,
-        stderr: expect.stringMatching(new RegExp(`^memprefix: ${variable}: `)),
-      });
-    });
-
-    /** Runs the command on bytes that come one by one. */
-    const given = async (address: string, bytes: Buffer) => {
-      const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-      const stdin = Readable.from(Array.from(bytes, (byte) => Buffer.of(byte)));
-      const io = { stdin, stdout, stderr, signals: new EventEmitter(), exit: () => {} };
-      expect(await run(["mcp"], { MEMPREFIX_URL: address, MEMPREFIX_USER: "ana" }, io)).toBe(0);
-      stdout.end();
-      return stdout;
-    };
-    const search = (query: string) =>
-      JSON.stringify({
-        ...{ jsonrpc: "2.0", id: 7, method: "tools/call" },
-        params: { name: "search_memories", arguments: { query } },
-      });
-
-    it("takes a message to end at its line feed alone, whatever its text holds", async () => {
-      const { address } = await serve();
-      const query = "What\u2028does\u2029she\u0085eat 🍲?";
-      const message = `${search(query).replace("{", "{\r")}\r\n\r\n`;
-      expect(await json(await given(address, Buffer.from(message)))).toMatchObject({ id: 7, result: {} });
-      expect(mem0.requests.at(-1)?.body).toMatchObject({ query });
-    });
-
-    it.each(["SIGINT", "SIGTERM"])(
-      "ends with 0 at %s, while its input stays open, with what it was given answered",
-      async (signal) => {
-        const { address } = await serve();
-        const [stdin, stdout, signals] = [new PassThrough(), new PassThrough(), new EventEmitter()];
-        const io = { stdin, stdout, stderr: new PassThrough(), signals, exit: () => {} };
-        const ended = run(["mcp"], { MEMPREFIX_URL: address, MEMPREFIX_USER: "ana" }, io);
-        const before = mem0.requests.length;
-        stdin.write(`${search("What does she eat?")}\n`);
-        await expect.poll(() => mem0.requests.length).toBeGreaterThan(before);
-        signals.emit(signal);
-        expect(await ended).toBe(0);
-        expect(await json(stdout.end())).toMatchObject({ id: 7 });
-      },
-    );
-
-    it("says in a sentence that no service answers, that the key is wrong, or that it is another server", async () => {
-      await expect(connected(piped({ MEMPREFIX_URL: "http://127.0.0.1:9" }))).rejects.toThrow(
-        "no memprefix answers at http://127.0.0.1:9: memprefix serve starts it",
-      );
-      await expect(connected(piped({ MEMPREFIX_URL: mem0.url }))).rejects.toThrow(
-        `${mem0.url} answers, and is not memprefix`,
-      );
-      await memprefix.run(["keys", "add"]);
-      const { address } = await memprefix.serve();
-      const wrong = { MEMPREFIX_API_KEY: "x".repeat(40) };
-      await expect(connected(piped({ MEMPREFIX_URL: address, ...wrong }))).rejects.toThrow("No valid API key: ");
-    });
   });
 });
