@@ -109,13 +109,4 @@ describe("withDeadline", () => {
     });
     expect(signals).toEqual([]);
   });
-
-  it("passes the source's own failure on", async () => {
-    const { source } = slowSource(1, () => {
-      throw new MemorySourceError("slow", { kind: "refused", status: 500, body: "" });
-    });
-    const failure = failureOf(withDeadline(source, limits).search(query, never));
-    await vi.advanceTimersByTimeAsync(1);
-    expect(await failure).toMatchObject({ kind: "refused", status: 500 });
-  });
 });

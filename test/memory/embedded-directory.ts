@@ -1,12 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, vi } from "vitest";
 import type { Scope } from "../../src/core/text/ids.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
+import { temporaryFolders } from "../temporary-folders.js";
 import { scopeOf } from "./memory-source.suite.js";
 
 /** The user of most tests. */
@@ -41,18 +40,18 @@ export interface EmbeddedDirectory {
 export function embeddedDirectory(): EmbeddedDirectory {
   // Sentence vectors take time on a busy machine.
   vi.setConfig({ testTimeout: 30_000 });
+  const newFolder = temporaryFolders();
   let root = "";
   const opened: MemorySource[] = [];
   const dataDir = () => join(root, "data");
 
-  beforeEach(async () => {
-    root = await mkdtemp(join(tmpdir(), "memprefix-files-"));
+  beforeEach(() => {
+    root = newFolder();
   });
   afterEach(async () => {
     vi.restoreAllMocks();
     vi.unstubAllEnvs();
     for (const source of opened.splice(0)) await source.close();
-    await rm(root, { recursive: true });
   });
 
   return {

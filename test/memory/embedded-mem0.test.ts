@@ -106,12 +106,6 @@ describe("what the embedded Mem0 keeps", () => {
     expect(strict.every(({ text }) => texts.includes(text))).toBe(true);
     expect(directory.rowsOf("vectors.db")).toHaveLength(texts.length);
   });
-
-  it("does not remove duplicates, which is the composer's work", async () => {
-    const source = directory.open();
-    await source.add(ada, [{ text: "Ada drinks tea" }, { text: "Ada drinks tea" }], never);
-    expect(await search(source, "tea")).toHaveLength(2);
-  });
 });
 
 describe("how the embedded Mem0 searches", () => {

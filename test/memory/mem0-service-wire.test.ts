@@ -1,18 +1,14 @@
 import type { IncomingMessage } from "node:http";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { MemoryId } from "../../src/core/text/ids.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
-import { localServer } from "../local-server.js";
+import { standIn } from "../stand-in.js";
 import { json, startPlatformServer, startRestServer } from "./mem0-wire-server.js";
 import { scopeOf } from "./memory-source.suite.js";
 
 const KEY = "m0-very-secret";
 const never = new AbortController().signal;
-const closing: { close(): Promise<void> }[] = [];
-afterEach(async () => {
-  for (const server of closing.splice(0)) await server.close();
-});
 
 describe("settings", () => {
   const wrong = [
@@ -38,7 +34,7 @@ describe("on the wire", () => {
 
   it("the REST source sends what Mem0's REST server takes", async () => {
     const server = await startRestServer(KEY);
-    closing.push(server);
+    onTestFinished(server.close);
     const source = openRestMem0({ url: `${server.url}/`, apiKey: KEY });
     const [added] = await source.add(odd, [{ text: "she drinks tea", metadata: { camelKey: 1 } }], never);
     await source.search({ scope: odd, query: "tea", topK: 7, options: { threshold: 0.2 } }, never);
@@ -60,13 +56,12 @@ describe("on the wire", () => {
 
   it("the REST source sends no key and no threshold where there is none", async () => {
     const headers: IncomingMessage["headers"][] = [];
-    const server = await localServer((request, response) => {
+    const url = await standIn((request, response) => {
       headers.push(request.headers);
       json({ results: [] })(request, response);
     });
-    closing.push(server);
     const query = { scope: scopeOf("ada"), query: "what does Ada drink?", topK: 5 };
-    expect(await openRestMem0({ url: server.url }).search(query, never)).toEqual([]);
+    expect(await openRestMem0({ url }).search(query, never)).toEqual([]);
     expect(headers).toHaveLength(1);
     expect(headers[0]).not.toHaveProperty("x-api-key");
     expect(headers[0]).not.toHaveProperty("authorization");
@@ -74,7 +69,7 @@ describe("on the wire", () => {
 
   it("the hosted source sends what Mem0's client sends", async () => {
     const server = await startPlatformServer(KEY);
-    closing.push(server);
+    onTestFinished(server.close);
     const source = openHostedMem0({ url: server.url, apiKey: KEY });
     expect(await source.add(odd, [{ text: "she drinks tea", metadata: { camelKey: 1 } }], never)).toEqual([]);
     const [found] = await source.search({ scope: odd, query: "tea", topK: 7, options: { threshold: 0.2 } }, never);

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import { openEmbeddedStore } from "../../src/memory/embedded-store.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
@@ -8,20 +5,16 @@ import { withoutTelemetry } from "../../src/memory/mem0-packages.js";
 import { withDeadline } from "../../src/memory/memory-source.js";
 import { openOwnMem0 } from "../../src/memory/own-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
+import { temporaryFolders } from "../temporary-folders.js";
 import { startPlatformServer, startRestServer } from "./mem0-wire-server.js";
 import { describeMemorySource } from "./memory-source.suite.js";
 
+const newFolder = temporaryFolders();
+
 describeMemorySource("embedded Mem0", {
   async open() {
-    const dataDir = await mkdtemp(join(tmpdir(), "memprefix-embedded-"));
-    const source = openEmbeddedMem0({ dataDir });
-    return {
-      source,
-      async dispose() {
-        await source.close();
-        await rm(dataDir, { recursive: true });
-      },
-    };
+    const source = openEmbeddedMem0({ dataDir: newFolder() });
+    return { source, dispose: () => source.close() };
   },
   withoutAgent: "those without one",
 });
@@ -38,15 +31,9 @@ describeMemorySource("Mem0 REST server, with a deadline", {
 const ownUsers = "who the users are is the caller's matter: memprefix never asks for it";
 describeMemorySource("a caller's own Memory", {
   async open() {
-    const directory = await mkdtemp(join(tmpdir(), "memprefix-own-"));
-    const { memory, close } = await openEmbeddedStore(directory);
-    return {
-      source: withDeadline(openOwnMem0(memory), { searchMs: 20_000, writeMs: 20_000 }),
-      async dispose() {
-        close();
-        await rm(directory, { recursive: true });
-      },
-    };
+    const { memory, close } = await openEmbeddedStore(newFolder());
+    const source = withDeadline(openOwnMem0(memory), { searchMs: 20_000, writeMs: 20_000 });
+    return { source, dispose: async () => close() };
   },
   withoutAgent: "all",
   skips: { "forgets a user in all agents, and nobody else": ownUsers },

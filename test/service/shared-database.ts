@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import type { Memprefix } from "../../src/service/library/memprefix.js";
@@ -9,6 +6,7 @@ import { storeIn } from "../../src/store/sql-store.js";
 import { openOwned } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
 import { newDatabase, testServer } from "../postgres/test-server.js";
+import { temporaryFolders } from "../temporary-folders.js";
 import { openService } from "./compose/service-fixture.js";
 
 const server = await testServer();
@@ -27,16 +25,14 @@ export interface SharedDatabase {
 
 export function sharedDatabase(name: (typeof SHARED)[number]["name"]): SharedDatabase {
   const services: Memprefix[] = [];
+  const newFolder = temporaryFolders();
   let directory = "";
   let url = "";
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), "memprefix-shared-"));
+    directory = newFolder();
     if (name === "PostgreSQL" && server.url !== null) url = await newDatabase(server.url);
   });
-  afterEach(async () => {
-    await Promise.all(services.splice(0).map((service) => service.close()));
-    await rm(directory, { recursive: true });
-  });
+  afterEach(() => Promise.all(services.splice(0).map((service) => service.close())));
   return {
     async start(wrap = (store) => store, source = null) {
       const database = name === "a file" ? openOwned(directory).database : await openPostgres(url);

@@ -49,25 +49,6 @@ export function describeConversations(open: OpenDatabase): void {
       expect(storedCounts(await store.exportUser(ana))).toMatchObject({ conversations: 1, turns: 1, requests: 1 });
     });
 
-    it("give the turns as they were composed, field by field", async () => {
-      const { users } = suite;
-      const composed = [await users.compose(ana, TEA)];
-      for (const [n, retention] of (["keep", "volatile", "ephemeral"] as const).entries())
-        composed.push(
-          await users.compose(ana, {
-            ...TEA,
-            requestId: `r${n + 2}`,
-            question: `And ${n}?`,
-            memories: { m1: "Ana likes tea.", [`n${n}`]: `Fact ${n}.` },
-            retention,
-          }),
-        );
-      const stored = await turns();
-      expect(stored).toEqual(composed.map(({ turn }) => turn));
-      for (const [at, { turn }] of composed.entries())
-        expect(JSON.stringify(stored[at]?.injection)).toBe(JSON.stringify(turn.injection));
-    });
-
     it("are found by their first message's meaning, those used last before the others", async () => {
       const { store, users } = suite;
       const [other, same] = [conversationId("d"), conversationId("e")];

@@ -129,17 +129,6 @@ export function describeForgetting(open: OpenDatabase): void {
       expect(memories.map((memory) => memory.memoryId)).toEqual(["m2"]);
     });
 
-    it("goes with its earlier texts, and lines that name it", async () => {
-      const { users } = suite;
-      await talk("c", [{}, { memories: { m1: "Ana likes tea." } }]);
-      await talk("d", [{ memories: { m1: "Ana likes tea.", m2: DOG } }, {}, { memories: { m1: TEA, m2: DOG } }]);
-      const named = await suite.rows("turns");
-      expect(named.some(({ section }) => String(section).includes(TEA))).toBe(true);
-      await users.forget(ana, "m1");
-      for (const text of [TEA, "Ana likes tea."]) expect(await suite.placesOf(text)).toEqual([]);
-      expect([await turnsOf("c"), await turnsOf("d")]).toEqual([1, 0]);
-    });
-
     it("goes where a conversation carries it on to a later start", async () => {
       const { users } = suite;
       await talk("c", [{ memories: { m1: TEA, m2: DOG } }, {}, { memories: { m2: DOG } }]);

@@ -185,14 +185,6 @@ export function describeUsers(open: OpenDatabase): void {
       expect(JSON.stringify(scopes)).not.toContain("Bo's own.");
       expect(await store.exportUser(scopeOf("nobody"))).toEqual({ scopes: [], forgottenMemories: [] });
     });
-
-    it("has no digest, from which a short text could be guessed", async () => {
-      const { store, users } = suite;
-      const { turn } = await users.compose(ana, { ...TEA, conversation: "c" });
-      const text = JSON.stringify(await store.exportUser(ana));
-      for (const digest of [turn.head, turn.prompt, turn.anchor, ...turn.given, ...turn.meant])
-        expect(text).not.toContain(digest);
-    });
   });
 
   describe("a walk", () => {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
-import { Chat, FORMS, LABELLED, memories, memory, toolExchange, UserScope, user } from "../compose/scope-fixture.js";
+import { Chat, LABELLED, memories, memory, UserScope, user } from "../compose/scope-fixture.js";
 import { expectPromises } from "../prompt/prompt-promises.js";
 import { added, anyConversation, anyEngine, optionsOf, sharedMessages } from "./any-conversation.js";
 
@@ -93,34 +93,5 @@ describe("a conversation", () => {
     );
     expectPromises(other, requested);
     expect(other.memories).toEqual(second.memories);
-  });
-
-  it("gives an update once, however often it is replaced after that", () => {
-    const chat = new Chat(new UserScope());
-    const said = ["Oslo", "Rome", "Bonn", "Rome"].map((town, n) => {
-      const requested = [memory("home", `Lives in ${town}.`)];
-      const composition = chat.ask(`Question ${n}`, requested);
-      expectPromises(composition, requested);
-      chat.answer(`Answer ${n}`);
-      return composition.annotations;
-    });
-    expect(said).toEqual([[], ["Update: Lives in Rome."], ["Update: Lives in Bonn."], ["Update: Lives in Rome."]]);
-  });
-});
-
-describe("a conversation with tools", () => {
-  it.each([
-    [...FORMS[0], "- The user's b is known.\n</memories>\nMost relevant: The user's a is known."],
-    [...FORMS[1], "Please refer to [Doc_1] in the previous conversation.\n[Doc_2] The user's b is known.\n</memories>"],
-  ] as const)("replays what was given after a tool's result where it stood, %s", (_form, options, lines) => {
-    const chat = new Chat(new UserScope(), "chat", undefined, options);
-    chat.ask("One?", memories("a"));
-    const tail = chat.send(toolExchange("42"), memories("a", "b"));
-    expect(tail.messages.at(-1)).toEqual(user(`<memories>\n${lines}`));
-    chat.answer("It is 42.");
-    const next = chat.ask("Sure?", memories("a", "b"));
-    expect(next.messages.slice(0, tail.messages.length)).toEqual(tail.messages);
-    expect(next.plan.stableMessages).toBe(tail.messages.length);
-    expectPromises(next, memories("a", "b"));
   });
 });

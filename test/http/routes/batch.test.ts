@@ -108,23 +108,6 @@ describe("POST /compose/batch", () => {
     expect(problemOf(unknown).errors?.[0]?.field).toBe("planner");
   });
 
-  it("executes a conversation's turns in their order", async () => {
-    const turn = (n: number) => ({
-      ...requests[n],
-      conversation_id: "c",
-      query: undefined,
-      messages: Array.from({ length: 2 * n + 1 }, (_, at) => ({
-        role: at % 2 === 0 ? "user" : "assistant",
-        content: `Said ${at}`,
-      })),
-    });
-    const batch = await sendBatch([requests[5], turn(0), turn(1), requests[7], turn(2)]);
-    const indexes = answersIn(batch).map(({ index }) => index);
-    expect(indexes.filter((index) => [1, 2, 4].includes(index))).toEqual([1, 2, 4]);
-    const last = answersIn(batch).find(({ index }) => index === 4)?.answer;
-    expect(last?.plan).toMatchObject({ layout: "conversation", stable_messages: 4 });
-  });
-
   it("gives no byte of one user's to another, though they ask for the same", async () => {
     const mine = requests.map((request) => ({ ...request, user_id: "ada" }));
     const theirs = requests.map((request) => ({
@@ -145,24 +128,6 @@ describe("POST /compose/batch", () => {
     expect(alone.map(({ index, answer }) => [index, answer.messages])).toEqual(
       ofBo.map(({ index, answer }) => [index - 12, answer.messages]),
     );
-  });
-
-  it("gives like requests to one worker, names it in the routers' headers, and does so again in a later batch", async () => {
-    const workersOf = (batch: Batch) =>
-      new Map(
-        answersIn(batch).map(({ index, worker, answer }) => {
-          expect(answer.engine.headers).toMatchObject({ "x-smg-routing-key": worker, "x-dynamo-session-id": worker });
-          return [index % 2, worker];
-        }),
-      );
-    const batch = await sendBatch(requests, { workers: ["left", "right"] });
-    const first = workersOf(batch);
-    expect(new Set(first.values())).toEqual(new Set(["left", "right"]));
-    expect(answersIn(batch).filter(({ index, worker }) => first.get(index % 2) !== worker)).toEqual([]);
-    // The same kinds later, the other one first, and by a service that was started anew.
-    const later = requests.map((request, n) => ({ ...request, request_id: `later-${n}` })).reverse();
-    const again = answersIn(await sendBatch(later, { workers: ["right", "left"] }));
-    expect(again.map(({ index, worker }) => worker === first.get((index + 1) % 2))).toEqual(later.map(() => true));
   });
 
   it("stops when the client goes away, keeps what was answered, and goes on serving", async () => {

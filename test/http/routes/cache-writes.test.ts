@@ -95,29 +95,6 @@ describe("writes to Anthropic's cache, which are billed", () => {
     expect(priced(bills)).toBeLessThan(0.9 * priced(marked));
   });
 
-  it("are a single prompt's memories from the second time on that they come in this order", async () => {
-    source.found = factsOf(0);
-    for (let turn = 0; turn < 5; turn++) await ask([user(`What of ${turn}?`)]);
-    const [, second, ...later] = bills;
-    expect(second?.written).toBeGreaterThan(1_000);
-    for (const { written, read } of later) {
-      expect(written).toBe(0);
-      expect(read).toBeGreaterThan(SYSTEM.length + 1_000);
-    }
-  });
-
-  it("are all of a conversation, whose next turn reads them", async () => {
-    const history: object[] = [];
-    for (let turn = 0; turn < 5; turn++) {
-      source.found = factsOf(turn % 2);
-      history.push(user(`What of ${turn}?`));
-      await ask(history, "going on");
-      history.push({ role: "assistant", content: "Green tea." });
-    }
-    for (const [at, { read }] of bills.slice(1).entries())
-      expect(read).toBe((bills[at]?.written ?? 0) + (bills[at]?.read ?? 0));
-  });
-
   it("are the instructions' alone of a conversation whose turns came too late twice in a row, until one comes in time", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const history: object[] = [];
@@ -131,11 +108,5 @@ describe("writes to Anthropic's cache, which are billed", () => {
     }
     expect(marks.map((count) => count > 1)).toEqual([true, true, false, false, true, true]);
     expect(marks[2]).toBe(1);
-  });
-
-  it("are none of a prompt far below the model's shortest prefix", async () => {
-    source.found = ["Ada drinks green tea"];
-    for (const conversation of [undefined, "short"])
-      expect(await ask([user("Tea?")], conversation, "Be brief.")).not.toContain("cache_control");
   });
 });

@@ -97,28 +97,6 @@ describe("adaptive depth, configured", () => {
     expect(depth).toContain("given=12, retrieved=12, outcome=unsure");
   });
 
-  it("replays in a conversation what was sent, and gives the rest when it is asked for again", async () => {
-    engine.firstTokens.push(SURE, SURE);
-    const conversation = { conversation_id: "c" };
-    const { answer } = await complete(app, conversation);
-    const said = engine.requests[1] as Received;
-    expect(blocksOf(said)).toHaveLength(3);
-    const messages = [
-      { role: "user", content: QUESTION },
-      answer.choices[0]?.message,
-      { role: "user", content: "And which else?" },
-    ];
-    await complete(app, conversation, { messages });
-    const [probe, next] = engine.requests.slice(2) as [Received, Received];
-    expect(next.body.messages[0]).toEqual(said.body.messages[0]);
-    expect(next.body.messages).toEqual(probe.body.messages);
-    const both = [...blocksOf(next), ...String(next.body.messages[0]?.content).matchAll(/^(?:\d+|-) .*$/gm)].map(
-      String,
-    );
-    expect(new Set(both).size).toBe(6);
-    expect(both).toHaveLength(6);
-  });
-
   it("names tries by names of their own, and sends the client's other headers", async () => {
     engine.firstTokens.push(SURE);
     const headers = { "x-memprefix-user": "ada", "x-request-id": "mine", "idempotency-key": "once", "x-session": "s" };

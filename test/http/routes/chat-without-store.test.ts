@@ -209,15 +209,6 @@ describe("a chat whose user's turn does not come", () => {
     expect(app.faults).toEqual([]);
   });
 
-  it("because its own search hangs goes on as it came, too", async () => {
-    const answer = await app.chat([question("Which tea?")]);
-    expect(answer.headers.get("x-memprefix-not-composed")).toBe("timeout");
-    held.letGo();
-    await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
-    expect(storedCounts(await app.memprefix.exportUser("ada" as UserId)).turns).toBe(0);
-    expect(app.faults).toEqual([]);
-  });
-
   it("because as many wait as may goes on at once", async () => {
     const slow = [1, 2].map(() => app.send("/compose", { user_id: "ada", query: "Which tea?" }));
     await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(2));

@@ -47,33 +47,6 @@ describe("POST /compose without a conversation", () => {
     expect(answer.plan.expected_cached_tokens + answer.plan.uncached_tokens).toBe(answer.plan.total_tokens);
   });
 
-  it("keeps instructions at the head and history before the question", async () => {
-    const answer = await app.compose({
-      user_id: "ada",
-      system: "Be brief.",
-      messages: [
-        { role: "developer", content: "Use metric units." },
-        { role: "user", content: "Hello" },
-        { role: "assistant", content: "Hi" },
-        { role: "user", content: "Tea?" },
-      ],
-      memories: { results: [tea] },
-    });
-    expect(answer.messages.map(({ role, content }) => [role, content])).toEqual([
-      ["system", "Be brief."],
-      ["developer", "Use metric units."],
-      ["user", "Hello"],
-      ["assistant", "Hi"],
-      ["user", `<memories>\n- ${tea.memory}\n</memories>\n\nTea?`],
-    ]);
-  });
-
-  it("leaves a question without memories as it is", async () => {
-    const answer = await app.compose({ user_id: "ada", query: "Tea?", memories: [] });
-    expect(answer.messages).toEqual([{ role: "user", content: "Tea?" }]);
-    expect(answer.blocks).toEqual([]);
-  });
-
   it("takes null for absent in every field that may be absent", async () => {
     const fields = Object.keys(composeBody.shape).filter((name) => name !== "user_id" && name !== "query");
     const nulls = Object.fromEntries(fields.map((name) => [name, null]));

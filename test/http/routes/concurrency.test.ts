@@ -1,27 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
+import { Gate } from "../../gate.js";
 import { found, searchingSource } from "../../service/compose/service-fixture.js";
 import { sendWith } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
 import { openAiEngine, sendJson } from "./openai-engine.js";
 import { rowCounts } from "./stored-rows.js";
-
-class Gate {
-  waiting = 0;
-  #open: () => void = () => {};
-  #isOpen = new Promise<void>((resolve) => {
-    this.#open = resolve;
-  });
-
-  async pass(): Promise<void> {
-    this.waiting++;
-    await this.#isOpen;
-  }
-
-  open(): void {
-    this.#open();
-  }
-}
 
 describe("users over HTTP", () => {
   let memory = new Gate();
@@ -44,7 +28,7 @@ describe("users over HTTP", () => {
     const order: string[] = [];
     const slow = ask("slow", "first").then(() => order.push("slow"));
     const behind = ask("slow", "second").then(() => order.push("behind"));
-    await vi.waitFor(() => expect(memory.waiting).toBe(1));
+    await memory.reached;
     await Promise.all(Array.from({ length: 20 }, (_, n) => ask(`quick-${n % 5}`, `q${n}`)));
     const batch = { requests: [{ user_id: "quick-0", query: "batch", request_id: "in-batch" }] };
     expect((await app.send("POST", "/compose/batch", batch)).status).toBe(200);
@@ -67,7 +51,7 @@ describe("users over HTTP", () => {
     const chat = (user: string, content: string) =>
       app.send("POST", "/v1/chat/completions", { model: "m", user, messages: [{ role: "user", content }] });
     const hanging = chat("patient", "this hangs");
-    await vi.waitFor(() => expect(computing.waiting).toBe(1));
+    await computing.reached;
     const others = await Promise.all(["ada", "bob", "patient"].map((user) => chat(user, "this does not")));
     expect(others.map(({ status }) => status)).toEqual([200, 200, 200]);
     computing.open();
@@ -76,7 +60,7 @@ describe("users over HTTP", () => {
 
   it("who go away while they wait leave nothing behind, and those behind them get their turn", async () => {
     const first = ask("slow", "first");
-    await vi.waitFor(() => expect(memory.waiting).toBe(1));
+    await memory.reached;
     const leaving = new AbortController();
     const left = fetch(`${app.base}/compose`, {
       method: "POST",

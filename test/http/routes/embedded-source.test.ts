@@ -98,15 +98,4 @@ describe("the service over embedded Mem0", () => {
     expect(filesHolding(SECRET)).toEqual([]);
     expect((await ask({ agent_id: "planner" })).blocks).toEqual([]);
   });
-
-  it("forgets a user with all agents, and leaves others", async () => {
-    await add({}, SECRET);
-    await add({ agent_id: "planner" }, `${SECRET}, says the planner`);
-    await app.send("POST", "/memories", { user_id: "bob", memories: [OTHER] });
-    await ask();
-    expect(JSON.parse((await app.send("DELETE", "/users/ada")).text)).toEqual({ user_id: "ada", scopes: 1 });
-    expect(filesHolding(SECRET)).toEqual([]);
-    expect((await ask()).blocks).toEqual([]);
-    expect((await ask({ user_id: "bob" })).blocks).toHaveLength(1);
-  });
 });

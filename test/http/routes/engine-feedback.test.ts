@@ -5,7 +5,6 @@ import { servedApp } from "../server/served-app.js";
 
 const a = { id: "a", memory: "Ada drinks green tea" };
 const b = { id: "b", memory: "Ada lives in Paris" };
-const c = { id: "c", memory: "Ada rides a bicycle" };
 
 describe("POST /evict", () => {
   const app = servedApp();
@@ -21,18 +20,6 @@ describe("POST /evict", () => {
     const after = await compose("r-3", b, a);
     expect(after.plan.expected_cached_tokens).toBe(0);
     expect(after.blocks.map(({ memory_id }) => memory_id)).toEqual(["b", "a"]);
-  });
-
-  it("keeps what a request that was not evicted had too", async () => {
-    await app.compose({ user_id: "ada", request_id: "r-1", query: "one", memories: [a, b, c] });
-    await app.compose({ user_id: "ada", request_id: "r-2", query: "two", memories: [a, b] });
-    await evict("r-1");
-    const answer = await app.compose({ user_id: "ada", query: "three", memories: [c, b, a] });
-    expect(answer.blocks.map(({ memory_id, placement }) => [memory_id, placement])).toEqual([
-      ["a", "cached_prefix"],
-      ["b", "cached_prefix"],
-      ["c", "new"],
-    ]);
   });
 
   it("knows the request by the id that the answer gave it, and only once", async () => {
@@ -91,27 +78,6 @@ describe("POST /feedback", () => {
       cached_tokens: 2 * expected,
     };
     expect(await feedback(counted)).toMatchObject({ expected_cached_tokens: 2 * expected, difference: 0 });
-  });
-
-  it("takes what the engine did not find out of what the next request expects", async () => {
-    const [long, other, third] = [a, b, c].map(({ id, memory }) => ({
-      id,
-      memory: `${memory} ${"indeed ".repeat(200)}`,
-    }));
-    const compose = (request_id: string, ...memories: unknown[]) =>
-      app.compose({ user_id: "ada", request_id, query: "Well?", memories });
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 60_000 });
-    await compose("r-1", long, other);
-    vi.useRealTimers();
-    const { plan } = await compose("r-2", long, third);
-    expect(plan.expected_cached_tokens).toBeGreaterThan(200);
-    const report = { user_id: "ada", request_id: "r-2", prompt_tokens: plan.total_tokens, cached_tokens: 0 };
-    await feedback(report);
-    const after = await compose("r-3", other, long);
-    expect(after.blocks.map(({ memory_id, placement }) => [memory_id, placement])).toEqual([
-      ["a", "cached_prefix"],
-      ["b", "new"],
-    ]);
   });
 
   it("takes an engine that does not say for unknown, and one that says zero for zero", async () => {

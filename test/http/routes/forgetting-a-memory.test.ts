@@ -90,13 +90,4 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
       expect(leftIn()).toEqual([]);
     }
   });
-
-  it("leaves another user's memory of the same id alone", async () => {
-    await app.compose(first);
-    const bob = { ...first, user_id: "bob" };
-    const before = await app.send("POST", "/compose", bob);
-    await forget();
-    expect(await app.send("POST", "/compose", bob)).toEqual(before);
-    expect(columnsHolding(app.database, SECRET)).toEqual(["changes.changes"]);
-  });
 });

@@ -47,12 +47,4 @@ describe("DELETE /users/{user_id}", () => {
   it("says that there was nothing to forget", async () => {
     expect(JSON.parse((await app.send("DELETE", "/users/nobody")).text)).toEqual({ user_id: "nobody", scopes: 0 });
   });
-
-  it("leaves other users alone", async () => {
-    const bob = { ...composed, user_id: "bob" };
-    const before = await app.send("POST", "/compose", bob);
-    await app.compose(composed);
-    await app.send("DELETE", "/users/ada%40example.org");
-    expect(await app.send("POST", "/compose", bob)).toEqual(before);
-  });
 });

@@ -170,22 +170,6 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     expect(anthropic.calls[1]?.body).toEqual(asked);
   });
 
-  it("may give instructions in the middle of a conversation", async () => {
-    const messages: Anthropic.MessageParam[] = [
-      ...ASK.messages,
-      { role: "assistant", content: "Green." },
-      { role: "system", content: "Now in French." },
-      { role: "user", content: "Sure?" },
-    ];
-    const { response } = await client()
-      .messages.create({ ...ASK, messages })
-      .withResponse();
-    expect(response.headers.get("x-memprefix-not-composed")).toBeNull();
-    const sent = plain(anthropic.calls[0]?.body);
-    expect(sent.map(({ role }) => role)).toEqual(["system", "user", "assistant", "system", "user"]);
-    expect(sent[3]?.blocks).toEqual([{ type: "text", text: "Now in French." }]);
-  });
-
   it("writes an exchange back as a memory, streamed or not", async () => {
     const body = { ...ASK, memprefix: { user_id: "ada", write_back: true } };
     const count = source.added.length;
@@ -201,13 +185,6 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     await app.send("POST", "/v1/messages", { ...body, stream: true });
     await vi.waitFor(() => expect(source.added).toHaveLength(count + 2));
     expect(source.added.at(-1)?.text).toContain("Assistant: Okay, let");
-  });
-
-  it("gets an answer without memories where its messages cannot be composed, sent byte for byte", async () => {
-    const prefilled = { ...ASK, messages: [...ASK.messages, { role: "assistant" as const, content: "Green" }] };
-    const { response } = await client().messages.create(prefilled).withResponse();
-    expect(response.headers.get("x-memprefix-not-composed")).toBe("messages");
-    expect(anthropic.calls[0]?.body).toEqual(prefilled);
   });
 
   it("counts tokens by the engine, and names nobody for that", async () => {

@@ -52,23 +52,7 @@ describe.each(SOURCES)("a search of %s", (name, open) => {
   });
   const app = servedApp({
     upstream: engine,
-    source: () => {
-      const source = () => open(url);
-      const limits = { searchMs: SEARCH_MS, writeMs: SEARCH_MS };
-      // The server's address is known when the first search comes.
-      let opened: MemorySource | null = null;
-      const late = (): MemorySource => (opened ??= withDeadline(source(), limits));
-      return {
-        name: "late",
-        owned: false,
-        search: (query, signal) => late().search(query, signal),
-        current: async (...asked) => (await late().current?.(...asked)) ?? { kept: [], gone: [] },
-        add: async () => [],
-        delete: async () => false,
-        deleteUser: async () => {},
-        close: async () => {},
-      };
-    },
+    source: () => withDeadline(open(url), { searchMs: SEARCH_MS, writeMs: SEARCH_MS }),
   });
   const found = (response: ServerResponse) =>
     response
@@ -168,16 +152,6 @@ describe("Mem0's published image, which takes ids at the top only", () => {
   const searches: Readonly<Record<string, unknown>>[] = [];
   let takes: "top" | "filters" | "none" = "top";
   let source: MemorySource;
-  const app = servedApp({ upstream: engine, source: () => late });
-  const late: MemorySource = {
-    name: "late",
-    owned: false,
-    search: (query, signal) => source.search(query, signal),
-    add: async () => [],
-    delete: async () => false,
-    deleteUser: async () => {},
-    close: async () => {},
-  };
   beforeEach(async () => {
     searches.length = 0;
     takes = "top";
@@ -195,6 +169,7 @@ describe("Mem0's published image, which takes ids at the top only", () => {
     });
     source = openRestMem0({ url });
   });
+  const app = servedApp({ upstream: engine, source: () => source });
   const ask = async () => {
     const before = searches.length;
     const body = { user: "ada", messages: [{ role: "user", content: "Tea?" }] };

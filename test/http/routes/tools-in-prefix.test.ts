@@ -186,17 +186,6 @@ describe.each(APIS_TRIED)("tools through %s", (api) => {
     expect(await client.explain(requestId)).toMatchObject({ cause: "model_changed" });
   });
 
-  it("keep their place, and new ones follow", async () => {
-    const client = new Client(app, api);
-    await client.ask(first);
-    const [weather = "", trains = "", hotels = "", notes = ""] = first;
-    const maps = tool("maps", SCHEMA);
-    await client.ask([maps, notes, hotels, trains]);
-    expect(sentTools(engine.raws[1])).toEqual([trains, hotels, notes, maps]);
-    await client.ask([maps, notes, weather, hotels, trains]);
-    expect(sentTools(engine.raws[2])).toEqual([weather, trains, hotels, notes, maps]);
-  });
-
   it("are each user's own, and outlive the service", async () => {
     await new Client(app, api, "eve").ask([...first].reverse());
     const client = new Client(app, api);

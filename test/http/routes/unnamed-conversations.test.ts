@@ -95,37 +95,6 @@ describe("a client that names its user and no conversation", () => {
     expect(ids[2]).not.toBe(ids[0]);
   });
 
-  it("continues neither of two conversations that are alike, and the longer of two that are not", async () => {
-    const [first, second]: [Message[], Message[]] = [[], []];
-    await say(first, "Where?");
-    await say(second, "Where?");
-    await say(second, "Which street?");
-    const [one, other, third] = conversations();
-    expect(new Set([one, other, third]).size).toBe(3);
-    await say(second, "How many?");
-    expect(conversations().at(-1)).toBe(third);
-  });
-
-  it("continues a conversation where a question is asked again in other words", async () => {
-    const history: Message[] = [];
-    await say(history, "Where?");
-    await say(history, "Which street?");
-    await say(history.slice(0, 2), "Which house?");
-    const ids = conversations();
-    expect(new Set(ids).size).toBe(1);
-    expect(prompts()[2]?.slice(0, 2)).toEqual(prompts()[1]?.slice(0, 2));
-  });
-
-  it("does not continue what begins alike, as a list of examples does", async () => {
-    const examples: Message[] = [
-      { role: "user", content: "Rome?" },
-      { role: "assistant", content: "Italy." },
-    ];
-    await say([...examples], "Paris?");
-    await say([...examples], "Lisbon?");
-    expect(new Set(conversations()).size).toBe(2);
-  });
-
   it("continues no other user's conversation, nor another agent's", async () => {
     const history: Message[] = [];
     await say(history, "Where?");

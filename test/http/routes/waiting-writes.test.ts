@@ -115,18 +115,6 @@ describe("exchanges that wait for the memory source", () => {
     ]);
   });
 
-  it("are exported, and gone with their user", async () => {
-    await add(1);
-    const exported = await app.send("GET", "/users/ana/export");
-    const { scopes } = JSON.parse(exported.text) as { scopes: { tables: { writes: object[] } }[] };
-    expect(scopes.map(({ tables }) => tables.writes)).toMatchObject([
-      [{ queue: "conversation trip", addition: { messages: exchange(1) } }],
-    ]);
-    expect(await app.send("DELETE", "/users/ana")).toMatchObject({ status: 200 });
-    expect(await add(2, { wait: true })).toMatchObject({ status: 201 });
-    expect(said()).toEqual(["Question 2? Answer 2."]);
-  });
-
   it("are answered with 202 where Mem0 fails while one waits for it", async () => {
     source.failure = new MemorySourceError("answering", { kind: "unreachable", cause: "ECONNREFUSED" });
     expect(await add(1, { wait: true })).toEqual({ status: 202, results: [], waiting: 1 });

@@ -100,12 +100,6 @@ describe("where memprefix cannot compose", () => {
     ...fields,
   });
 
-  it("the call goes out unmodified, and onError hears why", async () => {
-    const compose = () => Promise.reject(new Error("no service"));
-    expect(await sent({ memprefix: failing({ compose }) })).toEqual([PLAIN]);
-    expect(trial.errors.map(String)).toEqual(["Error: no service"]);
-  });
-
   it("a report that fails is heard of, and the answer is there", async () => {
     const feedback = () => Promise.reject(new Error("no service"));
     const [prompt] = await sent({ memprefix: failing({ feedback }) });

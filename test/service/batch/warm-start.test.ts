@@ -56,18 +56,4 @@ describe("searches that are known before a user's first request", () => {
     expect(placed).toEqual(["vegan", "porto", "fairs"]);
     expect(expected).toBeGreaterThan(0);
   });
-
-  it.each<[string, Partial<ComposeOptions>, ComposeOptions]>([
-    ["another user", {}, { ...ASKED, userId: "dee" }],
-    ["another agent's memories of the user", { agentId: "cook" }, { ...ASKED, agentId: "guide" }],
-  ])("leave %s as cold as without them", async (_, known, asked) => {
-    const { service } = await warm(known);
-    expect(await orderOf(service, asked)).toEqual(await orderOf(openService(), asked));
-  });
-
-  it("leave another tenant's user of that name as cold as without them", async () => {
-    const { service } = await warm();
-    const tenant = service.forTenant({ name: "other", cacheSecret: "another secret" });
-    expect(await orderOf(tenant)).toEqual({ placed: ["fairs", "vegan", "porto"], expected: 0 });
-  });
 });

@@ -1,16 +1,14 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
 import { storeIn } from "../../../src/store/sql-store.js";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { DATABASE_FILE, openFile } from "../../../src/store/sqlite/open.js";
 import { storedCounts } from "../../stored-counts.js";
+import { temporaryFolder } from "../../temporary-folders.js";
 import { composeWith, memories, openService } from "./service-fixture.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memprefix-full-"));
-afterAll(() => rmSync(directory, { recursive: true }));
+const directory = temporaryFolder();
 
 describe("a service whose disk is full", () => {
   it("answers nothing that is not stored, and goes on as if it had not been asked", async () => {

@@ -1,14 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import fc from "fast-check";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type ChatMessage, messageText } from "../../../src/core/index.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import { MessagesTooLongError } from "../../../src/service/base/errors.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { openService } from "./service-fixture.js";
 
 /** What a client does to its history before it sends it. */
@@ -109,15 +107,13 @@ function expectSound(answer: ComposeAnswer, sent: readonly ChatMessage[], memori
 }
 
 describe("a conversation that does not end", () => {
-  const folder = mkdtempSync(join(tmpdir(), "memprefix-long-"));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
-  let files = 0;
+  const newFolder = temporaryFolders();
 
   it("stays within its limit, gives or names each memory, and goes on byte for byte where its service is restarted", async () => {
     const history = fc.constantFrom("auto", "extended", "exact");
     const steps = fc.array(step, { minLength: 5, maxLength: 40 });
     const property = fc.asyncProperty(history, fc.constantFrom(420, 900, 8_000), steps, async (name, limit, taken) => {
-      const directory = join(folder, String(++files));
+      const directory = newFolder();
       const steady = openService();
       let restarted = openService({ directory });
       const client = new Client();

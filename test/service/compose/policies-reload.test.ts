@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { POLICY_NAMES, type RequestId } from "../../../src/core/index.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
+import { temporaryFolder } from "../../temporary-folders.js";
 import { ana, composeWith, memories, openService } from "./service-fixture.js";
 
 const TEXTS = Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`m${n}`, `Fact number ${n} about Ana.`]));
@@ -15,11 +14,7 @@ function request(turn: number) {
 }
 
 describe("a service that was closed and opened again", () => {
-  let directory: string;
-  beforeAll(() => {
-    directory = mkdtempSync(join(tmpdir(), "memprefix-policies-"));
-  });
-  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = temporaryFolder();
 
   it.each(POLICY_NAMES)("gives the next answer of one that was not, policy %s", async (policy) => {
     const ask = (service: Memprefix, turn: number) =>

@@ -1,12 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../../src/core/index.js";
 import { type BatchInput, composeBatch } from "../../../src/service/batch/batch.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
+import { temporaryFolder } from "../../temporary-folders.js";
 import { composeWith, memories, NOON, openService } from "./service-fixture.js";
 
 const WORKERS = ["north", "south", "west"];
@@ -48,14 +46,6 @@ describe("a composed prompt with workers", () => {
     expect(without.worker).not.toBe(worker);
     expect(without.warnings).toEqual([]);
     expect((await composeWith(service, { ...asked, workers: null })).worker).toBeUndefined();
-  });
-
-  it("goes to one of the configured workers where the request names none", async () => {
-    const service = openService({ workers: ["alone"] });
-    expect((await composeWith(service, { ...question("ana", 1), workers: null })).worker).toBe("alone");
-    expect((await composeWith(service, question("bo", 1))).worker).toBe("north");
-    const [inBatch] = await workersOfBatch(service, [question("cy", 1)], null);
-    expect(inBatch).toBe("alone");
   });
 
   it("keeps each agent's requests at one worker, one agent each", async () => {
@@ -103,8 +93,7 @@ describe("loads of workers", () => {
 });
 
 describe("a conversation with workers", () => {
-  const directory = mkdtempSync(join(tmpdir(), "memprefix-routing-"));
-  afterEach(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = temporaryFolder();
 
   it("stays with its worker, after a restart too, though another has processed its new memories", async () => {
     let service = openService({ directory });

@@ -1,21 +1,18 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { ENGINE_MODELS, type EngineModel, promptCost, smooth } from "../../../src/core/index.js";
-import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { DEFAULT_TENANT } from "../../../src/service/base/tenant.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { ana, composeWith, openService } from "../compose/service-fixture.js";
 
 const { cpu, gpu, hosted } = ENGINE_MODELS;
 
 describe("the law of a service's engine", () => {
+  const newFolder = temporaryFolders();
   let directory = "";
   beforeEach(() => {
-    directory = mkdtempSync(join(tmpdir(), "memprefix-law-"));
+    directory = newFolder();
   });
-  afterEach(() => rmSync(directory, { recursive: true }));
   const open = (engine: EngineModel) => openService({ directory, engine });
 
   /** Composes and reports times as an engine with this law would have taken, or these. */
@@ -90,31 +87,6 @@ describe("the law of a service's engine", () => {
     await serve(service, gpu, 300, "slowed", (promptTokens) => 40 + 0.01 * promptTokens);
     expect(await retentions(service, "slow")).toContain(false);
     await service.close();
-  });
-
-  it("moves no decision where times say nothing of what was computed", async () => {
-    const dear: EngineModel = { ...cpu, cost: { kind: "time", fixedMs: 0, perTokenMs: 0.001, perPairMs: 0.01 } };
-    const untold = open(dear);
-    const expected = await retentions(untold, "c");
-    expect(new Set(expected).size).toBe(2);
-    await untold.close();
-    const draw = seeded(7);
-    let queue = 0;
-    const stubs: readonly (() => number)[] = [
-      () => 0.4 + 0.2 * draw(),
-      () => 1 + 999 * draw(),
-      () => {
-        queue = Math.max(0, queue - 400 * Math.log(1 - draw()) + 450 * Math.log(1 - draw()));
-        return 20 + queue;
-      },
-    ];
-    for (const [at, msOf] of stubs.entries()) {
-      const service = openService({ engine: dear });
-      await serve(service, msOf, 60, `stub-${at}`, () => 200 * draw());
-      expect(await service.timeLaw()).toBeNull();
-      expect(await retentions(service, "c")).toEqual(expected);
-      await service.close();
-    }
   });
 
   it("is the engine's own where several prompts at once wait for each other, for all tenants' users", async () => {

@@ -1,13 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type RequestId, residencyModel } from "../../../src/core/index.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
+import { temporaryFolder } from "../../temporary-folders.js";
 import { ana, composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memprefix-feedback-"));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryFolder();
 
 /** Facts of some 250 tokens each: one is more than any engine's step. */
 const fact = (name: string) => ({ [name]: `${name} ${"x".repeat(1_000)}` });
@@ -25,8 +22,7 @@ const report = (service: Memprefix, requestId: string, cachedTokens: number) =>
   service.feedback(ana, null, requestId as RequestId, { cachedTokens });
 describe("feedback", () => {
   it("that shows a miss ends what the next request expects, also after a restart", async () => {
-    const own = join(directory, "restart");
-    const [steady, reopened] = [openSlowly(), openSlowly({ directory: own })];
+    const [steady, reopened] = [openSlowly(), openSlowly({ directory })];
     for (const service of [steady, reopened]) {
       await ask(service, "r1", "a", "b");
       await ask(service, "r2", "a", "c");
@@ -34,7 +30,7 @@ describe("feedback", () => {
       expect(difference).toBeLessThan(-200);
     }
     await reopened.close();
-    const again = openSlowly({ directory: own });
+    const again = openSlowly({ directory });
     const next = await ask(again, "r3", "b", "a");
     expect(next).toEqual(await ask(steady, "r3", "b", "a"));
     expect(next.blocks.map(({ memoryId, placement }) => [memoryId, placement])).toEqual([

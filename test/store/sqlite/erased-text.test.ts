@@ -5,7 +5,6 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { storeIn } from "../../../src/store/sql-store.js";
 import { DATABASE_FILE, openOwned } from "../../../src/store/sqlite/open.js";
 import { IS_WHOLE } from "../../run-length.js";
-import { storedCounts } from "../../stored-counts.js";
 import { temporaryFolders } from "../../temporary-folders.js";
 import { ComposedUsers, scopeOf } from "../composed-users.js";
 
@@ -36,50 +35,6 @@ describe("text that was deleted", () => {
     const all = Array.from({ length: Math.max(1, text.length - length + 1) }, (_, at) => text.slice(at, at + length));
     return all.filter((piece) => files.some((file) => file.includes(piece)));
   };
-
-  it.each([
-    ["a sentence", SECRET],
-    ["longer than a page", Array.from({ length: 400 }, (_, n) => `${SECRET}, step ${n}`).join("; ")],
-    ["with characters that JSON escapes", `${SECRET}: "left\\right",\nthen café`],
-  ])("of a memory in the middle of a long conversation is in no file: %s", async (_name, secret) => {
-    for (let n = 0; n < (IS_WHOLE ? 1_000 : 200); n++)
-      await users.compose(scopeOf(`user-${n % 20}`), {
-        requestId: `r${n}`,
-        question: `Question ${n}? ${"It is long. ".repeat(n % 30)}`,
-        memories: { [`m${n % 50}`]: `Fact ${n % 50} of user ${n % 20}. ${"And more. ".repeat(n % 40)}` },
-        conversation: `c${n % 3}`,
-      });
-    for (let n = 0; n < 30; n++) {
-      const memories: Record<string, string> = { [`m${n % 7}`]: `Fact ${n % 7} of Ana. ${"And more. ".repeat(n)}` };
-      if (n % 5 === 3) memories["secret"] = secret;
-      const question = n === 20 ? `Is it so? ${secret}` : `And ${n}?`;
-      await users.compose(ana, { requestId: `r${n}`, question, memories, conversation: "c" });
-    }
-    expect(inFiles(SECRET)).toBeGreaterThan(0);
-    const receipt = await users.forget(ana, "secret");
-    expect(receipt).toMatchObject({ files: "erased", prompts: 27, conversations: [{ conversationId: "c" }] });
-    expect([inFiles(secret), inFiles(SECRET), pieces(SECRET)]).toEqual([0, 0, []]);
-    await users.compose(ana, { requestId: "next", question: "And then?", memories: {}, conversation: "c" });
-    expect(inFiles(SECRET)).toBe(0);
-    await users.store.close();
-    expect(inFiles(SECRET)).toBe(0);
-  });
-
-  it("of a user is in no file, though nobody names it", async () => {
-    for (let n = 0; n < 60; n++) {
-      const text = n % 2 === 0 ? `${SECRET} ${n} ${"more ".repeat(n)}` : "Bob drinks tea. ".repeat(n);
-      await users.compose(n % 2 === 0 ? ana : scopeOf("bob"), {
-        requestId: `r${n}`,
-        question: n % 2 === 0 ? `${SECRET}, asked ${n} times.` : "Well?",
-        memories: { [`m${n}`]: text },
-        ...(n % 4 < 2 ? { conversation: "c" } : {}),
-      });
-    }
-    await users.deleteUser(ana);
-    expect([inFiles(SECRET), pieces(SECRET)]).toEqual([0, []]);
-    expect(storedCounts(await users.store.exportUser(scopeOf("bob"))).requests).toBe(30);
-    await users.store.close();
-  });
 
   it("stays while another connection reads an older state, is said to, and goes at the next opening", async () => {
     await users.compose(ana, { requestId: "r", question: "Well?", memories: { m: SECRET } });
