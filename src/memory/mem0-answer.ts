@@ -1,4 +1,5 @@
 import { ENDED, type MemoryEnd, type RetrievedMemory } from "../core/blocks/context-block.js";
+import { smallest } from "../core/text/collections.js";
 import { endOfDay, type GivenTime } from "../core/text/given-time.js";
 import type { MemoryId } from "../core/text/ids.js";
 import { isObject, isRecord, record, text } from "../core/text/json.js";
@@ -188,7 +189,7 @@ export function mem0End(item: Mem0Item): MemoryEnd | undefined {
     endOfDay(text(day).replace(BASIC_DAY, "$1-$2-$3")),
   );
   const ends = lastDays.filter((end) => end !== null);
-  return ends.length === 0 ? undefined : { until: Math.max(LONG_AGO, Math.min(...ends)) };
+  return ends.length === 0 ? undefined : { until: Math.max(LONG_AGO, smallest(ends)) };
 }
 
 /** SQLite also writes truth as a number. */
