@@ -26,15 +26,8 @@ const BETWEEN = `${END}\n\n${LABEL}`;
 /** Maximum memories of one message; Mem0's default is 10. */
 const MOST = 1_000;
 
-export interface WithoutProviderMemories {
-  /** The same list if there were none. */
-  readonly messages: readonly ChatMessage[];
-  /** Best first, with digests of their texts as ids; null for none. */
-  readonly memories: readonly RetrievedMemory[] | null;
-}
-
-/** Removes Mem0's memories from the instructions at the front of a prompt. Leaves any other text unmodified. Linear time. */
-export function withoutProviderMemories(messages: readonly ChatMessage[]): WithoutProviderMemories {
+/** Moves Mem0's memories out of the instructions at the front of a prompt, best first; null: none. Their ids are digests. Linear time. */
+export function withoutProviderMemories(messages: readonly ChatMessage[]) {
   const texts: string[] = [];
   const head = instructionsAtHead(messages);
   const kept = messages.slice(0, head).flatMap((message): ChatMessage[] => {

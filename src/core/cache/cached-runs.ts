@@ -7,27 +7,22 @@ const MOST_PERIODS = 1_024;
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
-export interface UsedTokens {
-  readonly tokens: number;
-  /** Streams whose newest prompts end there. */
-  readonly tips: number;
-}
-
 /** What was last used since the period before. */
 interface Period {
   /** Its end, in milliseconds since the epoch. */
   readonly at: number;
   tokens: number;
+  /** Streams whose newest prompts end there. */
   tips: number;
 }
 
-/** Tokens of all users by their last use. Constant work and memory per use. */
+/** Tokens of all users by their last use. Bounded work and memory per use. */
 class TokensByUse {
   #periods: Period[] = [];
   #clearedAt = NEVER;
 
   /** What was used after a time (milliseconds since the epoch); infinite if the cache was cleared since. */
-  above(at: number): UsedTokens {
+  above(at: number): Omit<Period, "at"> {
     const sum = { tokens: at <= this.#clearedAt ? Number.POSITIVE_INFINITY : 0, tips: 0 };
     for (let n = this.#periods.length - 1; n >= 0; n--) {
       const period = this.#periods[n] as Period;
@@ -64,7 +59,7 @@ class TokensByUse {
 
   protected add(at: number, tokens: number, tips: number): void {
     if (at <= this.#clearedAt) return;
-    const period = this.#periods[this.#firstFrom(at)];
+    const period = this.#periods[this.#periods.findLastIndex((earlier) => earlier.at < at) + 1];
     if (period !== undefined) {
       period.tokens = Math.max(0, period.tokens + tokens);
       period.tips = Math.max(0, period.tips + tips);
@@ -72,17 +67,6 @@ class TokensByUse {
       this.#periods.push({ at, tokens, tips });
       if (this.#periods.length > MOST_PERIODS) this.#merge();
     }
-  }
-
-  /** The place of the first period that ends then or later. */
-  #firstFrom(at: number): number {
-    let [low, high] = [0, this.#periods.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#periods[middle] as Period).at < at) low = middle + 1;
-      else high = middle;
-    }
-    return low;
   }
 
   /** Merges the older half in pairs; each keeps the newer time. */

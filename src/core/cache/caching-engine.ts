@@ -42,13 +42,14 @@ export class CachingEngine {
   /** Tokens counted beyond memprefix's prompts; negative: tokens not counted yet. */
   #unexplained = 0;
   readonly #underWay = new Set<UnderWay>();
-  #atOnce = 0;
-  #sent = 0;
-  #foreign = 0;
+  atOnce = 0;
+  prompts = 0;
+  /** Tokens computed for clients that bypass memprefix. */
+  foreignTokens = 0;
   /** How often the counter went back recently. Engines that share an address have useless counters. */
   #doubt = 0;
   #readAt = Number.NEGATIVE_INFINITY;
-  #restart: EngineRestart | null = null;
+  restart: EngineRestart | null = null;
 
   /** @param configured in the engine's tokens; readings do not change it */
   constructor(private readonly configured: number | null = null) {}
@@ -80,30 +81,13 @@ export class CachingEngine {
     }, null);
   }
 
-  get atOnce(): number {
-    return this.#atOnce;
-  }
-
-  get prompts(): number {
-    return this.#sent;
-  }
-
-  /** Tokens computed for clients that bypass memprefix. */
-  get foreignTokens(): number {
-    return this.#foreign;
-  }
-
-  get restart(): EngineRestart | null {
-    return this.#restart;
-  }
-
   /** Records a prompt with the tokens expected to be computed and cached. */
   sends(prompt: UnderWay): void {
     this.#unexplained -= prompt.computed;
     this.#underWay.add(prompt);
     const [oldest] = this.#underWay;
     if (oldest !== undefined && this.#underWay.size > MOST_UNDER_WAY) this.#underWay.delete(oldest);
-    this.#sent++;
+    this.prompts++;
   }
 
   /** Undoes {@link sends} for a prompt that the engine never received. */
@@ -113,7 +97,7 @@ export class CachingEngine {
   }
 
   computed(tokens: number, prompt: UnderWay): void {
-    if (this.#underWay.has(prompt)) this.#atOnce = Math.max(this.#underWay.size, STILL_AT_ONCE * this.#atOnce);
+    if (this.#underWay.has(prompt)) this.atOnce = Math.max(this.#underWay.size, STILL_AT_ONCE * this.atOnce);
     this.#underWay.delete(prompt);
     this.#unexplained -= tokens - prompt.computed;
   }
@@ -129,20 +113,19 @@ export class CachingEngine {
     const isBack = now < before;
     this.#doubt = isBack ? this.#doubt + DOUBT : Math.max(0, this.#doubt - 1);
     const isTrusted = this.#doubt <= 2 * DOUBT;
-    if (isBack && isTrusted) this.#reset(readAt, at, now * (1 + COUNTED_OTHERWISE));
+    if (isBack && isTrusted) {
+      // At most the tokens computed since are left of what was used before.
+      const { since } = this.runs.within(now * (1 + COUNTED_OTHERWISE));
+      this.runs.clear(Math.max(readAt, since ?? readAt));
+      this.restart = { after: readAt, by: at };
+    }
     if (isBack || !isTrusted) this.#unexplained = 0;
     else this.#unexplained = Math.max(-MOST_AHEAD, this.#unexplained + now - before);
     const foreign = this.#unexplained - this.#maybeComputed(at);
     if (foreign <= 0) return;
     this.runs.addForeign(at, foreign);
     this.#unexplained -= foreign;
-    this.#foreign += foreign;
-  }
-
-  /** Applies a restart between two times: at most `computed` tokens used since the first are left. */
-  #reset(after: number, by: number, computed: number): void {
-    this.runs.clear(Math.max(after, this.runs.within(computed).since ?? after));
-    this.#restart = { after, by };
+    this.foreignTokens += foreign;
   }
 
   /** Tokens of pending prompts that were expected to be cached and may not have been. */

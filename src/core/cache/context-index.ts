@@ -322,12 +322,6 @@ export class ContextIndex {
     }
   }
 
-  #tellFollower({ row, parent }: TreeNode): void {
-    if (this.follower === null || parent === null || this.follower.isEmpty) return;
-    const held = parent.labels;
-    this.follower.evicted({ labels: [...held, ...row.run], held: held.length });
-  }
-
   #cut(leaf: TreeNode): void {
     leaf.row.live = 0;
     this.#prune(leaf);
@@ -364,8 +358,9 @@ export class ContextIndex {
   }
 
   #remove(node: TreeNode): void {
-    const { row, above } = node;
-    this.#tellFollower(node);
+    const { row, above, parent } = node;
+    if (parent !== null && this.follower?.isEmpty === false)
+      this.follower.evicted({ labels: node.labels, held: parent.labels.length });
     if (row.anchor === null) above?.children.delete(row.run[0] as Label);
     else {
       this.#roots.delete(row.anchor);

@@ -2,11 +2,6 @@ import { KEEPS_ALL, type ResidencyModel } from "./residency.js";
 
 /* An engine's prefix cache, predicted or observed (docs/internals/algorithms.md, "A shared cache"). */
 
-export interface CacheHead {
-  readonly digest: string;
-  readonly tokens: number;
-}
-
 /** A prompt that an engine is about to compute, in estimated tokens. */
 export interface CachePrompt {
   readonly handle: CacheHandle;
@@ -19,7 +14,7 @@ export interface CachePrompt {
   readonly cached: number;
   /** Cached if nothing were ever evicted. */
   readonly known: number;
-  readonly head: CacheHead;
+  readonly head: { readonly digest: string; readonly tokens: number };
 }
 
 export type CacheHandle = string & { readonly __brand: "CacheHandle" };

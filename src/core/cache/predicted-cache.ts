@@ -180,18 +180,9 @@ export class PredictedCache {
     runs.use(leaf, at);
     runs.tip(leaf, 1);
     const sent: SentPrompt = {
-      handle,
-      leaf,
-      total,
-      head,
-      among,
-      stream,
-      at,
-      user,
+      ...{ handle, leaf, total, head, among, stream, at, user, before, underWay },
       known: newest === null ? 0 : Math.min(known, newest.total),
-      before,
       distance: newest === null ? 0 : sharing.between,
-      underWay,
     };
     this.#sent.set(handle, sent);
     stream.open.push(sent);
@@ -241,13 +232,10 @@ export class PredictedCache {
       this.engine.computed(ratio * (total + beside) * (1 - Math.min(1, cachedTokens / promptTokens)), sent.underWay);
     } else this.engine.computed((total - Math.min(cached, total)) * this.#ratio, sent.underWay);
     const isOwn = known > headTokens;
-    if (
-      isOwn &&
-      (!stream.isDoubtful || cached >= known) &&
-      sent.at - before <= LONGEST_PAUSE_MS &&
-      Number.isFinite(sent.distance) &&
-      !this.#isAcrossRestart(sent)
-    ) {
+    const { restart } = this.engine;
+    const isAcrossRestart = restart !== null && before <= restart.by && sent.at >= restart.after;
+    const isEvidence = (!stream.isDoubtful || cached >= known) && Number.isFinite(sent.distance) && !isAcrossRestart;
+    if (isOwn && isEvidence && sent.at - before <= LONGEST_PAUSE_MS) {
       const distance = { distance: sent.distance, known, head: headTokens + BESIDE_ERROR * beside };
       this.#evidence.take(distance, cached, stepOf(cachedTokens) * scale, this.engine.runs.timeOf(reportedAt));
     }
@@ -265,12 +253,6 @@ export class PredictedCache {
     stream.open = stream.open.slice(place + 1);
     stream.settled = sent;
     runs.settle(sent.leaf, sent.at, to);
-  }
-
-  /** Whether the engine may have restarted since the stream's previous prompt. */
-  #isAcrossRestart({ before, at }: SentPrompt): boolean {
-    const { restart } = this.engine;
-    return restart !== null && before <= restart.by && at >= restart.after;
   }
 
   #headOf(digest: string, tokens: number, user: string): KnownHead {

@@ -26,12 +26,6 @@ export type KvEvent =
   | { readonly kind: "removed"; readonly hashes: readonly string[]; readonly medium: string | null }
   | { readonly kind: "cleared" };
 
-/** The blocks of one event: what an engine computed of one prompt in one step. `at` numbers the batch of events. */
-interface ComputedRun {
-  readonly at: number;
-  readonly first: BlockChain;
-}
-
 interface Block {
   /** Null: its predecessor is unknown. */
   readonly chain: BlockChain | null;
@@ -42,25 +36,13 @@ export class ResidentBlocks {
   /** By the engine's hash, least recently stored first. */
   readonly #blocks = new Map<string, Block>();
   readonly #byChain = new Map<BlockChain, Block>();
-  /** By the last block, evicted or not; oldest first. */
-  readonly #runs = new Map<BlockChain, ComputedRun>();
-  #blockTokens: number | null = null;
-  #isWhole = false;
-  #batches = 0;
-
-  get blockTokens(): number | null {
-    return this.#blockTokens;
-  }
-
+  /** What an engine computed of one prompt in one step, `at` a batch of events. By the last block, evicted or not; oldest first. */
+  readonly #runs = new Map<BlockChain, { readonly at: number; readonly first: BlockChain }>();
+  blockTokens: number | null = null;
   /** Whether events were followed since the cache was empty. */
-  get isWhole(): boolean {
-    return this.#isWhole;
-  }
-
+  isWhole = false;
   /** Number of the newest batch of events. */
-  get newest(): number {
-    return this.#batches;
-  }
+  newest = 0;
 
   get size(): number {
     return this.#blocks.size;
@@ -71,11 +53,11 @@ export class ResidentBlocks {
     this.#blocks.clear();
     this.#byChain.clear();
     this.#runs.clear();
-    this.#isWhole = isWhole;
+    this.isWhole = isWhole;
   }
 
   take(events: readonly KvEvent[]): void {
-    this.#batches++;
+    this.newest++;
     for (const event of events) {
       if (event.kind === "stored") this.#store(event);
       else if (event.kind === "cleared") this.forget(true);
@@ -84,7 +66,7 @@ export class ResidentBlocks {
   }
 
   chainsOf(tokens: readonly number[], apart: string | null): readonly BlockChain[] {
-    const size = this.#blockTokens;
+    const size = this.blockTokens;
     if (size === null) return [];
     const chains: BlockChain[] = [];
     for (let end = size; end <= tokens.length; end += size)
@@ -94,12 +76,12 @@ export class ResidentBlocks {
 
   /** Leading tokens cached, not counting blocks computed after batch `sentAt`. Null: the first may have been stored before events were followed. */
   residentTokens(chains: readonly BlockChain[], sentAt = Number.POSITIVE_INFINITY): number | null {
-    if (this.#blockTokens === null) return this.#isWhole ? 0 : null;
+    if (this.blockTokens === null) return this.isWhole ? 0 : null;
     const computed = this.#computedFrom(chains, sentAt);
-    if (computed !== null) return computed * this.#blockTokens;
+    if (computed !== null) return computed * this.blockTokens;
     const missing = chains.findIndex((chain) => !this.#byChain.has(chain));
-    if (missing === 0 && !this.#isWhole) return null;
-    return (missing === -1 ? chains.length : missing) * this.#blockTokens;
+    if (missing === 0 && !this.isWhole) return null;
+    return (missing === -1 ? chains.length : missing) * this.blockTokens;
   }
 
   /** Index of the first block computed since the prompt was sent; null for none. Single blocks are a quoting answer's or another prompt's. */
@@ -116,8 +98,8 @@ export class ResidentBlocks {
   }
 
   #store({ hashes, parent, tokens, blockTokens, apart, medium }: KvEvent & { kind: "stored" }): void {
-    if (this.#blockTokens !== null && this.#blockTokens !== blockTokens) this.forget(this.#isWhole && this.size === 0);
-    this.#blockTokens = blockTokens;
+    if (this.blockTokens !== null && this.blockTokens !== blockTokens) this.forget(this.isWhole && this.size === 0);
+    this.blockTokens = blockTokens;
     let first: BlockChain | null = null;
     let before: Block | null = parent === null ? null : (this.#blocks.get(parent) ?? UNKNOWN);
     for (const [at, hash] of hashes.entries()) {
@@ -140,14 +122,14 @@ export class ResidentBlocks {
     for (const [oldest, block] of this.#blocks) {
       if (this.#blocks.size <= MOST_BLOCKS) break;
       this.#drop(oldest, block);
-      this.#isWhole = false;
+      this.isWhole = false;
     }
   }
 
   #remember(first: BlockChain | null, last: BlockChain | null): void {
     if (first === null || last === null) return;
     this.#runs.delete(last);
-    this.#runs.set(last, { at: this.#batches, first });
+    this.#runs.set(last, { at: this.newest, first });
     const [oldest] = this.#runs.keys();
     if (oldest !== undefined && this.#runs.size > MOST_RUNS) this.#runs.delete(oldest);
   }

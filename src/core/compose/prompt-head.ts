@@ -2,7 +2,7 @@ import { heldTokens } from "../cache/residency.js";
 import { DROPS_NOTHING } from "../conversation/conversation.js";
 import { recallHistory, splitAtAnchor, withoutEnded } from "../conversation/history.js";
 import { promptSections, replayTurns } from "../conversation/replay.js";
-import { type UsablePath, usablePaths } from "../ordering/prefix-search.js";
+import { usablePaths } from "../ordering/prefix-search.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
 import type { Digest, Label } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
@@ -43,22 +43,12 @@ export function promptHead(state: ScopeState, input: ComposeInput): PromptHead |
   };
 }
 
-export interface BatchKnowledge {
-  readonly cached: readonly UsablePath[];
-  readonly recent: readonly ReadonlySet<Label>[];
-}
-
-/**
- * A scope's knowledge for a batch of requests with the same messages before their memories. Evicts what should have left the cache.
- *
- * @param input any of the requests
- * @param wanted each request's blocks
- */
+/** A scope's knowledge for a batch of requests that begin as `input`. Evicts what should have left the cache. @param wanted each one's blocks */
 export function batchKnowledge(
   { index, recent }: ScopeState,
   input: ComposeInput,
   wanted: readonly ReadonlySet<Label>[],
-): BatchKnowledge {
+) {
   input.cache.residency.expire(index, input.now);
   const anchor = firstAnchor(input);
   return { cached: anchor === null ? [] : usablePaths(index.root(anchor), wanted), recent: recent.sets() };

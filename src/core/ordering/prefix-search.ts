@@ -9,11 +9,6 @@ export interface ServedPath {
   readonly searchPath: readonly number[];
 }
 
-/** The longest cached sequence of wanted blocks after an anchor. */
-export interface PrefixMatch extends ServedPath {
-  readonly tokens: number;
-}
-
 /** The part of a served sequence that requests can use. */
 export interface UsablePath {
   readonly labels: readonly Label[];
@@ -35,7 +30,10 @@ export function pathTo(node: ServedNode, taken: number): ServedPath {
 }
 
 /** The served path that saves most tokens, by those of each wanted block, and whose every block is wanted. Exact. Ties go to the most recently used path, then to the older node. */
-export function searchPrefix(root: ServedNode | undefined, wanted: ReadonlyMap<Label, number>): PrefixMatch {
+export function searchPrefix(
+  root: ServedNode | undefined,
+  wanted: ReadonlyMap<Label, number>,
+): ServedPath & { tokens: number } {
   const nothing = { ...NO_PATH, tokens: 0 };
   if (root === undefined) return nothing;
   let best = { node: root, taken: 0, tokens: 0 };

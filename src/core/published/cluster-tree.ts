@@ -63,9 +63,6 @@ function distanceWhereShared(a: Positions, b: readonly Label[]): number | null {
 /** Maximum length of a search path: a search stops one level above it. */
 export const MAX_HEIGHT = 64;
 
-/** `place`: the root for no match; null in an empty tree. */
-type Found = Omit<ClusterMatch, "blocks"> & { readonly place: ClusterPlace | null };
-
 /**
  * ContextPilot's context index (docs/internals/algorithms.md, "ContextPilot's algorithms"): contexts clustered by overlap. Mutable; changes are
  * drained as rows. Beyond `maxNodes` (3 or more) it evicts least recently used leaves, a tenth of the nodes at a time.
@@ -189,7 +186,8 @@ export class ClusterTree {
     if (this.size > this.maxNodes) throw new Error(`${this.size} nodes, more than ${this.maxNodes}`);
   }
 
-  #find(context: readonly Label[]): Found {
+  /** `place`: the root for no match; null in an empty tree. */
+  #find(context: readonly Label[]) {
     const positions = positionsOf(context);
     const searchPath: number[] = [];
     let place = this.#root;

@@ -215,14 +215,8 @@ function pairAt(a: number, b: number): number {
   return a > b ? (a * (a - 1)) / 2 + b : (b * (b - 1)) / 2 + a;
 }
 
-interface PairDistances {
-  readonly distances: Float64Array;
-  /** Each context's nearest other, the oldest of several; -1 if none is nearer than one that shares nothing. */
-  readonly nearest: Int32Array;
-}
-
-/** Eq. 1 for all pairs, in steps. Visits only pairs that share a block. */
-function pairDistances(contexts: readonly (readonly Label[])[], steps: number): PairDistances {
+/** Eq. 1 for all pairs that share a block, in steps. `nearest`: each one's, the oldest of several; -1 if none is nearer than a stranger. */
+function pairDistances(contexts: readonly (readonly Label[])[], steps: number) {
   const n = contexts.length;
   const distances = new Float64Array((n * (n - 1)) / 2).fill(steps);
   const nearest = new Int32Array(n).fill(-1);

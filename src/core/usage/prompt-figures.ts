@@ -41,6 +41,7 @@ export interface CountedPrompt {
   readonly plan: Plan;
   /** Tokens that the engine counts besides the prompt. */
   readonly besideTokens: number;
+  /** As the client names it; null: unknown. */
   readonly model: string | null;
   readonly engine: string;
   /** Of memories that were not retrieved. */

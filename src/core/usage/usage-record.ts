@@ -21,13 +21,11 @@ export interface PromptUsage {
   readonly firstTokenMs: number | null;
 }
 
-export interface ReportFacts {
-  readonly report: CacheReport | null;
-  readonly firstTokenMs: number | null;
-}
-
 /** A report with other numbers replaces an earlier one; a repeated one changes no tokens. */
-export function reportedUsage(usage: PromptUsage, { report, ...facts }: ReportFacts): PromptUsage {
+export function reportedUsage(
+  usage: PromptUsage,
+  { report, ...facts }: Pick<PromptUsage, "report" | "firstTokenMs">,
+): PromptUsage {
   const firstTokenMs = facts.firstTokenMs ?? usage.firstTokenMs;
   if (report === null) return { ...usage, firstTokenMs };
   const own = ownReport(report, usage.promptTokens);

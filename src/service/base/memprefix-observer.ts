@@ -1,8 +1,7 @@
 import {
-  type ByHand,
   type ConversationId,
+  type CountedPrompt,
   LruMap,
-  type Plan,
   type RequestId,
   type Scope,
   type Warning,
@@ -93,21 +92,13 @@ export interface EngineFault {
 }
 
 /** A composed prompt, as statistics count it: without text. */
-export interface ObservedCompose {
+export interface ObservedCompose extends CountedPrompt {
   readonly scope: Scope;
   readonly requestId: RequestId;
   readonly conversationId: ConversationId | null;
   readonly at: number;
   readonly engine: EngineName;
-  /** As the client names it; null: unknown. */
-  readonly model: string | null;
-  readonly plan: Plan;
-  /** Tokens that the engine counts in addition to the prompt. */
-  readonly besideTokens: number;
   readonly warnings: readonly Warning[];
-  /** Tokens of memories that were carried over, not retrieved. */
-  readonly carriedTokens: number;
-  readonly byHand: ByHand | null;
 }
 
 /** Observes what a service does, for all tenants. */

@@ -55,13 +55,7 @@ export function withConfiguredKey(keys: ApiKeys, key: string): ApiKeys {
 }
 
 /** A new key. It is shown once: only its digest is stored. */
-export interface NewApiKey {
-  readonly id: string;
-  readonly key: string;
-  readonly secretDigest: string;
-}
-
-export function newApiKey(): NewApiKey {
+export function newApiKey() {
   const id = randomBytes(ID_BYTES).toString("hex");
   const secret = newSecret();
   return { id, key: `mst_${id}_${secret}`, secretDigest: digest(secret).toString("base64url") };

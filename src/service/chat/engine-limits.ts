@@ -246,15 +246,8 @@ const MAX_ERROR_BYTES = 256 * 1024;
 /** Stands for the status of an error inside an answer. */
 const IN_ANSWER = 400;
 
-export interface RefusalCheck {
-  readonly refusal: PromptRefusal | null;
-  readonly answer: UpstreamAnswer;
-  /** Ends a body that will not be read; null: nothing to end. */
-  readonly end: (() => Promise<void>) | null;
-}
-
-/** Checks whether the engine refused a prompt. Rejects with `UpstreamError` if the answer breaks off. */
-export async function checkForRefusal(answer: UpstreamAnswer): Promise<RefusalCheck> {
+/** Checks whether the engine refused a prompt. `end` ends a body that will not be read. Rejects with `UpstreamError` if the answer breaks off. */
+export async function checkForRefusal(answer: UpstreamAnswer) {
   const isSuccess = answer.status < 300;
   if (isSuccess && isEventStream(answer)) {
     const { event, body, end } = await peekAtFirstEvent(answer.body);

@@ -56,16 +56,11 @@ import {
   withCheck,
 } from "./retrieval.js";
 
-/** What was looked up for a batch's request. */
-interface FoundAhead extends Retrieved {
-  readonly lookup: WaitingLookup;
-}
-
 export interface ComposeCall {
   readonly request: ComposeRequest;
   readonly signal?: AbortSignal | undefined;
   /** The result of an earlier lookup. {@link DeletedMeanwhileError} if the request brought its memories and the user was deleted since. */
-  readonly found?: FoundAhead | undefined;
+  readonly found?: (Retrieved & { readonly lookup: WaitingLookup }) | undefined;
 }
 
 /** Most starts of a request, if another process deletes its user each time. */

@@ -80,14 +80,6 @@ class SharedWork {
   }
 }
 
-export interface Load {
-  readonly scopes: number;
-  readonly bytes: number;
-  readonly nodes: number;
-  readonly busyUsers: number;
-  readonly jobs: number;
-}
-
 /** The operations that belong to no tenant. */
 export type MemprefixOfAll = Pick<
   Memprefix,
@@ -228,7 +220,7 @@ export class Memprefix {
     });
   }
 
-  get load(): Load {
+  get load() {
     const { scopes, queues } = this.#shared;
     const { size, weight: bytes, nodes } = scopes;
     return { scopes: size, bytes, nodes, busyUsers: queues.busy, jobs: queues.jobs };
