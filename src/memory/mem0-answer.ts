@@ -160,12 +160,15 @@ export function mem0Origin(item: Mem0Item): string | undefined {
  *
  *   expiration_date  its last day in UTC: the platform, the REST server, Python and TypeScript
  *   lifecycle_state  the platform
- *   replaced_by      the platform: another memory took its place
+ *   state            OpenMemory; in `metadata` it may be the application's
+ *   replaced_by,     the platform: another memory took its place
+ *   superseded_by
+ *   is_latest        the platform: whether `latest_only` would give it
  *   is_deleted       histories
  *   event: DELETE    an answer to `add`; in `metadata` it may be the application's
  */
 
-const ENDED_STATES: ReadonlySet<unknown> = new Set(["superseded", "replaced", "archived", "deleted", "expired"]);
+const ENDED_STATES = new Set(["superseded", "replaced", "archived", "deleted", "expired", "paused"]);
 /** Before 1970, so it is past, and differs from {@link ENDED}. */
 const LONG_AGO = 1;
 /** Python also takes ISO 8601's basic form. */
@@ -176,20 +179,26 @@ export function mem0End(item: Mem0Item): MemoryEnd | undefined {
   const metadata = record(item["metadata"]);
   const given = (name: string, camelName: string) =>
     [item, metadata].flatMap((fields) => [fields[name], fields[camelName]]);
-  const successors = given("replaced_by", "replacedBy").map((named) => successorIn(named, item));
+  const named = [...given("replaced_by", "replacedBy"), ...given("superseded_by", "supersededBy")];
+  const successors = named.map((one) => successorIn(one, item));
   const replacedBy = successors.find((id) => id !== null);
   if (replacedBy !== undefined)
     return { until: ENDED, ...(replacedBy === "" ? {} : { replacedBy: replacedBy as MemoryId }) };
   const isOver =
     item["event"] === "DELETE" ||
-    given("lifecycle_state", "lifecycleState").some((state) => ENDED_STATES.has(text(state).toLowerCase())) ||
-    given("is_deleted", "isDeleted").some(isTrue);
+    [...given("lifecycle_state", "lifecycleState"), item["state"]].some((state) => isEnded(text(state))) ||
+    given("is_deleted", "isDeleted").some(isTrue) ||
+    given("is_latest", "isLatest").includes(false);
   if (isOver) return { until: ENDED };
   const lastDays = given("expiration_date", "expirationDate").map((day) =>
     endOfDay(text(day).replace(BASIC_DAY, "$1-$2-$3")),
   );
   const ends = lastDays.filter((end) => end !== null);
   return ends.length === 0 ? undefined : { until: Math.max(LONG_AGO, smallest(ends)) };
+}
+
+function isEnded(state: string): boolean {
+  return ENDED_STATES.has(state.toLowerCase());
 }
 
 /** SQLite also writes truth as a number. */

@@ -98,11 +98,23 @@ async function requestJson(request: JsonRequest): Promise<unknown> {
 
 async function answerTo(request: JsonRequest): Promise<Response> {
   const { url, method, headers, body = null, signal } = request;
+  const sent = { method, headers, signal, redirect: "manual", body } as const;
   try {
-    return await fetch(url, { method, headers, signal, redirect: "manual", body });
+    const response = await fetch(url, sent);
+    const target = redirectedWithin(url, response);
+    if (target === null) return response;
+    await response.body?.cancel();
+    return await fetch(target, sent);
   } catch (error) {
     throw brokenOff(request, error);
   }
+}
+
+/** Where a redirect that keeps method and body (RFC 9110 §15.4.8, as FastAPI's for a slash) leads on the same server; null: it does not. */
+function redirectedWithin(url: string, { status, headers }: Response): URL | null {
+  const location = status === 307 || status === 308 ? headers.get("location") : null;
+  const target = location === null || !URL.canParse(location, url) ? null : new URL(location, url);
+  return target?.origin === new URL(url).origin && target.username === "" && target.password === "" ? target : null;
 }
 
 /** Milliseconds of a `Retry-After`: seconds, or a date (RFC 9110 §10.2.3); null where there is none. */

@@ -211,8 +211,8 @@ export function withDeadline(source: MemorySource, { searchMs, writeMs }: Deadli
   });
 }
 
-/** Statuses that pass: too slow, too early, too many, a gateway's, overload. */
-const PASSING: ReadonlySet<number> = new Set([408, 425, 429, 502, 503, 504]);
+/** Statuses that pass: too slow, too early, too many, a gateway's, overload; and a redirect that was not followed. */
+const PASSING: ReadonlySet<number> = new Set([307, 308, 408, 425, 429, 502, 503, 504]);
 const PAUSE_MS = 100;
 
 /** Calls again if the first failure may pass, unless that is later than the whole call may take. */
