@@ -72,7 +72,7 @@ describe("memprefix keys", () => {
     expect(await memprefix.run(["keys", "list"])).toEqual({
       code: 1,
       stdout: "",
-      stderr: `memprefix: cannot open the database ${file}: a development version from before 0.1.0 wrote it, which this version does not read; use an empty data directory\n`,
+      stderr: `memprefix: cannot open the database ${file}: another version of memprefix wrote it; use that version, or an empty data directory\n`,
     });
     expect(readFileSync(file)).toEqual(before);
   });

@@ -146,7 +146,7 @@ describe("a data directory that cannot be opened", () => {
         sqlite.close();
         return copy;
       },
-      /^it was written by a newer version of memprefix$/,
+      /^another version of memprefix wrote it; use that version, or an empty data directory$/,
     ],
     [
       "was written by a development version",
@@ -157,7 +157,7 @@ describe("a data directory that cannot be opened", () => {
         sqlite.close();
         return directory;
       },
-      /^a development version from before 0\.1\.0 wrote it, which this version does not read; use an empty data directory$/,
+      /^another version of memprefix wrote it; use that version, or an empty data directory$/,
     ],
     [
       "has another program's database",
