@@ -13,14 +13,7 @@ export class UndecodableBodyError extends Error {
   }
 }
 
-type Decoder = (body: Buffer) => zlib.Gunzip | zlib.BrotliDecompress;
-
-/** Clients and servers use both forms: with the header of zlib (RFC 9110 §8.4.1.2), and without. */
-const inflate: Decoder = (body) => (hasZlibHeader(body) ? zlib.createInflate() : zlib.createInflateRaw());
-
-function hasZlibHeader(body: Buffer): boolean {
-  return body.length >= 2 && (body.readUInt8(0) & 0x0f) === 8 && body.readUInt16BE(0) % 31 === 0;
-}
+type Decoder = () => zlib.Gunzip | zlib.BrotliDecompress;
 
 /** Node has it from 22.15 on. */
 const zstd = Reflect.get(zlib, "createZstdDecompress") as (() => zlib.Gunzip) | undefined;
@@ -29,7 +22,7 @@ const DECODERS: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
   ...(zstd === undefined ? [] : [["zstd", zstd] as const]),
   ["gzip", () => zlib.createGunzip()],
   ["br", () => zlib.createBrotliDecompress()],
-  ["deflate", inflate],
+  ["deflate", () => zlib.createInflate()],
 ]);
 const ACCEPTED = [...DECODERS.keys()].join(", ");
 
@@ -59,7 +52,7 @@ export async function decodedBody(
   if (decode === undefined) throw new UndecodableBodyError("content-encoding", `must be one of ${ACCEPTED}`, ACCEPTED);
   // A body that is absent has no encoding.
   if (body.length === 0) return body;
-  const decoder = decode(body);
+  const decoder = decode();
   const chunks: Buffer[] = [];
   let length = 0;
   let isTaken = true;
