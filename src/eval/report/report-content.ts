@@ -17,13 +17,9 @@ export function reportContent(run: RunRecord, records: readonly QuestionRecord[]
   };
 }
 
-/** Most failure messages listed; results.jsonl has all. */
-const LISTED_MESSAGES = 50;
-
-/** Failures, warm-ups included, counted by stage and message, most frequent first. `more`: number of messages not listed. */
+/** Failures, warm-ups included, counted by stage and message, most frequent first. */
 export function failureGroups(failures: readonly FailedQuestion[]) {
-  const groups = [...groupBy(failures, ({ stage, message }) => `${stage} ${message}`).values()]
+  return [...groupBy(failures, ({ stage, message }) => `${stage} ${message}`).values()]
     .flatMap((group) => group.slice(0, 1).map(({ stage, message }) => ({ stage, message, count: group.length })))
     .sort((a, b) => b.count - a.count);
-  return { groups: groups.slice(0, LISTED_MESSAGES), more: Math.max(0, groups.length - LISTED_MESSAGES) };
 }

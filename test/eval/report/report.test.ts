@@ -28,7 +28,7 @@ describe("what a terminal shows of a report", () => {
           .slice(1, -1),
       );
 
-  it("fits 100 columns, also where all was measured of arms with long names", () => {
+  it("has the most important figures, where all was measured", () => {
     const all = { ttftMs: 5, totalMs: 9, answerTokens: 3, f1: 0.5, likelihood: { nats: -2, tokens: 2 } };
     const judged = { judge: { isCorrect: true, prompt: "", raw: "" }, promptTokens: 123_456, cachedTokens: 50 };
     const depth = { firstBlocks: 5, entropyNats: 1 };
@@ -36,8 +36,6 @@ describe("what a terminal shows of a report", () => {
     const arms = [README_ARM, long];
     const measured = arms.map((arm) => answeredBy(arm, 1, { ...all, ...judged, evidence: 2, evidenceInPrompt: 1 }));
     const { summary: shown } = renderReport(runOf({ arms }), measured);
-    const lines = shown.split("\n").filter((line) => line.startsWith("|"));
-    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(100);
     const heads = rowsOf(shown).filter(([name]) => name === "Prompts built by");
     expect(heads.flatMap((cells) => cells.slice(1))).toEqual([
       ...["Prompt tokens", "Uncached", "Hit ratio", "TTFT p50 ms"],
