@@ -3,7 +3,6 @@ import type { ContentPart } from "../../core/index.js";
 import { record } from "../../core/text/json.js";
 import { type BreakpointStyle, withBreakpoints } from "./cache-breakpoints.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
-import { ANTHROPIC_LIMITS } from "./provider-limits.js";
 
 /** Content parts that carry no breakpoint: Anthropic's, then those of the AI SDK's prompts. */
 const UNMARKABLE: ReadonlySet<string> = new Set([
@@ -29,7 +28,9 @@ function isHour(mark: unknown): boolean {
 const STYLE: BreakpointStyle = {
   field: "cache_control",
   markBetween,
-  limits: ANTHROPIC_LIMITS,
+  // "You can define up to 4 cache breakpoints"; "at most 20 positions per breakpoint, counting the breakpoint itself as the first".
+  maxMarks: 4,
+  lookBackBlocks: 20,
   canMark: (_message, part) => canMark(part),
 };
 

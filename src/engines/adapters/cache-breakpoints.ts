@@ -1,14 +1,15 @@
 import { blockBounds, type ChatMessage, type ContentPart, instructionsAtHead } from "../../core/index.js";
 import type { JsonObject } from "../../core/text/json.js";
 import { type AdapterPrompt, type MarksElsewhere, NO_MARKS } from "./engine-adapter.js";
-import type { BreakpointLimits } from "./provider-limits.js";
 
 /** A provider's form of breakpoints (marks). `field` of a content part holds the mark. */
 export interface BreakpointStyle {
   readonly field: string;
   /** The mark between the caller's marks; null: the provider allows none there. */
   readonly markBetween: (before: readonly unknown[], behind: readonly unknown[]) => JsonObject | null;
-  readonly limits: BreakpointLimits;
+  readonly maxMarks: number;
+  /** Content blocks searched backwards from a mark, the marked one included: 1 finds only prefixes that end at the mark. */
+  readonly lookBackBlocks: number;
   readonly canMark: (message: ChatMessage, part: ContentPart) => boolean;
 }
 
@@ -22,12 +23,12 @@ interface MarkPlace {
  * A message that begins with memories is always split after them, so that it is the same in every prompt.
  */
 export function withBreakpoints(given: AdapterPrompt, style: BreakpointStyle): readonly ChatMessage[] {
-  const { field, limits } = style;
+  const { field, maxMarks } = style;
   const messages = withoutPastMarks(given.messages, given.said ?? given.messages, field);
   const prompt = { ...given, messages };
   const parts = messages.map(contentParts);
   const callers = new CallersMarks(messages, parts, field, prompt.marksElsewhere ?? NO_MARKS);
-  let free = Math.max(0, limits.maxMarks - callers.count);
+  let free = Math.max(0, maxMarks - callers.count);
   const marked = new Map<number, Map<number, JsonObject>>();
   for (const place of placesOf(prompt, parts, style)) {
     if (free === 0) break;
@@ -128,7 +129,7 @@ function placesOf(
   const [nearest] = writes;
   const isFound =
     nearest !== undefined &&
-    wasCachedTo.every((place) => blocksBetween(messages, parts, place, nearest) < style.limits.lookBackBlocks);
+    wasCachedTo.every((place) => blocksBetween(messages, parts, place, nearest) < style.lookBackBlocks);
   return isFound ? [...writes, ...wasCachedTo] : [...wasCachedTo, ...writes];
 }
 

@@ -3,7 +3,6 @@ import type { ChatMessage, ContentPart, RequestId } from "../../core/index.js";
 import type { JsonObject } from "../../core/text/json.js";
 import { type BreakpointStyle, countMarks, withBreakpoints } from "./cache-breakpoints.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
-import { OPENAI_LIMITS } from "./provider-limits.js";
 
 /**
  * OpenAI's models before GPT-5.6, which cache prefixes from 1,024 tokens automatically. `prompt_cache_key` routes to the machine that has them.
@@ -27,7 +26,9 @@ const MARKABLE = new Set(["image_url", "input_audio", "file"]);
 const style: BreakpointStyle = {
   field: MARK,
   markBetween: () => ({ mode: "explicit" }),
-  limits: OPENAI_LIMITS,
+  // "Each request can write up to four breakpoints". The effect of a fifth on the first is not documented.
+  maxMarks: 4,
+  lookBackBlocks: 1,
   canMark: ({ role }: ChatMessage, part: ContentPart) =>
     role !== "assistant" &&
     role !== "function" &&
