@@ -56,8 +56,10 @@ export function rowShare(row: UsageRow): { readonly text: string; readonly isExp
   return { text: percent(shareOf(row.expectedCachedTokens, row.promptTokens)), isExpected: true };
 }
 
-export function pieceLegend(kinds: readonly Piece["kind"][]): VNode {
-  const keys = kinds.map((kind) => html`<span class="key ${kind}" style=${coloured(kind)}>${PIECES[kind]}</span>`);
+export function pieceLegend(): VNode {
+  const keys = (["cached", "expected", "missed", "new"] as const).map(
+    (kind) => html`<span class="key ${kind}" style=${coloured(kind)}>${PIECES[kind]}</span>`,
+  );
   return html`<p class="legend">${keys}</p>`;
 }
 

@@ -67,7 +67,7 @@ export const requestsView = loading(
             : figuresTable({ caption: "Requests, newest first", columns: COLUMNS, rows, keyOf })
         }
         ${next !== null && html`<div class="row"><button type="button" onClick=${readOlder}>Older requests</button></div>`}
-        ${pieceLegend(["cached", "expected", "missed", "new"])}
+        ${pieceLegend()}
       </section>`;
   },
 );

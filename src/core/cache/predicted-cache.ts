@@ -70,8 +70,6 @@ interface Sharing {
 export interface CacheState {
   readonly capacityTokens: number | null;
   readonly capacityFrom: CapacityOrigin | null;
-  /** What the stream of the newest prompt could have; see {@link CacheLookup.shareTokens}. */
-  readonly shareTokens: number | null;
   readonly blockTokens: number | null;
   /** Streams whose newest prompt is within the capacity. */
   readonly streams: number;
@@ -89,7 +87,6 @@ export class PredictedCache {
   #ratio = 1;
   /** The newest restart that the evidence includes. */
   #restart: EngineRestart | null = null;
-  #newest: Sharing | null = null;
   readonly residency: ResidencyModel;
 
   /** @param own what else evicts from the cache */
@@ -123,7 +120,6 @@ export class PredictedCache {
     return {
       capacityTokens: isKnown ? capacity : null,
       capacityFrom: isKnown ? (isAsTold ? this.engine.capacityFrom : "reports") : null,
-      shareTokens: isKnown && this.#newest !== null ? Math.round(this.#share(this.#newest)) : null,
       blockTokens: this.engine.blockTokens,
       streams: this.engine.runs.within(capacity).tips,
       foreignTokens: this.engine.foreignTokens,
@@ -166,7 +162,6 @@ export class PredictedCache {
     this.#streams.set(name, stream);
     const newest = newestOf(stream);
     const sharing = this.#sharing(newest);
-    this.#newest = sharing;
     const underWay = { at, computed: this.#ratio * Math.max(0, total - cached), cached: this.#ratio * cached };
     this.engine.sends(underWay);
     const head = this.#headOf(digest, tokens, user);

@@ -92,12 +92,6 @@ export const usageSummaryResult = z
             "`setting`: `MEMPREFIX_CACHE_SIZE`; `engine`: its metrics; `reports`: learned from what was reported of prompts. Null: not known.",
           ),
         block_tokens: z.int().nullable().describe("The engine's block, in its own tokens; null: not known."),
-        share_tokens: z
-          .int()
-          .nullable()
-          .describe(
-            "The share of it that the newest prompt's conversation plans for: longer ones may be evicted before their next turn. Null: not known.",
-          ),
       })
       .nullable()
       .describe("The engine's prefix cache, which all users share; null: prompts are planned as if it had no end."),
