@@ -47,18 +47,6 @@ describe("context index", () => {
     expect(searchPrefix(served.index.root(ELSEWHERE), wanting(1, 2)).labels).toEqual([2, 1]);
   });
 
-  it("prunes unary chains: a node that has become a mere step is joined with its only child", () => {
-    const served = new ServedSequences();
-    served.serve(HERE, labels(1, 2, 3));
-    const before = shapeOf(served.index);
-    for (const n of [4, 5, 6]) served.serve(HERE, labels(1, 2, n));
-    served.serve(HERE, labels(1, 7));
-    expect(served.index.size).toBe(8);
-    for (let age = 0; age < 4; age++) served.evict(0);
-    checkIndex(served.index);
-    expect(shapeOf(served.index)).toEqual(before);
-  });
-
   it("keeps the tree's rules and every sequence that is still held, whatever happens in whatever order", () => {
     const life = fc.property(anyEvents, (events) => {
       const served = new ServedSequences();

@@ -9,24 +9,6 @@ describe("GET /openapi.json", () => {
     document = await OpenApiDocument.of(app);
   });
 
-  it("lists every route, and no other", () => {
-    expect(document.operations.toSorted()).toEqual([
-      ...["DELETE /user", "DELETE /user/memory", "DELETE /users/{user_id}"],
-      ...[
-        "DELETE /users/{user_id}/memories/{memory_id}",
-        "GET /healthz",
-        "GET /livez",
-        "GET /memories",
-        "GET /metrics",
-      ],
-      ...["GET /request/explain", "GET /requests/{request_id}/explain", "GET /usage/request", "GET /usage/requests"],
-      ...["GET /usage/summary", "GET /user/export", "GET /users/{user_id}/export"],
-      ...["POST /compose", "POST /compose/batch", "POST /evict"],
-      ...["POST /feedback", "POST /mcp", "POST /memories", "POST /v1/chat/completions", "POST /v1/messages"],
-      ...["POST /v1/responses"],
-    ]);
-  });
-
   it("asks for a key, in either form, of every route but those that say whether the service works", () => {
     for (const path of ["/healthz", "/livez"]) expect(document.isOpen("get", path)).toBe(true);
     for (const operation of document.operations) {
@@ -58,13 +40,6 @@ describe("GET /openapi.json", () => {
     expect(document.references.length).toBeGreaterThan(10);
     expect(document.references.filter((reference) => !document.resolves(reference))).toEqual([]);
   });
-
-  it.each(["ComposeRequest", "AddRequest", "EvictRequest", "FeedbackRequest"])(
-    "lets %s have no unknown field",
-    (name) => {
-      expect(document.component(name)).toMatchObject({ type: "object", additionalProperties: false });
-    },
-  );
 
   it("requires user_id of a compose, and nothing else", () => {
     expect(document.component("ComposeRequest")["required"]).toEqual(["user_id"]);

@@ -42,24 +42,6 @@ describe("dedupe", () => {
     expect(answer.blocks).toEqual([]);
     expect(answer.warnings).toEqual([{ code: "memory_in_messages", message: expect.any(String), memory_ids: ["tea"] }]);
   });
-
-  it("keeps to it in conversations, in batches and in prompts that are too long", async () => {
-    const chat = { user_id: "bob", conversation_id: "c" };
-    const first = await app.compose({ ...chat, messages: [{ role: "user", content: "Who?" }], memories: [both] });
-    const messages = [
-      { role: "user", content: "Who?" },
-      { role: "assistant", content: "Ana." },
-      { role: "user", content: "And?" },
-    ];
-    const second = await app.compose({ ...chat, messages, memories: [again, tea] });
-    expect(second.messages[0]).toEqual(first.messages[0]);
-    expect(second.messages.at(-1)?.content).toBe("And?");
-    const requests = [1, 2].map((n) => ({ user_id: "cem", query: `Who ${n}?`, memories: [tea, again, both] }));
-    const { text } = await app.send("POST", "/compose/batch", { requests });
-    expect(text.match(/Ana likes tea/gi)).toHaveLength(2);
-    const tight = await app.compose({ ...ada, memories: [tea, both], max_prompt_tokens: 20 });
-    expect(tight.warnings.map(({ code }) => code)).toContain("memory_left_out");
-  });
 });
 
 describe("dedupe: spans", () => {

@@ -88,14 +88,4 @@ describe("the service over embedded Mem0", () => {
     expect(second.messages).toEqual(first.messages);
     expect(second.warnings).toEqual([]);
   });
-
-  it("forgets what an agent was told, though that agent never composed", async () => {
-    const [told] = await add({ agent_id: "planner" }, SECRET);
-    await add({}, OTHER);
-    expect((await ask()).blocks).toHaveLength(1);
-    const forgotten = await app.send("DELETE", `/users/ada/memories/${told?.id}`);
-    expect(JSON.parse(forgotten.text)).toMatchObject({ deleted_from_source: true });
-    expect(filesHolding(SECRET)).toEqual([]);
-    expect((await ask({ agent_id: "planner" })).blocks).toEqual([]);
-  });
 });

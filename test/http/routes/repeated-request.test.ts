@@ -10,9 +10,7 @@ describe("a repeated request_id", () => {
   const app = servedApp();
 
   it.each([
-    ["a single prompt", { query: "Tea?", memories: [tea, paris], system: "Be brief." }],
     ["duplicates", { query: "Tea?", memories: [tea, tea, { ...tea, id: "m-2" }], memory_budget_tokens: 5 }],
-    ["a conversation", { conversation_id: "c", messages: [{ content: "Tea?", role: "user" }], memories: [tea] }],
     [
       "a tool's result",
       {
@@ -65,16 +63,6 @@ describe("a repeated request_id", () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => app.send("POST", "/compose", request)));
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
     expect(rowCounts(app.database)).toMatchObject({ turns: 1, requests: 1 });
-  });
-
-  it("is another one for another user or agent", async () => {
-    const request = { request_id: "r-1", query: "Tea?", memories: [tea] };
-    await app.compose({ user_id: "ada", ...request });
-    for (const who of [{ user_id: "bob" }, { user_id: "ada", agent_id: "planner" }]) {
-      const answer = await app.compose({ ...who, ...request, query: "Where?" });
-      expect(answer.warnings).toEqual([]);
-      expect(answer.messages[0]?.["content"]).toContain("Where?");
-    }
   });
 });
 

@@ -11,7 +11,7 @@ import {
   told,
   usageOf,
 } from "./responses-engine.js";
-import { storedRows } from "./stored-rows.js";
+import { columnsHolding, filesHolding, storedRows } from "./stored-rows.js";
 
 const FACTS = ["Ada drinks green tea", "Ada lives in Paris", "Ada sings"];
 const QUESTIONS = ["Which tea?", "Which city?", "And tonight?", "And then?"];
@@ -181,6 +181,14 @@ describe("a client that continues a response by its id", () => {
       await ask("And now?", 2, continuing(first));
       expect(factsIn(newest())).toEqual([FACTS[1]]);
     });
+  });
+
+  it("has no answer in the files, and no id of a response once the user is forgotten", async () => {
+    const first = await ask("Which tea?", 1);
+    await expect.poll(() => columnsHolding(app.database, first)).toEqual(["turns.response_id"]);
+    expect(filesHolding(app.database, "Answer 0.")).toEqual([]);
+    await app.send("DELETE", "/users/ada");
+    expect(columnsHolding(app.database, first)).toEqual([]);
   });
 
   it("goes on where its responses cannot be stored", async () => {

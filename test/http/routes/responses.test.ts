@@ -1,4 +1,3 @@
-import type OpenAI from "openai";
 import { describe, expect, it } from "vitest";
 import { sendWith } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
@@ -91,33 +90,6 @@ describe("OpenAI's own client, by the Responses API", () => {
     expect(output).toMatchObject([{ id: "msg_1", content: [{ text: "Green tea, of course." }] }]);
     expect(types).toContain("response.of_a_later_version");
     expect(types).toContain("response.output_text.delta");
-  });
-
-  it("keeps a conversation's prefix byte for byte, with tools, when it sends the output back", async () => {
-    engine.behave(answersResponses((turn) => `Answer ${turn}.`));
-    const client = clientOf(app, { "x-memprefix-user": "ada", "x-memprefix-conversation": "tea" });
-    const input: OpenAI.Responses.ResponseInputItem[] = [];
-    for (const content of ["Which tea?", "And which city?", "And now?"]) {
-      input.push({ role: "user", content });
-      const { output } = await client.responses.create({ model: "stub-1", instructions: "Be brief.", input });
-      for (const item of output) input.push(item as OpenAI.Responses.ResponseInputItem);
-      if (content === "And which city?") {
-        input.push({ type: "function_call", call_id: "c", name: "where", arguments: "{}" });
-        input.push({ type: "function_call_output", call_id: "c", output: "Paris" });
-        await client.responses.create({ model: "stub-1", instructions: "Be brief.", input });
-        input.push({ role: "assistant", content: "Paris." });
-      }
-    }
-    const inputs = engine.requests.map((_, at) => received(at).input as readonly object[]);
-    for (const [at, sent] of inputs.entries()) expect(inputs[at + 1]?.slice(0, sent.length) ?? sent).toEqual(sent);
-    expect(JSON.stringify(inputs.at(-1)).split(`- ${TEA}`)).toHaveLength(2);
-    expect(app.log.map(({ expectedCachedTokens }) => expectedCachedTokens)).toEqual([
-      0,
-      expect.any(Number),
-      expect.any(Number),
-      expect.any(Number),
-    ]);
-    expect(app.log.at(-1)?.expectedCachedTokens).toBeGreaterThan(40);
   });
 
   it("gets its own input to the engine where that cannot be composed", async () => {

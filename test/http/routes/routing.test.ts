@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { problemOf, servedApp } from "../server/served-app.js";
+import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { ask, clientOf } from "./chat-client.js";
 import { openAiEngine } from "./openai-engine.js";
@@ -20,11 +20,6 @@ describe("POST /compose with workers", () => {
     const plain = await app.compose({ ...request, request_id: "r-2" });
     expect(plain).not.toHaveProperty("worker");
     expect(plain.engine.headers).toEqual({ "x-request-id": "r-2" });
-  });
-
-  it.each([[[]], [["a", "a"]], [["a b"]]])("refuses workers that are none: %j", async (workers) => {
-    const exchange = await app.send("POST", "/compose", { ...request, workers });
-    expect(problemOf(exchange).errors?.[0]?.field).toMatch(/^workers/);
   });
 });
 

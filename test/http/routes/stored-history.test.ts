@@ -30,22 +30,6 @@ describe("a conversation whose client sends only what is new", () => {
     }
   });
 
-  it("goes on from its newest branch after a client sent an edited history", async () => {
-    const first = { ...stored, messages: [question(0)], memories: facts(0) };
-    await app.compose(first);
-    await app.compose({ ...stored, messages: added(1), memories: facts(1) });
-    const edited = [question(0), answer(0), { role: "user", content: "Something else?" }];
-    await app.compose({ ...stored, history: "exact", messages: edited, memories: facts(2) });
-    const { messages } = await app.compose({ ...stored, messages: added(2), memories: facts(3) });
-    expect(messages.map(({ content }) => String(content).split("\n").at(-1))).toEqual([
-      "Question 0?",
-      "Answer 0.",
-      "Something else?",
-      "Answer 1.",
-      "Question 2?",
-    ]);
-  });
-
   it("takes the request's own instructions in place of the stored ones", async () => {
     await app.compose({ ...stored, system: "Be kind.", messages: [question(0)], memories: facts(0) });
     const kept = await app.compose({ ...stored, messages: added(1), memories: facts(1) });

@@ -121,28 +121,6 @@ describe("GET /usage/…", () => {
     expect((await usageOf(app, "requests", { cause: "evicted" })).requests).toEqual([]);
   });
 
-  it("names why single prompts missed: memories in another order", async () => {
-    const single = (request: string, policy: string, ...at: number[]) =>
-      app.compose({
-        user_id: "ana",
-        request_id: request,
-        system: system("Monday"),
-        query: "Where?",
-        policy,
-        memories: at.map((n) => MEMORIES[n]),
-      });
-    await single("s1", "retrieval", 0, 1);
-    await single("s2", "retrieval", 1, 0);
-    await single("s3", "retrieval", 2, 0, 1);
-    const { requests } = await usageOf(app, "requests");
-    const causes = requests.map(({ request_id, miss: of }) => [request_id, of?.cause]);
-    expect(causes).toEqual([
-      ["s3", "memories_changed"],
-      ["s2", "memories_changed"],
-      ["s1", "first_prompt"],
-    ]);
-  });
-
   it("shows a prompt beside the one that it continued, without text", async () => {
     await turn("t1", first, { system: system("Monday") });
     const { plan } = await turn("t2", second, { system: system("Monday") });
@@ -163,17 +141,6 @@ describe("GET /usage/…", () => {
     expect(explanation).toMatchObject({ miss: null, total_tokens: plan.total_tokens, continued: { request_id: "t1" } });
     const missing = await app.send("GET", "/usage/request?user_id=ana&request_id=t9");
     expect(problemOf(missing)).toMatchObject({ status: 404, errors: [{ field: "request_id" }] });
-  });
-
-  it("forgets and exports users with their figures", async () => {
-    await turn("t1", first);
-    await app.compose({ user_id: "ben", request_id: "b1", query: "Where?", memories: [] });
-    const exported = async () => JSON.parse((await app.send("GET", "/users/ana/export")).text).scopes;
-    expect(await exported()).toMatchObject([{ tables: { prompts: [{ request_id: "t1", conversation_id: "trip" }] } }]);
-    await turn("t2", second);
-    expect((await app.send("DELETE", "/users/ana")).status).toBe(200);
-    expect(await exported()).toEqual([]);
-    expect((await usageOf(app, "requests")).requests).toMatchObject([{ request_id: "b1" }]);
   });
 
   it("rejects what it does not know", async () => {

@@ -6,8 +6,8 @@ import { EngineLimits, KnownConstraints } from "../../../src/service/chat/engine
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** An engine that gives the lists of a test, in turn; null: it fails. */
-function listing(lists: (object | null)[], isRead = true) {
+/** An engine that gives the lists of a test, in turn; null: it fails. `onClock` is called with how often it was asked. */
+function listing(lists: (object | null)[], isRead = true, onClock = (_calls: number) => {}) {
   let time = 0;
   const calls: UpstreamCall[] = [];
   const upstream: Pick<Upstream, "send"> = {
@@ -20,7 +20,10 @@ function listing(lists: (object | null)[], isRead = true) {
       return { status: list === null ? 500 : 200, headers: [], body: body() };
     },
   };
-  const limits = new EngineLimits(upstream, isRead, () => time);
+  const limits = new EngineLimits(upstream, isRead, () => {
+    onClock(calls.length);
+    return time;
+  });
   const chat = {
     api: APIS.chat,
     body: { model: "m" },
@@ -94,35 +97,21 @@ describe("an engine's limits", () => {
 
 describe("what an engine's list has", () => {
   it("is no unhandled rejection where reading it fails, and is asked for again", async () => {
-    let time = 0;
     let isBroken = true;
-    let calls = 0;
-    const upstream = {
-      async send() {
-        calls++;
-        async function* body() {
-          yield Buffer.from(JSON.stringify(list(8_192)));
-        }
-        return { status: 200, headers: [], body: body() };
-      },
-    };
-    const clock = () => {
+    const engine = listing([list(8_192), list(8_192)], true, (calls) => {
       if (calls > 0 && isBroken) throw new Error("no clock");
-      return time;
-    };
-    const { chat } = listing([]);
-    const limits = new EngineLimits(upstream, true, clock);
+    });
     const unhandled: unknown[] = [];
     const take = (error: unknown) => unhandled.push(error);
     process.on("unhandledRejection", take);
-    limits.answered(chat);
-    for (let turn = 0; turn < 5; turn++) await new Promise((done) => setImmediate(done));
+    await engine.answered();
+    for (let turn = 0; turn < 4; turn++) await new Promise((done) => setImmediate(done));
     process.off("unhandledRejection", take);
     expect(unhandled).toEqual([]);
     isBroken = false;
-    time = MINUTE;
-    limits.answered(chat);
-    await expect.poll(() => limits.destinationOf(chat, () => 0).promptTokens).toBe(7_168);
+    engine.pass(MINUTE);
+    await engine.answered();
+    await expect.poll(() => engine.promptTokensFor()).toBe(7_168);
   });
 });
 
