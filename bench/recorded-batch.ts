@@ -1,4 +1,3 @@
-import type { PrefixCache } from "../src/core/cache/simulated-cache.js";
 import {
   type BatchPlanner,
   type BatchRequest,
@@ -10,6 +9,7 @@ import {
 } from "../src/core/index.js";
 import { chatTokenizer, type Encode } from "../src/eval/base/chat-tokens.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
+import type { PrefixCache } from "../src/eval/engine/simulated-cache.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 
 export interface ExecutedRequest {

@@ -12,7 +12,6 @@
  */
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { encodeO200k } from "../src/cli/o200k.js";
-import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
   CachingEngine,
   type ChatMessage,
@@ -23,6 +22,7 @@ import {
 } from "../src/core/index.js";
 import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { answerOf, INSTRUCTION, inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
+import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import { seeded } from "../src/eval/measures/bootstrap.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeRequest } from "../src/service/compose/compose-request.js";

@@ -1,4 +1,3 @@
-import { SimulatedCache } from "../core/cache/simulated-cache.js";
 import {
   DEFAULT_POLICY,
   ORDERING_POLICIES,
@@ -10,6 +9,7 @@ import {
 import { largest } from "../core/text/collections.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
 import { readJson } from "../eval/base/run-files.js";
+import { SimulatedCache } from "../eval/engine/simulated-cache.js";
 import { type RecordedTrace, readTrace } from "../eval/replay/recorded-trace.js";
 import { type ReplayedTrace, type ReplayTotals, replayTrace } from "../eval/replay/replay-trace.js";
 import { countO200k, encodeO200k } from "./o200k.js";

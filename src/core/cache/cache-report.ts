@@ -93,9 +93,8 @@ export function hadOnlyHead(request: Pick<ReportedRequest, "plan" | "grounds">, 
 }
 
 /**
- * Corrects the index by an engine's report (docs/internals/algorithms.md, "Residency"). A missed prefix was evicted, with everything used no later,
- * except what may not have been written yet. The prefix that hit counts as used at `now` (milliseconds). `again`: the previous report also showed
- * only the instructions; two in a row mean that the engine was restarted.
+ * Corrects the index by a report (docs/internals/algorithms.md, "Residency"): a missed prefix was evicted, with all used no later that was written.
+ * What hit was used at `now` (milliseconds). `again`: the report before also showed the head alone, so the engine was restarted.
  */
 export function takeReport(
   index: ContextIndex,

@@ -29,12 +29,6 @@ export interface UnderWay {
 
 export type CapacityOrigin = "setting" | "engine" | "reports";
 
-/** The engine restarted between two readings, in milliseconds since the epoch. */
-export interface EngineRestart {
-  readonly after: number;
-  readonly by: number;
-}
-
 export class CachingEngine {
   readonly runs = new CachedRuns();
   readonly residents: ResidentBlocks[] = [];
@@ -49,7 +43,8 @@ export class CachingEngine {
   /** How often the counter went back recently. Engines that share an address have useless counters. */
   #doubt = 0;
   #readAt = Number.NEGATIVE_INFINITY;
-  restart: EngineRestart | null = null;
+  /** The newest one, between two readings, in milliseconds since the epoch. */
+  restart: { readonly after: number; readonly by: number } | null = null;
 
   /** @param configured in the engine's tokens; readings do not change it */
   constructor(private readonly configured: number | null = null) {}

@@ -19,10 +19,7 @@ export class CapacityEvidence {
   #newest: { readonly at: number; readonly level: number }[] = [];
   #found: { readonly told: number | null; readonly capacity: number } | null = null;
 
-  /**
-   * @param distance tokens used since the `known` ones; of those `cached` were left, counted in steps
-   * @param head tokens that all prompts share
-   */
+  /** `distance`: tokens used since the `known` ones, of which `cached` were left, counted in steps. `head`: tokens that all prompts share. */
   take(
     { distance, known, head }: { readonly distance: number; readonly known: number; readonly head: number },
     cached: number,

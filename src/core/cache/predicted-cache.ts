@@ -1,7 +1,7 @@
 import { LruMap } from "../text/collections.js";
 import { BESIDE_ERROR, type CacheReport, stepOf } from "./cache-report.js";
 import type { CachedRun } from "./cached-runs.js";
-import type { CachingEngine, CapacityOrigin, EngineRestart, UnderWay } from "./caching-engine.js";
+import type { CachingEngine, CapacityOrigin, UnderWay } from "./caching-engine.js";
 import { CapacityEvidence } from "./capacity-evidence.js";
 import type { CacheHandle, CacheLookup, CachePrompt } from "./engine-cache.js";
 import { KEEPS_ALL, type ResidencyModel } from "./residency.js";
@@ -86,7 +86,7 @@ export class PredictedCache {
   /** The engine's tokens per token of memprefix's. */
   #ratio = 1;
   /** The newest restart that the evidence includes. */
-  #restart: EngineRestart | null = null;
+  #restart: CachingEngine["restart"] = null;
   readonly residency: ResidencyModel;
 
   /** @param own what else evicts from the cache */

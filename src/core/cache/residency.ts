@@ -100,10 +100,7 @@ export function residencyModel(config: ResidencyConfig): ResidencyModel {
   return { ttlMs, expire: (index, now) => index.dropUnusedSince(now - ttlMs) };
 }
 
-/**
- * An engine that keeps the last prompt of each slot (llama.cpp). A prompt takes the slot of {@link chooseSlot} and overwrites what it does not
- * share. Assumes that the slots serve this scope alone, one request at a time. Throws a RangeError unless `slots` is a whole number above 0.
- */
+/** Keeps the last prompt of each slot (llama.cpp), of this scope alone, one request at a time. RangeError unless a whole number above 0. */
 export function promptSlots(slots: number): ResidencyModel {
   if (!Number.isInteger(slots) || slots < 1) throw new RangeError(`slots is ${slots}, not a whole number above 0`);
   return {
