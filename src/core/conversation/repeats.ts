@@ -128,7 +128,7 @@ class HistoryPlaces {
 /** Which texts are given once: equal memories (`exact`), also contained ones (`contained`), also parts of tools' results (`spans`). */
 export const DEDUPE_NAMES = ["exact", "contained", "spans"] as const;
 export type DedupeName = (typeof DEDUPE_NAMES)[number];
-export const DEFAULT_DEDUPE: DedupeName = "contained";
+const DEFAULT_DEDUPE: DedupeName = "contained";
 
 /**
  * Drops memories that the prompt contains: blocks whose sentences are consecutive in another block or the question, and exchanges in its messages.

@@ -58,6 +58,6 @@ export async function replaceClusters(working: WorkingScope, nodes: readonly Clu
   await working.commit((held) => held.commitChanges(deltaOf(working.state)));
 }
 
-function textsOf({ register }: ScopeState, labels: Iterable<Label>): Digest[] {
+export function textsOf({ register }: Pick<ScopeState, "register">, labels: Iterable<Label>): Digest[] {
   return [...labels].flatMap((label) => register.get(label)?.textDigest ?? []);
 }

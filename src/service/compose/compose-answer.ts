@@ -145,11 +145,9 @@ export function enginePrompt(
 
 /** The same for messages that were not composed: only the cache keys, which separate tenants. @param scope null: no user is named */
 export function plainPrompt(requestId: RequestId, scope: Scope | null, cacheSecret: string): AdapterPrompt {
-  const keys = {
-    tenantKey: tenantKeyOf(cacheSecret),
-    scopeKey: scope === null ? null : scopeKeyOf(scope, cacheSecret),
-  };
-  return { requestId, ...keys, messages: [], reusableMessages: [] };
+  const tenantKey = tenantKeyOf(cacheSecret);
+  const scopeKey = scope && scopeKeyOf(scope, cacheSecret);
+  return { requestId, tenantKey, scopeKey, messages: [], reusableMessages: [] };
 }
 
 /** The same for a call of Mem0's own: every user's has the same instructions. @param head how many messages are instructions */

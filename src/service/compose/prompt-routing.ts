@@ -12,6 +12,7 @@ import {
 import type { MemprefixParts } from "../base/memprefix-parts.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scopes.js";
+import { textsOf } from "./batch-knowledge.js";
 import type { BatchScope } from "./compose-request.js";
 
 export interface RoutablePrompt {
@@ -61,11 +62,7 @@ export class PromptRouting {
 
   /** The blocks of a scope that each worker processed, by the digests of their texts. */
   processedBy(scope: BatchScope, workers: readonly string[]): Promise<readonly (readonly Digest[])[]> {
-    return this.jobs.inScope(scope, ({ state }) =>
-      workers.map((worker) =>
-        [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
-      ),
-    );
+    return this.jobs.inScope(scope, ({ state }) => workers.map((worker) => textsOf(state, state.workers.of(worker))));
   }
 
   remember(scope: BatchScope, worker: string, texts: readonly Digest[]): Promise<void> {

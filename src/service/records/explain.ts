@@ -125,17 +125,10 @@ function figuresOf(prompt: StoredPrompt): ShownFigures {
 }
 
 function wordsOf(of: Omit<Explanation, "words">): string[] {
-  const {
-    requestId,
-    totalTokens,
-    expectedCachedTokens: expected,
-    reportedCachedTokens: reported,
-    miss,
-    continued,
-  } = of;
+  const { requestId, totalTokens, expectedCachedTokens, reportedCachedTokens: reported, miss, continued } = of;
   const age = continued && Math.round((of.at - continued.at) / 1_000);
   return [
-    `Request ${requestId} has ${totalTokens} tokens. memprefix expected ${expected} of them to be cached.`,
+    `Request ${requestId} has ${totalTokens} tokens. memprefix expected ${expectedCachedTokens} of them to be cached.`,
     reported === null
       ? "The engine's cached tokens were not reported. Post its usage to /feedback."
       : `The engine reported ${reported} cached tokens.`,
