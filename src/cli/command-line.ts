@@ -142,7 +142,7 @@ function commandLine(call: Invocation): Command {
     .option("--json", "every request of one policy as JSON")
     .action(async (command: ReplayCommand) => {
       const { runReplay } = await import("./replay.js");
-      runReplay(command, call.print, call.note);
+      runReplay(command, call.print);
     });
 
   addEvalCommands(program, call);

@@ -6,7 +6,6 @@ import {
   RETENTION_NAMES,
   type RetentionName,
 } from "../core/index.js";
-import { largest } from "../core/text/collections.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
 import { readJson } from "../eval/base/run-files.js";
 import { SimulatedCache } from "../eval/engine/simulated-cache.js";
@@ -27,14 +26,10 @@ export interface ReplayCommand {
   readonly json?: boolean;
 }
 
-/**
- * Replays a trace: one policy as JSON, or all policies as a table; for a conversation all retentions. `note` gets lines that are not part of
- * the result. Throws `EvaluationError`.
- */
-export function runReplay(command: ReplayCommand, print: (line: string) => void, note: (line: string) => void): void {
+/** Replays a trace: one policy as JSON, or all policies as a table; for a conversation all retentions. Throws `EvaluationError`. */
+export function runReplay(command: ReplayCommand, print: (line: string) => void): void {
   const { k, policy = DEFAULT_POLICY, json } = command;
   const trace = readTrace(readJson(command.trace));
-  noteShortRetrievals(trace, command, note);
   const replayWith = (name: PolicyName, retention?: RetentionName) => replay(trace, name, command, retention);
   if (json) {
     print(JSON.stringify({ policy, k, ...replayWith(policy) }));
@@ -95,16 +90,4 @@ function totalsCells(totals: ReplayTotals): string[] {
 /** A part of a whole; `-` for an empty whole. */
 function ratioCell(part: number, whole: number): string {
   return whole === 0 ? "-" : (part / whole).toFixed(3);
-}
-
-/** A search may find fewer than k memories, so a short list is valid. */
-function noteShortRetrievals(trace: RecordedTrace, { k, limit }: ReplayCommand, note: (line: string) => void): void {
-  const lengths = trace.questions.slice(0, limit).map(({ retrieved }) => retrieved.length);
-  const short = lengths.filter((length) => length < k).length;
-  if (short === 0) return;
-  const which =
-    short === lengths.length
-      ? `every question of the trace has fewer, ${largest(lengths)} at most`
-      : `${short} of ${lengths.length} questions have fewer`;
-  note(`--k: ${k} memories per question: ${which}`);
 }

@@ -58,21 +58,9 @@ describe("memprefix replay", () => {
     }
   });
 
-  it("says where the trace holds less than --k asks for, and replays what there is", async () => {
+  it("replays what there is where the trace holds less than --k asks for", async () => {
     const asked = (k: number) => ["replay", "--trace", written(), "--k", `${k}`];
-    const all = await memprefix.run(asked(3));
-    const more = await memprefix.run(asked(20));
-    expect(more).toMatchObject({
-      code: 0,
-      stdout: all.stdout,
-      stderr: "memprefix: --k: 20 memories per question: every question of the trace has fewer, 3 at most\n",
-    });
-    const file = join(memprefix.root, "uneven.json");
-    const [first, ...others] = trace.questions;
-    writeFileSync(file, JSON.stringify({ ...trace, questions: [{ ...first, retrieved: [0] }, ...others] }));
-    const uneven = (k: number) => memprefix.run(["replay", "--trace", file, "--k", `${k}`, "--policy", "sorted"]);
-    expect((await uneven(3)).stderr).toBe("memprefix: --k: 3 memories per question: 1 of 6 questions have fewer\n");
-    expect((await uneven(1)).stderr).toBe("");
+    expect(await memprefix.run(asked(20))).toEqual(await memprefix.run(asked(3)));
   });
 
   it("keeps all that a conversation was given in its JSON", async () => {
