@@ -14,7 +14,6 @@ export const missesView = loading(
   ({ data: { misses, total, window }, query }) => {
     const met = misses.filter(({ prompts, tokens }) => prompts > 0 || tokens > 0);
     const apart = met.filter(isApart);
-    const others = misses.filter((cause) => !met.includes(cause));
     const cards = (causes: readonly Cause[]) => causes.map((cause) => card(cause, window));
     const title = `${whole(total.missedTokens)} tokens were computed beyond the new turns' own text`;
     const note =
@@ -31,11 +30,7 @@ export const missesView = loading(
           ? empty("Nothing missed in this window")
           : cards(met.filter((cause) => !apart.includes(cause))),
       )}
-      ${apart.length > 0 && panel("Kept apart", whyApart, cards(apart))}
-      ${
-        others.length > 0 &&
-        html`<details class="panel"><summary>${others.length} more causes, not met in this window</summary>${cards(others)}</details>`
-      }`;
+      ${apart.length > 0 && panel("Kept apart", whyApart, cards(apart))}`;
   },
 );
 

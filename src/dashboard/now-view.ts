@@ -52,9 +52,6 @@ function filterTag(query: URLSearchParams): VNode | null {
   return html`<a class="tag" href=${linkTo("", { window })} title="Remove this filter">model: ${model} ✕</a>`;
 }
 
-/** Reports of fewer prompts say little. */
-const FEW = 20;
-
 function tiles({ total, writes, window, hasPrices, cache }: UsageSummary): VNode {
   const { firstTokenMs: ttft, belowMinimum: tooShort, expired } = total;
   const apart = tooShort.prompts + expired.prompts;
@@ -66,7 +63,11 @@ function tiles({ total, writes, window, hasPrices, cache }: UsageSummary): VNode
     ${tile("First token", duration(ttft?.p50), ttft === null ? "not measured yet" : `p95 ${duration(ttft.p95)}, of ${counted(ttft.prompts, "prompt")}`)}
     ${
       hasPrices
-        ? tile("Saved by the cache", money((total.savedMoney ?? 0) + (writes.savedMoney ?? 0)), savedOf(writes))
+        ? tile(
+            "Saved by the cache",
+            money((total.savedMoney ?? 0) + (writes.savedMoney ?? 0)),
+            "net of cache writes, by your prices",
+          )
         : tile("Prompts", whole(total.prompts), `of the last ${window}`)
     }
     ${cache !== null && tile("The engine's cache holds", short(cache.capacityTokens), CAPACITY_FROM[cache.capacityFrom ?? "unknown"])}
@@ -95,11 +96,6 @@ function tile(title: string, value: string, sub: ComponentChildren): VNode {
   </div>`;
 }
 
-function savedOf({ prompts, savedMoney }: UsageFigures): string {
-  const own = prompts === 0 ? "" : `; ${money(savedMoney)} of it in Mem0's own calls`;
-  return `net of cache writes, by your prices${own}`;
-}
-
 /** Null where no prompt was compared. */
 function savedTile({
   uncachedTokens: computed,
@@ -124,8 +120,7 @@ function sharesOf({
 }: UsageFigures): string {
   if (expected === null) return "not known: all prompts are kept apart";
   if (cached === null) return reported === 0 ? "expected; the engine did not report" : "expected; no report counts";
-  const few = reported < FEW ? ", few" : "";
-  return `by the engine, which reported ${whole(reported)} of ${counted(prompts, "prompt")}${few}; expected of the same: ${percent(expected)}`;
+  return `by the engine, which reported ${whole(reported)} of ${counted(prompts, "prompt")}; expected of the same: ${percent(expected)}`;
 }
 
 const CAPACITY_FROM = {

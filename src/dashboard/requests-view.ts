@@ -97,12 +97,7 @@ const COLUMNS: readonly Column<UsageRow>[] = [
       <span class="sub">${row.conversationId === null ? "a single prompt" : conversationLink(row, row.conversationId)}</span>`,
   },
   { title: "First token", isNumber: true, cell: (row) => duration(row.firstTokenMs) },
-  {
-    title: "Saved",
-    isNumber: true,
-    isKnown: ({ savedMoney: saved }) => saved !== null,
-    cell: (row) => money(row.savedMoney),
-  },
+  { title: "Saved", isNumber: true, cell: (row) => money(row.savedMoney) },
   {
     title: "Missed because",
     cell: ({ miss }) => (miss === null ? html`<span class="muted">–</span>` : causeChip(miss.cause)),

@@ -136,8 +136,6 @@ export interface Column<T> {
   readonly isNumber?: boolean;
   /** Whether it names the row. */
   readonly isName?: boolean;
-  /** Whether a row has a value. A column without values is left out. Absent: every row has one. */
-  readonly isKnown?: (row: T) => boolean;
   readonly cell: (row: T) => ComponentChildren;
 }
 
@@ -150,8 +148,7 @@ interface TableProps<T> {
 }
 
 /** A table that scrolls sideways where it is too wide. */
-export function figuresTable<T>({ caption, columns: all, rows, keyOf }: TableProps<T>): VNode {
-  const columns = all.filter(({ isKnown }) => isKnown === undefined || rows.some(isKnown));
+export function figuresTable<T>({ caption, columns, rows, keyOf }: TableProps<T>): VNode {
   const head = columns.map(({ title, isNumber }) => html`<th class=${isNumber && "number"} scope="col">${title}</th>`);
   const cells = (row: T) =>
     columns.map(({ isNumber, isName, cell }) =>
