@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -8,6 +6,7 @@ import { digestOf, type RetrievedMemory, type Scope } from "../../../src/core/in
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import type { MemorySource, NewMemory } from "../../../src/memory/memory-source.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { openAiEngine } from "../routes/openai-engine.js";
 import { columnsHolding } from "../routes/stored-rows.js";
 import { servedApp, startApp } from "../server/served-app.js";
@@ -199,9 +198,11 @@ interface Outcome {
   readonly faults: readonly unknown[];
 }
 
+const newFolder = temporaryFolders();
+
 /** Lets tenants work side by side on a service of their own: each sends its requests in order, all at the same time. */
 async function work(days: readonly (readonly Request[])[], secrets: readonly string[]): Promise<Outcome> {
-  const dataDir = await mkdtemp(join(tmpdir(), "memprefix-tenants-"));
+  const dataDir = newFolder();
   const log: RequestLog[] = [];
   const faults: unknown[] = [];
   const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none" });
@@ -214,7 +215,6 @@ async function work(days: readonly (readonly Request[])[], secrets: readonly str
     return { answers, metrics, log: JSON.stringify(log), faults };
   } finally {
     await app.close();
-    await rm(dataDir, { recursive: true });
   }
 }
 

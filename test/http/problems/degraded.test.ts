@@ -1,6 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import Database from "better-sqlite3";
@@ -8,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type RunningService, startService } from "../../../src/cli/serve.js";
 import { readSettings } from "../../../src/cli/settings.js";
 import { standIn } from "../../stand-in.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { sendWith } from "../guards/callers.js";
 
 const KEY = "m0-the-key-of-this-service-0123456789";
@@ -24,6 +23,7 @@ describe("a service whose parts fail", () => {
   /** Null: the connection breaks off. */
   let engineStatus: number | null = 200;
   let breaksOff = false;
+  const newFolder = temporaryFolders();
   let dataDir = "";
   let service: RunningService;
   const lines: Record<string, unknown>[] = [];
@@ -55,13 +55,10 @@ describe("a service whose parts fail", () => {
       const message = { role: "assistant", content: "Green." };
       return sendJson(response, engineStatus, { choices: [{ index: 0, message, finish_reason: "stop" }] });
     });
-    dataDir = await mkdtemp(join(tmpdir(), "memprefix-degraded-"));
+    dataDir = newFolder();
     await start({ MEMPREFIX_MEM0_API_KEY: KEY });
   });
-  afterEach(async () => {
-    await service.stop();
-    await rm(dataDir, { recursive: true });
-  });
+  afterEach(() => service.stop());
 
   async function start(environment: Record<string, string>) {
     const settings = readSettings({

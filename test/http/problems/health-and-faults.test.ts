@@ -10,10 +10,6 @@ describe("a store that fails", () => {
     ["GET", "/healthz", undefined],
     ["POST", "/compose", { user_id: "ada", query: "Where?", memories }],
     ["POST", "/compose", { user_id: "ada", query: "Where?", memories, request_id: "r-1" }],
-    ["POST", "/evict", { request_ids: ["r-1"] }],
-    ["POST", "/feedback", { user_id: "ada", request_id: "r-1" }],
-    ["GET", "/users/ada/export", undefined],
-    ["DELETE", "/users/ada", undefined],
     ["DELETE", "/users/ada/memories/m-1", undefined],
   ])("makes %s %s a problem that says nothing about the inside", async (method, path, body) => {
     await app.compose({ user_id: "ada", query: "Where?", memories });

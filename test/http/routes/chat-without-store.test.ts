@@ -1,6 +1,4 @@
 import { spawnSync } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -17,6 +15,7 @@ import { SqliteDatabase } from "../../../src/store/sqlite/database.js";
 import { openFile } from "../../../src/store/sqlite/open.js";
 import { openService } from "../../service/compose/service-fixture.js";
 import { storedCounts } from "../../stored-counts.js";
+import { temporaryFolders } from "../../temporary-folders.js";
 import { sendWith } from "../guards/callers.js";
 import { type ShortTimes, type StartedApp, startApp } from "../server/started-app.js";
 import { heldSource } from "./answering-source.js";
@@ -34,12 +33,13 @@ function appOnDatabase(
   const engine = openAiEngine();
   const log: RequestLog[] = [];
   const faults: unknown[] = [];
+  const newFolder = temporaryFolders();
   let dataDir = "";
   let connection: Connection;
   let keys: StoredApiKeys;
   let app: StartedApp;
   beforeEach(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), "memprefix-chat-"));
+    dataDir = newFolder();
     connection = openFile(join(dataDir, "memprefix.db"));
     const database = new SqliteDatabase(connection, () => false, null);
     keys = new StoredApiKeys(database);
@@ -51,7 +51,6 @@ function appOnDatabase(
   });
   afterEach(async () => {
     await app.close();
-    await rm(dataDir, { recursive: true });
     log.length = 0;
     faults.length = 0;
   });

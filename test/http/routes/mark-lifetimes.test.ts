@@ -140,17 +140,8 @@ describe("marks with lifetimes by Anthropic's API", () => {
     const composed = anthropic.calls.filter(({ body }) => JSON.stringify(body).includes(TEA));
     expect(composed.length).toBeGreaterThan(anthropic.calls.length / 2);
   });
-});
 
-describe("marks of what a client has cut from its history, put back in front of it", () => {
-  const anthropic = anthropicServer();
-  const app = servedApp({
-    source: () => answeringSource([TEA]),
-    upstream: anthropic,
-    environment: { MEMPREFIX_ENGINE_FAMILY: "anthropic" },
-  });
-
-  it("are not sent again: the client moved them", async () => {
+  it("are not sent again with what a client has cut and is put back in front: the client moved them", async () => {
     const answer = { role: "assistant", content: [text("Green.")] };
     const history: object[] = [];
     let putBack = 0;

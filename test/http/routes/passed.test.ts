@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
 import { callerOf, sendWith } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
-import { clientOf, errorOf } from "./chat-client.js";
+import { clientOf } from "./chat-client.js";
 import { openAiEngine, sendJson } from "./openai-engine.js";
 
 describe("a route below /v1 that is the engine's alone", () => {
@@ -67,15 +67,6 @@ describe("a route below /v1 that is the engine's alone", () => {
       expect(JSON.parse(text).detail).toContain("use /v1/chat/completions, with a base URL that ends with one /v1");
     }
     expect(seen()).toEqual([]);
-  });
-
-  it("has the engine's errors, and memprefix's where the engine is gone", async () => {
-    engine.list((_request, response) => sendJson(response, 404, { error: { message: "No such model.", code: "x" } }));
-    const refused = await errorOf(clientOf(app).models.retrieve("m"));
-    expect([refused.status, refused.code]).toEqual([404, "x"]);
-    await engine.close();
-    const gone = await errorOf(clientOf(app).embeddings.create({ model: "e", input: "Tea" }));
-    expect([gone.status, gone.code]).toEqual([502, "upstream_unreachable"]);
   });
 
   it("is passed with a key of memprefix's only where the engine keeps nothing of it", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type ClusteredKey, type KeyKnowledge, planBatch, residencyModel } from "../../../src/core/index.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
+import type { PlanBatch } from "../../../src/service/base/memprefix-parts.js";
 import {
   type BatchComposer,
   type BatchInput,
@@ -50,6 +51,15 @@ async function answersOf(
   return answers;
 }
 
+/** Plans batches as the service does, and keeps what the newest was planned from. */
+const planningFrom =
+  (planned: KeyKnowledge[], onPlan = () => {}): PlanBatch =>
+  async (requests, planner, knowledge = []) => {
+    planned.splice(0, planned.length, ...knowledge);
+    onPlan();
+    return planBatch(requests, planner);
+  };
+
 describe("a batch by the service", () => {
   it("hits what /compose cached, also in requests that share it with others of the batch", async () => {
     const service = openService();
@@ -66,15 +76,9 @@ describe("a batch by the service", () => {
 
   it("does not plan with what the engine should have evicted", async () => {
     let now = NOON;
-    let planned: readonly KeyKnowledge[] = [];
-    const service = openService({
-      now: () => now,
-      residency: residencyModel({ kind: "ttl", ttlMs: 60_000 }),
-      planning: async (requests, planner, knowledge) => {
-        planned = knowledge;
-        return planBatch(requests, planner);
-      },
-    });
+    const planned: KeyKnowledge[] = [];
+    const residency = residencyModel({ kind: "ttl", ttlMs: 60_000 });
+    const service = openService({ now: () => now, residency, planning: planningFrom(planned) });
     await composeWith(service, asked([0, 1]));
     await batchedBy(service, [asked([1, 2]), asked([0, 1])]);
     expect(planned.map(({ cached }) => cached.length)).toEqual([1]);
@@ -85,13 +89,8 @@ describe("a batch by the service", () => {
   });
 
   it("gives the planner nothing of other users, agents and instructions", async () => {
-    let planned: readonly KeyKnowledge[] = [];
-    const service = openService({
-      planning: async (requests, planner, knowledge) => {
-        planned = knowledge;
-        return planBatch(requests, planner);
-      },
-    });
+    const planned: KeyKnowledge[] = [];
+    const service = openService({ planning: planningFrom(planned) });
     for (const other of [{ userId: "bo" }, { agentId: "coder" }, { system: "Be long." }]) {
       await composeWith(service, asked([0, 1], other));
     }
@@ -108,15 +107,11 @@ describe("a batch by the service", () => {
       if (isGone) throw new StoreUnavailableError("failing");
       return hold(...args);
     };
-    let planned: readonly KeyKnowledge[] = [];
-    const service = openService({
-      store,
-      planning: async (requests, planner, knowledge) => {
-        planned = knowledge;
-        isGone = false;
-        return planBatch(requests, planner);
-      },
+    const planned: KeyKnowledge[] = [];
+    const planning = planningFrom(planned, () => {
+      isGone = false;
     });
+    const service = openService({ store, planning });
     await composeWith(service, asked([0, 1]));
     const { composer } = service.batches;
     const searched: BatchComposer["composer"] = {

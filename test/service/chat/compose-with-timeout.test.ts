@@ -32,16 +32,6 @@ async function anAnswer(): Promise<ComposeAnswer> {
 }
 
 describe("composing for a chat", () => {
-  it("gives the prompt where it comes in time", async () => {
-    const answer = await anAnswer();
-    const { faults, late, parts } = watched(60_000);
-    expect(await composeWithTimeout(async () => answer, nobodyLeaves, parts)).toEqual({
-      composed: answer,
-      notComposed: null,
-    });
-    expect([faults, late]).toEqual([[], []]);
-  });
-
   it("that takes too long is given up; a prompt that comes all the same is told, and so is a fault", async () => {
     const answer = await anAnswer();
     const { faults, late, parts } = watched(1);
