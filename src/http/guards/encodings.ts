@@ -13,7 +13,14 @@ export class UndecodableBodyError extends Error {
   }
 }
 
-type Decoder = () => zlib.Gunzip | zlib.BrotliDecompress;
+type Decoder = (body: Buffer) => zlib.Gunzip | zlib.BrotliDecompress;
+
+/** Clients and servers use both forms: with the header of zlib (RFC 9110 §8.4.1.2), and without. */
+const inflate: Decoder = (body) => (hasZlibHeader(body) ? zlib.createInflate() : zlib.createInflateRaw());
+
+function hasZlibHeader(body: Buffer): boolean {
+  return body.length >= 2 && (body.readUInt8(0) & 0x0f) === 8 && body.readUInt16BE(0) % 31 === 0;
+}
 
 /** Node has it from 22.15 on. */
 const zstd = Reflect.get(zlib, "createZstdDecompress") as (() => zlib.Gunzip) | undefined;
@@ -22,7 +29,7 @@ const DECODERS: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
   ...(zstd === undefined ? [] : [["zstd", zstd] as const]),
   ["gzip", () => zlib.createGunzip()],
   ["br", () => zlib.createBrotliDecompress()],
-  ["deflate", () => zlib.createInflate()],
+  ["deflate", inflate],
 ]);
 const ACCEPTED = [...DECODERS.keys()].join(", ");
 
@@ -52,7 +59,7 @@ export async function decodedBody(
   if (decode === undefined) throw new UndecodableBodyError("content-encoding", `must be one of ${ACCEPTED}`, ACCEPTED);
   // A body that is absent has no encoding.
   if (body.length === 0) return body;
-  const decoder = decode();
+  const decoder = decode(body);
   const chunks: Buffer[] = [];
   let length = 0;
   let isTaken = true;

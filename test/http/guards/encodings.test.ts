@@ -1,5 +1,5 @@
 import * as zlib from "node:zlib";
-import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
 import { openAiEngine } from "../routes/openai-engine.js";
@@ -18,6 +18,7 @@ const ENCODINGS: readonly (readonly [string, Encode])[] = [
   ["GZip", gzipSync],
   ["br", brotliCompressSync],
   ["deflate", deflateSync],
+  ["deflate", deflateRawSync],
   ...(zstd === undefined ? [] : [["zstd", zstd] as const]),
   ["identity, gzip", gzipSync],
 ];
