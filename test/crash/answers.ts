@@ -77,8 +77,8 @@ export class Answers {
     for (const { body, text } of this.#byId.values()) {
       if (body.user_id !== user) continue;
       const { messages, blocks } = JSON.parse(text) as ComposeResult;
-      // Blocks stand without labels, in the order in which the answer lists them. Those of earlier turns are in those turns' own answers, and
-      // those that replace others are in lines behind the list.
+      // The list has blocks without labels, in the order of the answer. It has neither those of earlier turns, which those turns' answers have,
+      // nor those that replace others, which are in lines after the list.
       const added = blocks.filter(({ placement, replaces }) => placement !== "earlier_turn" && replaces.length === 0);
       const labels = [...new Set(added.map(({ label }) => label))];
       const section = sectionAtStart(String(messages.at(-1)?.content));

@@ -148,10 +148,7 @@ function pauseOf(choices: Choices): number {
   return choices.pick(4) === 0 ? 2_500 + choices.pick(1_500) : choices.pick(400);
 }
 
-/**
- * Checks what stands in a PostgreSQL database: no row has anything that was forgotten, and everything in it loads. Throws for what
- * does not. Gives how many requests there are.
- */
+/** Checks a PostgreSQL database: no row has a forgotten text, and every user loads. Throws if not. Gives the number of requests. */
 async function checkServer(url: string, { gone }: Forgotten): Promise<number> {
   const client = new pg.Client(clientConfig(url));
   await client.connect();

@@ -74,7 +74,7 @@ async function complete(
   const { headers } = c.req.raw;
   const sources = engine?.identity ?? DEFAULT_IDENTITY_SOURCES;
   const identity = identityIn(c.req.url, headersOfRequest(c), given, sources);
-  // Whoever has a key names its users.
+  // A caller with a key must name the user.
   const defaultUser = c.get("keyId") === null ? engine?.defaultUser : undefined;
   const read = wire.readChat(api, given, headers, identity, defaultUser);
   const repeated = repeatedNames(json);
