@@ -77,12 +77,7 @@ interface ForgottenInScope extends GoneInScope {
 }
 
 /** Finds the first turn of each conversation that had one of the labels or contains one of the texts, and what cuts the history there. */
-async function cutsIn(
-  read: ReadRows,
-  gone: GoneInScope,
-  words: readonly string[],
-  at: number,
-): Promise<ForgottenInScope> {
+async function cutsIn(read: ReadRows, gone: GoneInScope, words: readonly string[], at: number) {
   const { version, state, labels } = gone;
   const { scopeId } = version;
   const cuts: Cuts = new Map();

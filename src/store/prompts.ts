@@ -193,10 +193,8 @@ export function promptsIn(database: Pick<Database, "read" | "readAside" | "write
     },
 
     async prompt(key) {
-      const [row] = await read<PromptRow>(`select * from prompts where ${IS_KEYED}`, [
-        ...scopeName(key),
-        key.requestId,
-      ]);
+      const names = [...scopeName(key), key.requestId];
+      const [row] = await read<PromptRow>(`select * from prompts where ${IS_KEYED}`, names);
       return row === undefined ? null : storedFigures(row);
     },
 

@@ -94,10 +94,9 @@ export function requestsIn(database: Database) {
         from requests r join scopes s on s.id = r.scope_id
         where r.id ${isAmong("$1")} and r.evicted = 0 and s.tenant = $2`;
       const rows = await read<LiveRow>(text, [JSON.stringify(ids), tenant]);
-      return rows.map(({ userId, agentId, ...live }) => ({
-        ...live,
-        scope: { tenant, userId, agentId: agentIn(agentId) },
-      }));
+      return rows.map(({ userId, agentId, ...live }) => {
+        return { ...live, scope: { tenant, userId, agentId: agentIn(agentId) } };
+      });
     },
 
     async countServedSince(scopeId, leaf, turn, most) {

@@ -202,16 +202,13 @@ function heldScope(transaction: UserTransaction, scope: Scope, state: StoredStat
         ...promptInsert(scopeId, record, record.prompt, scope),
       ]),
 
-    commitReport: (delta, { turn, observed, prompt }) =>
-      commit(delta, (scopeId) => [
-        sql(
-          "update requests set report = $3 where scope_id = $1 and turn_id = $2",
-          scopeId,
-          turn,
-          JSON.stringify(observed),
-        ),
+    commitReport(delta, { turn, observed, prompt }) {
+      const report = "update requests set report = $3 where scope_id = $1 and turn_id = $2";
+      return commit(delta, (scopeId) => [
+        sql(report, scopeId, turn, JSON.stringify(observed)),
         ...(prompt === null ? [] : [promptUpdate(scopeId, turn, prompt)]),
-      ]),
+      ]);
+    },
 
     commitEviction(delta, ids) {
       const evict = "update requests set evicted = 1 where scope_id = $1 and id = $2";

@@ -81,11 +81,8 @@ async function exportUser(read: ReadRows, user: User): Promise<ExportedUser> {
       index_nodes: (newer?.nodes ?? []).map(({ anchor: _, ...node }) => snakeCased(node)),
     };
     for (const [table, columns] of Object.entries(EXPORTED)) {
-      const rows = await read<Record<string, SqlValue>>(
-        `select ${columns} from ${table} where scope_id = $1 order by 1`,
-        [id],
-      );
-      tables[table] = rows.map(withParsedJson);
+      const text = `select ${columns} from ${table} where scope_id = $1 order by 1`;
+      tables[table] = (await read<Record<string, SqlValue>>(text, [id])).map(withParsedJson);
     }
     scopes.push({ agentId: scope.agentId, tables });
   }
@@ -109,28 +106,23 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   report: (text) => decodedJson("a report", text),
   addition: (text) => decodedJson("an exchange", text),
   answer: decodeAnswer,
-  sent_after: sentAfterShown,
+  sent_after(text) {
+    const { root, tools } = decodedJson<SentAfter>("a conversation's tools", text);
+    return { model: root.model, tools: tools.map(({ json }) => parsedJson(json)) };
+  },
 };
-
-function sentAfterShown(text: string) {
-  const { root, tools } = decodedJson<SentAfter>("a conversation's tools", text);
-  return { model: root.model, tools: tools.map(({ json }) => parsedJson(json)) };
-}
 
 function withParsedJson(row: Readonly<Record<string, SqlValue>>): ExportedRow {
   const parsed = Object.entries(row).map(([column, value]) => {
     const read = READERS[column];
-    return [column, read !== undefined && typeof value === "string" ? read(value) : value] as const;
+    return [column, read !== undefined && typeof value === "string" ? read(value) : value];
   });
   return Object.fromEntries(parsed);
 }
 
 function snakeCased(row: object): ExportedRow {
-  const named = Object.entries(row).map(([name, value]) => [
-    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-    value,
-  ]);
-  return Object.fromEntries(named);
+  const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [snake(name), value]));
 }
 
 /** Removes a deleted user's row with the last pending memory. */
@@ -172,9 +164,8 @@ function hasScope(condition: string): string {
 }
 
 /** Whether something of a scope was used last before a time. */
-const isOld = (
-  before: string,
-) => `exists (select 1 from conversations c where c.scope_id = s.id and c.used_at < ${before})
+const isOld = (before: string) => `
+  exists (select 1 from conversations c where c.scope_id = s.id and c.used_at < ${before})
   or exists (select 1 from turns t where t.scope_id = s.id and t.conversation_id is null and t.at < ${before})
   or exists (select 1 from writes w where w.scope_id = s.id and w.at < ${before})`;
 /** Whether the JSON of a snapshot or of changes contains a text. */

@@ -77,9 +77,8 @@ async function migrate(client: pg.Client): Promise<void> {
   // Otherwise the user needs no right to create tables.
   if (missing.length > 0) {
     await client.query(`create schema if not exists ${SCHEMA}`);
-    await client.query(
-      `create table if not exists ${MIGRATIONS_TABLE} (id serial primary key, hash text not null, created_at bigint)`,
-    );
+    const columns = "id serial primary key, hash text not null, created_at bigint";
+    await client.query(`create table if not exists ${MIGRATIONS_TABLE} (${columns})`);
   }
   for (const { sql, hash, folderMillis } of missing) {
     for (const statement of sql) await client.query(statement);

@@ -43,14 +43,11 @@ export class Statements {
   }
 
   query({ text, values }: Statement): pg.QueryConfig {
-    let known = this.#texts.get(text);
-    if (known === undefined) {
-      const name = createHash("sha256").update(text).digest("hex").slice(0, 24);
-      known = { name, text: text.replace(BEFORE_TABLE, `$1 ${SCHEMA}.`) };
-      this.#texts.set(text, known);
-    }
-    const query = { text: known.text, values: [...values] };
-    return this.#areNamed ? { name: known.name, ...query } : query;
+    const { name, ...sent } = keptIn(this.#texts, text, () => {
+      const digest = createHash("sha256").update(text).digest("hex").slice(0, 24);
+      return { name: digest, text: text.replace(BEFORE_TABLE, `$1 ${SCHEMA}.`) };
+    });
+    return { ...(this.#areNamed && { name }), ...sent, values: [...values] };
   }
 
   /** Prepares nothing from now on. */

@@ -107,10 +107,7 @@ export class SqliteDatabase implements Database {
     const name = JSON.stringify([user.tenant, user.userId]);
     const transaction = { read: this.read, commit: (statements: readonly Statement[]) => this.write(statements) };
     const held = (this.#holders.get(name) ?? Promise.resolve()).then(() => work(transaction));
-    const ended = held.then(
-      () => undefined,
-      () => undefined,
-    );
+    const ended = held.catch(() => undefined);
     this.#holders.set(name, ended);
     try {
       return await held;
