@@ -16,8 +16,8 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { clusterContexts, DEFAULT_BATCH_PLANNER, groupBy, type Label, planBatch } from "../src/core/index.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import { executedLive, knownAfter } from "./live-batches.js";
 import { onlineOrders } from "./online-orders.js";
 import { RecordedBatch } from "./recorded-batch.js";

@@ -7,8 +7,8 @@
  * Ceiling of any plan that sends each request exactly its own blocks: the last line.
  */
 import { encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import type { BatchPlanner } from "../src/core/index.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import { executedLive } from "./live-batches.js";
 import { longestMatchFirst } from "./longest-match.js";
 import { onlineOrders } from "./online-orders.js";

@@ -8,8 +8,8 @@
  * Floor of what is left to prefill: the question and the annotation, some 50 tokens per prompt, and what is seen for the first time.
  */
 
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../src/core/index.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import {
   contextPilotsOwn,
   type PolicyFor,

@@ -1,4 +1,5 @@
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
   type AnswerTime,
   type FirstTokenTime,
@@ -7,7 +8,6 @@ import {
   type RetentionName,
 } from "../src/core/index.js";
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeTrace } from "../src/eval/replay/replay-trace.js";
 import { learnAsService } from "./learned-costs.js";

@@ -1,4 +1,5 @@
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
   type AnswerTime,
   answerPace,
@@ -13,7 +14,6 @@ import {
   type TimeLaw,
 } from "../src/core/index.js";
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeTrace } from "../src/eval/replay/replay-trace.js";
 import { LAWS, type Served, servedByHand } from "./retention-costs.js";

@@ -1,4 +1,4 @@
-import { type CacheLimits, SimulatedCache } from "../src/eval/engine/simulated-cache.js";
+import { type CacheLimits, SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import type { ExecutedRequest } from "./recorded-batch.js";
 
 /**

@@ -1,4 +1,4 @@
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 
 /** What a user's searches have in common, each as a share of all blocks that they returned. */
 export interface OverlapShares {

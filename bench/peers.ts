@@ -7,8 +7,8 @@
  */
 
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../src/core/index.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import { replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
 import {
   contextPilotsOwn,

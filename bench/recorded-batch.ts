@@ -1,3 +1,4 @@
+import type { PrefixCache } from "../src/core/cache/simulated-cache.js";
 import {
   type BatchPlanner,
   type BatchRequest,
@@ -9,7 +10,6 @@ import {
 } from "../src/core/index.js";
 import { chatTokenizer, type Encode } from "../src/eval/base/chat-tokens.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
-import type { PrefixCache } from "../src/eval/engine/simulated-cache.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 
 export interface ExecutedRequest {

@@ -1,11 +1,11 @@
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import type { HistoryName } from "../src/core/conversation/epoch.js";
 import type { ChatMessage, EngineModel } from "../src/core/index.js";
 import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { MemoryList } from "../src/eval/base/prompt-memories.js";
 import { HAND_BUILT } from "../src/eval/base/run-record.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import { memoriesOf, type RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composedPrompts, handBuiltPrompts, type PromptBuilder } from "../src/eval/run/arm-prompts.js";
 import type { Served } from "./retention-costs.js";

@@ -7,8 +7,8 @@
  * what the estimate is short of a chat template's own tokens.
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES, type PolicyName } from "../src/core/index.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import { type ReplayedRequest, replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
 import { neededTraces } from "./recorded-data.js";
 import { mean } from "./statistics.js";

@@ -1,4 +1,5 @@
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { pricedModel } from "../src/core/cost/prices.js";
 import {
   type ChatMessage,
@@ -13,7 +14,6 @@ import {
 } from "../src/core/index.js";
 import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { answerOf, readmeMessages } from "../src/eval/base/hand-built.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { type ReplayedRequest, replayTrace, type TraceReplay } from "../src/eval/replay/replay-trace.js";
 import { mean } from "./statistics.js";

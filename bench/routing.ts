@@ -14,10 +14,10 @@
 
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { type ChatMessage, DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../src/core/index.js";
 import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import { type BatchInput, composeBatch } from "../src/service/batch/batch.js";
 import { type ComposeRequest, readComposeOptions } from "../src/service/compose/compose-request.js";
 import { neededTraces } from "./recorded-data.js";

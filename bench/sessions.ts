@@ -11,6 +11,7 @@
  */
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { encodeO200k } from "../src/cli/o200k.js";
+import { type PrefixCache, SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
   type ChatMessage,
   DEFAULT_ENGINE_MODEL,
@@ -21,7 +22,6 @@ import {
 } from "../src/core/index.js";
 import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../src/eval/base/hand-built.js";
-import { type PrefixCache, SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import { saidTo } from "../src/eval/replay/recorded-trace.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";

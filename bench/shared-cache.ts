@@ -1,4 +1,4 @@
-import type { PrefixCache } from "../src/eval/engine/simulated-cache.js";
+import type { PrefixCache } from "../src/core/cache/simulated-cache.js";
 
 /** Everyone's first, then everyone's second, and so on; who has no more is passed over. */
 export function* inTurn<T>(users: readonly Iterable<T>[]): Generator<T, void, undefined> {

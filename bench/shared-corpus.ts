@@ -11,8 +11,8 @@
  * Floor: retrieval order. Ceiling of any order of a search's own chunks: not computed.
  */
 
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { type BatchRequest, type Label, planBatch } from "../src/core/index.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import { executedLive } from "./live-batches.js";
 import { longestMatchFirst } from "./longest-match.js";
 import { onlineOrders } from "./online-orders.js";

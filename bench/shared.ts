@@ -12,6 +12,7 @@
  */
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { encodeO200k } from "../src/cli/o200k.js";
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
   CachingEngine,
   type ChatMessage,
@@ -22,7 +23,6 @@ import {
 } from "../src/core/index.js";
 import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { answerOf, INSTRUCTION, inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import { seeded } from "../src/eval/measures/bootstrap.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeRequest } from "../src/service/compose/compose-request.js";

@@ -12,6 +12,7 @@
  * orders for each request.
  */
 
+import { SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import {
   ContextIndex,
   type Digest,
@@ -24,7 +25,6 @@ import {
   sorted,
   type TurnId,
 } from "../src/core/index.js";
-import { SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { shareOfMostReturned } from "./overlap-shares.js";
 import { givenData } from "./recorded-data.js";

@@ -16,11 +16,11 @@
  * Floor: the turn's new text, and (window + memories) ÷ turns of an epoch.
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { type PrefixCache, SimulatedCache } from "../src/core/cache/simulated-cache.js";
 import { HISTORY_NAMES, type HistoryName } from "../src/core/conversation/epoch.js";
 import type { ChatMessage } from "../src/core/index.js";
 import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { answerOf, INSTRUCTION, inLastMessage } from "../src/eval/base/hand-built.js";
-import { type PrefixCache, SimulatedCache } from "../src/eval/engine/simulated-cache.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { openService } from "../test/service/compose/service-fixture.js";

@@ -77,7 +77,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "usage",
   ],
   apis: ["api", "chat", "messages", "responses"],
-  engines: ["upstream", "adapters"],
+  engines: ["upstream", "kv-events", "adapters"],
   store: ["sqlite", "postgres"],
   service: ["base", "fields", "scopes", "usage", "learning", "compose", "records", "batch", "chat", "library"],
   http: ["requests", "problems", "guards", "contracts", "routes", "server"],

@@ -11,8 +11,8 @@ import {
 import { type EngineAdapter, type EngineName, newRequestId } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
+import type { KvEventPackages } from "../engines/kv-events/kv-events.js";
 import type { RecognisedFamily } from "../engines/upstream/engine-family.js";
-import type { KvEventPackages } from "../engines/upstream/kv-events.js";
 import { openUpstream, type UpstreamOptions } from "../engines/upstream/upstream.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";

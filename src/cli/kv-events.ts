@@ -1,11 +1,12 @@
-import { type CachingEngine, ResidentBlocks } from "../core/index.js";
+import type { CachingEngine } from "../core/index.js";
 import { parsedJson } from "../core/text/json.js";
 import {
   followKvEvents,
   type KvEventPackages,
   type KvEventSource,
   readKvEventSources,
-} from "../engines/upstream/kv-events.js";
+} from "../engines/kv-events/kv-events.js";
+import { ResidentBlocks } from "../engines/kv-events/resident-blocks.js";
 import { OptionalRoute } from "../engines/upstream/optional-route.js";
 import type { Upstream } from "../engines/upstream/upstream.js";
 import { missingPackages } from "./package.js";

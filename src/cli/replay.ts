@@ -1,3 +1,4 @@
+import { SimulatedCache } from "../core/cache/simulated-cache.js";
 import {
   DEFAULT_POLICY,
   ORDERING_POLICIES,
@@ -8,7 +9,6 @@ import {
 } from "../core/index.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
 import { readJson } from "../eval/base/run-files.js";
-import { SimulatedCache } from "../eval/engine/simulated-cache.js";
 import { type RecordedTrace, readTrace } from "../eval/replay/recorded-trace.js";
 import { type ReplayedTrace, type ReplayTotals, replayTrace } from "../eval/replay/replay-trace.js";
 import { countO200k, encodeO200k } from "./o200k.js";

@@ -13,7 +13,7 @@ import {
 import { parsedJson } from "../core/text/json.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { SESSION_ROUTERS, type SessionRouter } from "../engines/adapters/session-routers.js";
-import { kvEventSources } from "../engines/upstream/kv-events.js";
+import { kvEventSources } from "../engines/kv-events/kv-events.js";
 import { readerOf, snakeCased } from "../http/contracts/wire-form.js";
 import type { IdentitySources } from "../service/chat/chat-request.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";

@@ -3,7 +3,7 @@ import { executedLive } from "../../bench/live-batches.js";
 import { onlineOrders } from "../../bench/online-orders.js";
 import { RecordedBatch } from "../../bench/recorded-batch.js";
 import { encodeO200k } from "../../src/cli/o200k.js";
-import { SimulatedCache } from "../../src/eval/engine/simulated-cache.js";
+import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
 import { readTrace } from "../../src/eval/replay/recorded-trace.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../eval/locomo/recorded-searches.js";
 import { someOf } from "../run-length.js";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { cachedShare, distinctTokens, inTurn } from "../../bench/shared-cache.js";
+import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../../src/core/index.js";
-import { SimulatedCache } from "../../src/eval/engine/simulated-cache.js";
 import {
   contextPilotsOwn,
   type PolicyFor,

@@ -2,9 +2,9 @@ import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:f
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
+import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES } from "../../src/core/index.js";
 import type { AnsweredQuestion, EvalArm, QuestionRecord } from "../../src/eval/base/run-record.js";
-import { SimulatedCache } from "../../src/eval/engine/simulated-cache.js";
 import { readTrace } from "../../src/eval/replay/recorded-trace.js";
 import { replayTrace } from "../../src/eval/replay/replay-trace.js";
 import { linesOf, SAMPLE, writtenRun } from "./eval-directory.js";

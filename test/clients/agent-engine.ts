@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { encodeO200k } from "../../src/cli/o200k.js";
+import { SimulatedCache } from "../../src/core/cache/simulated-cache.js";
 import { record } from "../../src/core/text/json.js";
-import { SimulatedCache } from "../../src/eval/engine/simulated-cache.js";
 import { isLimitRequest, likeliest, MODELS, openEvents, sendJson } from "../http/routes/openai-engine.js";
 import { eventsText } from "../http/routes/responses-engine.js";
 import { localServer } from "../local-server.js";

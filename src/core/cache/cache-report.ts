@@ -55,9 +55,8 @@ export function reachOf({ plan }: Pick<ReportedRequest, "plan">, report: CacheRe
   const error = plan.expectedCachedTokens * (isScaled ? SCALED_ERROR : UNSCALED_ERROR);
   // Of a known sum, what one part is off by the scale spreads over both.
   const besideError = BESIDE_ERROR * besideTokens * (isScaled && sent > 0 ? plan.totalTokens / sent : 1);
-  return (
-    Math.max(0, (cachedTokens + (isExact ? 1 : stepOf(cachedTokens))) * scale - besideTokens + besideError) + error
-  );
+  const reached = (cachedTokens + (isExact ? 1 : stepOf(cachedTokens))) * scale - besideTokens + besideError;
+  return Math.max(0, reached) + error;
 }
 
 /** Tokens that a report counts besides the prompt; 0 if they do not fit, as a model's template may leave tools out. */

@@ -1,5 +1,4 @@
 import { CachedRuns } from "./cached-runs.js";
-import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
 
 /** Maximum tokens of memprefix's prompts that the engine has not counted yet. Beyond that, another engine got them. */
 const MOST_AHEAD = 1_000_000;
@@ -12,6 +11,20 @@ const COUNTED_OTHERWISE = 0.25;
 const STILL_AT_ONCE = 0.99;
 /** Readings after which a counter that went back once is trusted again. */
 const DOUBT = 20;
+
+/** A block's name: a digest of the prompt's tokens up to its end, and of its salt or LoRA adapter. */
+export type BlockChain = string;
+
+/** A worker's cache, block by block, as its KV events show it. */
+export interface ObservedBlocks {
+  /** Null until an event states it. */
+  readonly blockTokens: number | null;
+  /** Number of the newest batch of events. */
+  readonly newest: number;
+  chainsOf(tokens: readonly number[], apart: string | null): readonly BlockChain[];
+  /** Leading tokens cached, not counting blocks computed after batch `sentAt`. Null: the first may have been stored before events were followed. */
+  residentTokens(chains: readonly BlockChain[], sentAt?: number): number | null;
+}
 
 export interface CacheReading {
   readonly capacityTokens: number | null;
@@ -31,7 +44,7 @@ export type CapacityOrigin = "setting" | "engine" | "reports";
 
 export class CachingEngine {
   readonly runs = new CachedRuns();
-  readonly residents: ResidentBlocks[] = [];
+  readonly residents: ObservedBlocks[] = [];
   #reading: CacheReading = { capacityTokens: null, blockTokens: null, computedTokens: null };
   /** Tokens counted beyond memprefix's prompts; negative: tokens not counted yet. */
   #unexplained = 0;
@@ -68,7 +81,7 @@ export class CachingEngine {
     return this.residents.find(({ blockTokens }) => blockTokens !== null)?.chainsOf(tokens, apart) ?? null;
   }
 
-  /** Leading tokens that some worker has cached; null without events. See {@link ResidentBlocks.residentTokens}. */
+  /** Leading tokens that some worker has cached; null without events. See {@link ObservedBlocks.residentTokens}. */
   residentTokens(chains: readonly BlockChain[], sentAt?: readonly number[]): number | null {
     return this.residents.reduce<number | null>((most, blocks, at) => {
       const tokens = blocks.residentTokens(chains, sentAt?.[at]);

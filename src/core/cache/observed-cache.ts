@@ -1,7 +1,7 @@
 import { LruMap } from "../text/collections.js";
+import type { BlockChain } from "./caching-engine.js";
 import type { CacheHandle, CacheLookup } from "./engine-cache.js";
 import { PredictedCache } from "./predicted-cache.js";
-import type { BlockChain } from "./resident-blocks.js";
 
 /** Each has some hundred blocks. */
 const MOST_TOKENIZED = 1_024;

@@ -207,16 +207,13 @@ export class PredictedCache {
 
   /** Learns from a prompt's first report, which refreshes its last use. Null: the client left before there was one. */
   report(handle: CacheHandle, report: CacheReport | null, reportedAt: number): void {
-    if (report === null) {
-      const left = this.#sent.peek(handle);
-      if (left !== undefined) left.stream.isDoubtful = true;
-      return;
-    }
-    const { cachedTokens, promptTokens, besideTokens: beside = 0 } = report;
-    const sent = this.#sent.get(handle);
-    if (sent === undefined || !(cachedTokens >= 0)) return;
-    this.#sent.delete(handle);
+    const sent = this.#sent.peek(handle);
+    if (sent === undefined) return;
     const { stream, known, total, before } = sent;
+    if (report === null) stream.isDoubtful = true;
+    if (report === null || !(report.cachedTokens >= 0)) return;
+    this.#sent.delete(handle);
+    const { cachedTokens, promptTokens, besideTokens: beside = 0 } = report;
     const headTokens = sent.head.run.end;
     const scale = promptTokens === null || promptTokens <= 0 ? 1 : (total + beside) / promptTokens;
     // Tools come first.

@@ -1,7 +1,7 @@
+import { SimulatedCache } from "../../core/cache/simulated-cache.js";
 import type { ChatMessage } from "../../core/index.js";
 import { chatTokenizer, type Encode } from "../base/chat-tokens.js";
 import type { EnginePrompt, MeasuredEngine } from "./measured-engine.js";
-import { SimulatedCache } from "./simulated-cache.js";
 
 /** An unlimited prefix cache: reports what vLLM would find cached. Gives no answers and takes no time. */
 export function simulatedEngine(encode: Encode): MeasuredEngine {

@@ -1,3 +1,4 @@
+import { SimulatedCache } from "../../core/cache/simulated-cache.js";
 import { pricedModel } from "../../core/cost/prices.js";
 import {
   type ChatMessage,
@@ -12,7 +13,6 @@ import { alignedTable } from "../base/aligned-table.js";
 import { chatTokenizer, type Encode } from "../base/chat-tokens.js";
 import { INSTRUCTION, readmeMessages } from "../base/hand-built.js";
 import { blocksIn } from "../base/prompt-memories.js";
-import { SimulatedCache } from "../engine/simulated-cache.js";
 
 /** A question, its search results, best first, and the answer that the history will hold. */
 export interface ComparedQuestion {

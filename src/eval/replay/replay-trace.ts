@@ -6,6 +6,7 @@
  * cache: the same trace and options give the same figures.
  */
 
+import { type PrefixCache, SimulatedCache } from "../../core/cache/simulated-cache.js";
 import {
   type Annotations,
   type ChatMessage,
@@ -28,7 +29,6 @@ import {
 import { chatTokenizer, type Encode } from "../base/chat-tokens.js";
 import { INSTRUCTION, PAUSE_MS } from "../base/hand-built.js";
 import { MemoryList, PromptMemories } from "../base/prompt-memories.js";
-import { type PrefixCache, SimulatedCache } from "../engine/simulated-cache.js";
 import { memoriesOf, type RecordedTrace, saidTo } from "./recorded-trace.js";
 
 /** One composed and simulated prompt. Blocks are memory indexes of the trace. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { CachingEngine } from "../../../src/core/cache/caching-engine.js";
 import { ObservedCache } from "../../../src/core/cache/observed-cache.js";
 import { PredictedCache } from "../../../src/core/cache/predicted-cache.js";
-import { ResidentBlocks } from "../../../src/core/cache/resident-blocks.js";
+import { ResidentBlocks } from "../../../src/engines/kv-events/resident-blocks.js";
 import { handle, NO_HEAD } from "./asking.js";
 
 const own = { stream: "a", user: "a", head: NO_HEAD };

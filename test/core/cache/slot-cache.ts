@@ -1,5 +1,5 @@
+import type { PrefixCache } from "../../../src/core/cache/simulated-cache.js";
 import { chooseSlot } from "../../../src/core/index.js";
-import type { PrefixCache } from "../../../src/eval/engine/simulated-cache.js";
 
 /** How many tokens two prompts share from the beginning. */
 export function sharedTokens(a: readonly number[], b: readonly number[]): number {

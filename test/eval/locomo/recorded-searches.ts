@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { z } from "zod";
 import { inTurn } from "../../../bench/shared-cache.js";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { NOTHING_CARRIED, type ScopePolicy } from "../../../src/core/index.js";
-import { SimulatedCache } from "../../../src/eval/engine/simulated-cache.js";
 import { type RecordedTrace, readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import {
   composeTrace,

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
+import { BLOCK_TOKENS, SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import type { ChatMessage, ConversationId, MemoryId, UserId } from "../../../src/core/index.js";
 import { chatTokenizer } from "../../../src/eval/base/chat-tokens.js";
-import { BLOCK_TOKENS, SimulatedCache } from "../../../src/eval/engine/simulated-cache.js";
 import { pickConversation, readLocomo } from "../../../src/eval/locomo/locomo-data.js";
 import { composeRequest } from "../../../src/service/compose/compose-request.js";
 import { openService } from "../../service/compose/service-fixture.js";

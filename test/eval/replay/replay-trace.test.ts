@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName } from "../../../src/core/index.js";
 import { EvaluationError } from "../../../src/eval/base/run-files.js";
-import { SimulatedCache } from "../../../src/eval/engine/simulated-cache.js";
 import { pickConversation, readLocomo } from "../../../src/eval/locomo/locomo-data.js";
 import { type RecordedTrace, readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { type ReplayedTrace, replayTrace, type TraceReplay } from "../../../src/eval/replay/replay-trace.js";

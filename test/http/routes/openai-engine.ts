@@ -4,9 +4,9 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach } from "vitest";
 import { z } from "zod";
 import { encodeO200k } from "../../../src/cli/o200k.js";
+import { type CacheLimits, type PrefixCache, SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import type { ChatMessage } from "../../../src/core/index.js";
 import { chatTokenizer } from "../../../src/eval/base/chat-tokens.js";
-import { type CacheLimits, type PrefixCache, SimulatedCache } from "../../../src/eval/engine/simulated-cache.js";
 
 /** What the simulated cache can make tokens of; of the rest it makes none. */
 const isMessage = (value: unknown) =>

@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { history } from "../../../src/apis/responses/history.js";
 import { encodeO200k } from "../../../src/cli/o200k.js";
+import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { messageText } from "../../../src/core/index.js";
 import { chatTokenizer } from "../../../src/eval/base/chat-tokens.js";
-import { SimulatedCache } from "../../../src/eval/engine/simulated-cache.js";
 import { type Behaviour, openEvents, sendJson } from "./openai-engine.js";
 
 /** A Responses request as it reached the engine. */

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as zeromq from "zeromq";
 import { startKvEvents } from "../../../src/cli/kv-events.js";
 import { CachingEngine } from "../../../src/core/index.js";
+import type { ResidentBlocks } from "../../../src/engines/kv-events/resident-blocks.js";
 import { openUpstream } from "../../../src/engines/upstream/upstream.js";
 import { KvExpectations } from "../../../src/service/learning/cache-readings.js";
 import { EventPublisher } from "../../engines/upstream/kv-event-publisher.js";
@@ -167,7 +168,7 @@ describe("what an engine that publishes its events has cached of a prompt", () =
       const turn = conversation("Ada");
       for (let n = 0; n < 4; n++) await turn();
       await engine.kill();
-      await vi.waitFor(() => expect(cache.residents[0]?.isWhole).toBe(false));
+      await vi.waitFor(() => expect((cache.residents[0] as ResidentBlocks).isWhole).toBe(false));
       engine = await PublishingEngine.start(blockTokens, engine);
       await subscribed();
       const sent = [];

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type KvEvent, ResidentBlocks } from "../../../src/core/cache/resident-blocks.js";
+import { type KvEvent, ResidentBlocks } from "../../../src/engines/kv-events/resident-blocks.js";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
 
 const BLOCK = 4;

@@ -1,4 +1,5 @@
-import { digestOf } from "../text/ids.js";
+import type { BlockChain, ObservedBlocks } from "../../core/index.js";
+import { digestOf } from "../../core/text/ids.js";
 
 /* An engine's prefix cache, block by block, from its KV events (docs/internals/algorithms.md, "Events"). */
 
@@ -7,9 +8,6 @@ const MOST_BLOCKS = 500_000;
 
 /** Maximum runs of blocks, of the newest prompts. */
 const MOST_RUNS = 4_096;
-
-/** A block's name: a digest of the prompt's tokens up to its end, and of its salt or LoRA adapter. */
-export type BlockChain = string;
 
 /** A change of an engine's cache. Hashes are the engine's own, as text. */
 export type KvEvent =
@@ -32,7 +30,7 @@ interface Block {
   readonly media: Set<string>;
 }
 
-export class ResidentBlocks {
+export class ResidentBlocks implements ObservedBlocks {
   /** By the engine's hash, least recently stored first. */
   readonly #blocks = new Map<string, Block>();
   readonly #byChain = new Map<BlockChain, Block>();
@@ -41,7 +39,6 @@ export class ResidentBlocks {
   blockTokens: number | null = null;
   /** Whether events were followed since the cache was empty. */
   isWhole = false;
-  /** Number of the newest batch of events. */
   newest = 0;
 
   get size(): number {
@@ -74,7 +71,6 @@ export class ResidentBlocks {
     return chains;
   }
 
-  /** Leading tokens cached, not counting blocks computed after batch `sentAt`. Null: the first may have been stored before events were followed. */
   residentTokens(chains: readonly BlockChain[], sentAt = Number.POSITIVE_INFINITY): number | null {
     if (this.blockTokens === null) return this.isWhole ? 0 : null;
     const computed = this.#computedFrom(chains, sentAt);

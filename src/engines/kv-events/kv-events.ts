@@ -6,8 +6,8 @@
 import type { Unpackr } from "msgpackr";
 import type * as ZeroMq from "zeromq";
 import { z } from "zod";
-import type { KvEvent } from "../../core/index.js";
 import { type JsonObject, listIn, record } from "../../core/text/json.js";
+import type { KvEvent } from "./resident-blocks.js";
 
 /** Where an engine publishes its events. `endpoint` is ZeroMQ's: `tcp://127.0.0.1:5557`. */
 export interface KvEventSource {

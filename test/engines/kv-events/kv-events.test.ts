@@ -1,9 +1,9 @@
 import { Unpackr } from "msgpackr";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as zeromq from "zeromq";
-import { ResidentBlocks } from "../../../src/core/index.js";
-import { apartBy, followKvEvents, type Heartbeat } from "../../../src/engines/upstream/kv-events.js";
-import { EventPublisher, startFreezingProxy } from "./kv-event-publisher.js";
+import { apartBy, followKvEvents, type Heartbeat } from "../../../src/engines/kv-events/kv-events.js";
+import { ResidentBlocks } from "../../../src/engines/kv-events/resident-blocks.js";
+import { EventPublisher, startFreezingProxy } from "../upstream/kv-event-publisher.js";
 
 const unpackr = new Unpackr({ int64AsType: "bigint", useRecords: false });
 const upTo = (count: number, from = 0) => Array.from({ length: count }, (_, n) => from + n);

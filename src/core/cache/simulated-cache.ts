@@ -1,15 +1,8 @@
 /* Prefix caches as engines implement them, for evaluations and benches. Prompts are token ids. */
 
-/** Compares tokens, not hashes, so nothing collides. */
-export interface PrefixCache {
-  /** Looks a prompt up and inserts it; returns the tokens that need no prefill. */
-  serve(tokens: readonly number[]): number;
-  readonly heldTokens: number;
-}
+export type PrefixCache = Pick<SimulatedCache, "serve" | "heldTokens">;
 
-export interface CacheLimits {
-  readonly capacityTokens?: number | undefined;
-}
+export type CacheLimits = { readonly capacityTokens?: number | undefined };
 
 export const BLOCK_TOKENS = 16;
 
@@ -23,8 +16,8 @@ interface UnitRun {
 }
 
 /**
- * A radix tree of prompts with LRU eviction, descendants before ancestors. A hit excludes the prompt's last token, which is computed for its
- * logits. Throws a RangeError for a capacity that is not above 0.
+ * A radix tree of prompts with LRU eviction, descendants before ancestors. Compares tokens, not hashes, so nothing collides. A hit excludes the
+ * prompt's last token, which is computed for its logits. Throws a RangeError for a capacity that is not above 0.
  * - `blocks`: vLLM's. Evicts single blocks (`vllm/v1/core/kv_cache_manager.py`, `single_type_kv_cache_manager.py`).
  * - `radix`: SGLang's (`sglang/srt/mem_cache/radix_cache.py`, page size 1). Evicts whole leaves; using a part of one uses it all.
  */
@@ -51,6 +44,7 @@ export class SimulatedCache implements PrefixCache {
     return this.#held * this.#unitTokens;
   }
 
+  /** Looks a prompt up and inserts it; returns the tokens that need no prefill. */
   serve(tokens: readonly number[]): number {
     const reusable = Math.max(0, Math.floor((tokens.length - 1) / this.#unitTokens));
     return Math.min(this.admit(tokens, this.kind === "blocks" ? undefined : reusable), reusable * this.#unitTokens);
@@ -69,13 +63,8 @@ export class SimulatedCache implements PrefixCache {
   /** Leading tokens of a prompt that are held; uses none of them. */
   heldOf(tokens: readonly number[]): number {
     const units = this.#unitsOf(tokens);
-    for (let run = this.#root; ; ) {
-      const child = run.children.get(units[run.end] ?? Number.NaN);
-      if (child === undefined) return run.end * this.#unitTokens;
-      const same = sameUnits(child, units, units.length);
-      if (same < child.units.length) return (run.end + same) * this.#unitTokens;
-      run = child;
-    }
+    const { run, same } = this.#find(units, units.length);
+    return (run.end + same) * this.#unitTokens;
   }
 
   #unitsOf(tokens: readonly number[]): Int32Array {
@@ -91,25 +80,32 @@ export class SimulatedCache implements PrefixCache {
     return units;
   }
 
-  /** Marks the held part of a prompt's first `end` units as used; splits a run where they diverge. */
-  #use(units: Int32Array, end: number): UnitRun {
-    let run = this.#root;
-    while (run.end < end) {
-      const child = run.children.get(units[run.end] as number);
-      if (child === undefined) break;
-      const same = sameUnits(child, units, end);
-      run = same === child.units.length ? child : this.#split(child, same);
-      if (run === child) continue;
-      if (this.kind === "radix") this.#touch(child);
-      break;
+  /** The last run that a prompt's first `end` units have whole, and how many units they share with `child` after it. */
+  #find(units: Int32Array, end: number): { run: UnitRun; child: UnitRun | undefined; same: number } {
+    for (let run = this.#root; ; ) {
+      const child = run.end < end ? run.children.get(units[run.end] as number) : undefined;
+      const same = child === undefined ? 0 : sameUnits(child, units, end);
+      if (child === undefined || same < child.units.length) return { run, child, same };
+      run = child;
     }
-    for (let used = run; used.parent !== null; used = used.parent) this.#touch(used);
-    return run;
   }
 
-  #touch(run: UnitRun): void {
-    this.#order.delete(run);
-    this.#order.add(run);
+  /** Marks the held part of a prompt's first `end` units as used; splits a run where they diverge. */
+  #use(units: Int32Array, end: number): UnitRun {
+    const { run, child, same } = this.#find(units, end);
+    if (child === undefined) return this.#touch(run);
+    const held = this.#split(child, same);
+    if (this.kind === "radix") this.#touch(child);
+    return this.#touch(held);
+  }
+
+  /** Marks a run and all before it as used. */
+  #touch(last: UnitRun): UnitRun {
+    for (let run = last; run.parent !== null; run = run.parent) {
+      this.#order.delete(run);
+      this.#order.add(run);
+    }
+    return last;
   }
 
   #split(child: UnitRun, same: number): UnitRun {
@@ -130,7 +126,7 @@ export class SimulatedCache implements PrefixCache {
     const leaf = { parent, units: units.slice(), end: parent.end + units.length, children: new Map() };
     parent.children.set(units[0] as number, leaf);
     this.#held += units.length;
-    for (let used: UnitRun = leaf; used.parent !== null; used = used.parent) this.#touch(used);
+    this.#touch(leaf);
   }
 
   /** Evicts to make room; returns how many units there are. `firstInUse`: the least recently used run in use. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BLOCK_TOKENS, type PrefixCache, SimulatedCache } from "../../../src/eval/engine/simulated-cache.js";
-import { sharedTokens } from "../../core/cache/slot-cache.js";
+import { BLOCK_TOKENS, type PrefixCache, SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
+import { sharedTokens } from "./slot-cache.js";
 
 /** `count` tokens that say where they are: `from`, `from + 1`, … */
 function run(from: number, count: number): number[] {
