@@ -1,8 +1,8 @@
 /**
  * `npm run bench -- batched-facts`: whether Mem0 finds the same facts when several exchanges are added together. The first 40 exchanges (or
- * `TURNS`) of two LoCoMo conversations (or `CONVERSATIONS`), added to real `mem0ai` one by one, one by one again, and in fours (or `BATCH`),
- * with the same model at temperature 0: Qwen2.5-Coder-1.5B on llama.cpp, which `npm run engines` installs. The second run shows the noise.
- * Takes `--data FOLDER` with `locomo/`.
+ * `TURNS`) of two LoCoMo conversations (or `CONVERSATIONS`), added to real `mem0ai` one by one, one by one again, in twos, threes and fours,
+ * with the same model at temperature 0: Qwen2.5-Coder-1.5B on vLLM, which `npm run engines` installs. The second run shows the noise. All runs
+ * go on at once, since vLLM computes their tokens together. Takes `--data FOLDER` with `locomo/`.
  *
  * A fact of the first run is kept if a memory of the other run has four fifths of its words, changed if half of them, else lost. It is doubled
  * if an earlier memory of its own run has four fifths of its words. A question counts if all its evidence is in these exchanges; its answer is
@@ -21,7 +21,6 @@ import { printHead, printRow } from "./table.js";
 
 const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
 const turns = number("TURNS", 40);
-const batch = number("BATCH", 4);
 const K = 20;
 
 /** Forwards to the engine at temperature 0, which Mem0 does not let one set. Not by `fetch`, which waits five minutes at most for an answer. */
@@ -29,7 +28,8 @@ async function greedy(engine: string) {
   const server = createServer(async (incoming, response) => {
     const body = JSON.parse(Buffer.concat(await incoming.toArray()).toString()) as object;
     const headers = { "content-type": "application/json" };
-    const call = request(`${engine}/chat/completions`, { method: "POST", headers }, (answer) => {
+    // A connection of its own: the engine closes idle ones, just as one is used again.
+    const call = request(`${engine}/chat/completions`, { method: "POST", headers, agent: false }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, headers);
       answer.pipe(response);
     });
@@ -84,28 +84,31 @@ async function added(conversation: LocomoConversation, size: number, model: stri
 const bestShare = (words: ReadonlySet<string>, memories: Added["memories"]) =>
   Math.max(0, ...memories.map((other) => shareIn(words, other)));
 
-const engine = await serving({ engine: "llama", model: "qwen", contextTokens: 16_384 });
+const engine = await serving({ engine: "vllm", model: "qwen", contextTokens: 16_384 });
 const model = await greedy(engine.url);
+const runs = [
+  { name: "one by one", size: 1 },
+  { name: "one by one again", size: 1 },
+  ...[2, 3, 4].map((size) => ({ name: `${size} at a time`, size })),
+];
 try {
+  const conversations = neededConversations().slice(0, number("CONVERSATIONS", 2));
+  const results = await Promise.all(
+    conversations.map((conversation) => Promise.all(runs.map(({ size }) => added(conversation, size, model.url)))),
+  );
   printHead(["", "memories", "kept", "changed", "lost", "doubled", "answers found"]);
-  for (const conversation of neededConversations().slice(0, number("CONVERSATIONS", 2))) {
-    const first = await added(conversation, 1, model.url);
-    const row = (name: string, { memories, found, questions }: Added) => {
-      const shares = first.memories.map((words) => bestShare(words, memories));
+  for (const [at, ofRuns] of results.entries())
+    for (const [run, { memories, found, questions }] of ofRuns.entries()) {
+      const shares = (ofRuns[0]?.memories ?? []).map((words) => bestShare(words, memories));
       const kept = shares.filter((share) => share >= 0.8).length;
       const changed = shares.filter((share) => share >= 0.5 && share < 0.8).length;
-      const doubled = memories.filter((words, at) => bestShare(words, memories.slice(0, at)) >= 0.8).length;
-      const lost = shares.length - kept - changed;
+      const doubled = memories.filter((words, nth) => bestShare(words, memories.slice(0, nth)) >= 0.8).length;
       printRow([
-        `${conversation.id}, ${name}`,
-        ...[memories.length, kept, changed, lost, doubled].map(String),
+        `${conversations[at]?.id}, ${runs[run]?.name}`,
+        ...[memories.length, kept, changed, shares.length - kept - changed, doubled].map(String),
         `${found} of ${questions}`,
       ]);
-    };
-    row("one by one", first);
-    row(`in batches of ${batch}`, await added(conversation, batch, model.url));
-    row("one by one again", await added(conversation, 1, model.url));
-  }
+    }
 } finally {
   model.close();
   await engine.kill();
