@@ -70,7 +70,7 @@ function tiles({ total, writes, window, hasPrices, cache }: UsageSummary): VNode
           )
         : tile("Prompts", whole(total.prompts), `of the last ${window}`)
     }
-    ${cache !== null && tile("The engine's cache holds", short(cache.capacityTokens), CAPACITY_FROM[cache.capacityFrom ?? "unknown"])}
+    ${cache?.capacityFrom != null && tile("The engine's cache holds", short(cache.capacityTokens), CAPACITY_FROM[cache.capacityFrom])}
     ${
       writes.prompts > 0 &&
       tile(
@@ -127,7 +127,6 @@ const CAPACITY_FROM = {
   setting: "tokens of all users, as MEMPREFIX_CACHE_SIZE says",
   engine: "tokens of all users, as the engine says",
   reports: "tokens of all users, learned from reports",
-  unknown: "not known: nothing that was expected has been missed yet",
 } as const;
 
 function chartsOf({ points, hasPrices }: UsageSummary): readonly ChartParts[] {
