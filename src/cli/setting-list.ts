@@ -246,7 +246,7 @@ export const SETTINGS = {
     .describe("origins of untrusted memories, such as tool,web; their texts are never repeated; default: none"),
   searchTimeoutMs: wholeNumber(1, 600_000)
     .default(2_000)
-    .describe("timeout of a memory search in ms; the prompt is then composed without its results"),
+    .describe("timeout of a memory search in ms; then the prompt gets known memories instead"),
   topK: wholeNumber(1, 1_000).default(DEFAULT_TOP_K).describe("default number of memories to search for"),
   writeBack: onOrOff.default("off").describe("on or off: add each question and its answer to the memory source"),
   policy: z
