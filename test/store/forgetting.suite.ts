@@ -290,6 +290,18 @@ export function describeForgetting(open: OpenDatabase): void {
       expect((await storedOf(store, ana)).stored).toEqual(users.state(ana)?.stored());
     });
 
+    it("leaves the context index, also where newer prompts have its memories", async () => {
+      const { store, users } = suite;
+      const both = { m1: TEA, m2: DOG };
+      await users.compose(ana, { requestId: "r1", question: "Well?", memories: { m1: TEA }, at: at(0) });
+      await users.compose(ana, { requestId: "r2", question: "And?", memories: both, at: at(9) });
+      expect(await users.expire(ana, at(5))).toBe(1);
+      const { stored } = await storedOf(store, ana);
+      const live = stored?.nodes.filter((node) => node.live > 0);
+      expect(live?.map((node) => node.live)).toEqual([1]);
+      expect(stored?.register.blocks.map(({ text }) => text)).toEqual([TEA, DOG]);
+    });
+
     it("goes with a scope that has nothing else, and with its user", async () => {
       const { store, users } = suite;
       await users.compose(ana, { requestId: "r1", question: "Well?", memories: { m1: TEA }, at: at(0) });
