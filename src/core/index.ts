@@ -14,7 +14,6 @@ export type { IndexNode, ServedNode } from "./cache/index-node.js";
 export * from "./cache/observed-cache.js";
 export * from "./cache/predicted-cache.js";
 export * from "./cache/residency.js";
-export * from "./cache/simulated-cache.js";
 export type { ByHand } from "./compose/by-hand.js";
 export * from "./compose/compose.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/compose-input.js";
