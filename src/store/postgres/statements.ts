@@ -43,11 +43,11 @@ export class Statements {
   }
 
   query({ text, values }: Statement): pg.QueryConfig {
-    const { name, ...sent } = keptIn(this.#texts, text, () => {
+    const { name, text: sent } = keptIn(this.#texts, text, () => {
       const digest = createHash("sha256").update(text).digest("hex").slice(0, 24);
       return { name: digest, text: text.replace(BEFORE_TABLE, `$1 ${SCHEMA}.`) };
     });
-    return { ...(this.#areNamed && { name }), ...sent, values: [...values] };
+    return this.#areNamed ? { name, text: sent, values: [...values] } : { text: sent, values: [...values] };
   }
 
   /** Prepares nothing from now on. */
