@@ -168,6 +168,11 @@ export function mem0Origin(item: Mem0Item): string | undefined {
  *   event: DELETE    an answer to `add`; in `metadata` it may be the application's
  */
 
+const END_FIELDS: ReadonlySet<string> = new Set([
+  ...["expiration_date", "expirationDate", "lifecycle_state", "lifecycleState", "state", "event"],
+  ...["replaced_by", "replacedBy", "superseded_by", "supersededBy"],
+  ...["is_latest", "isLatest", "is_deleted", "isDeleted"],
+]);
 const ENDED_STATES = new Set(["superseded", "replaced", "archived", "deleted", "expired", "paused"]);
 /** Before 1970, so it is past, and differs from {@link ENDED}. */
 const LONG_AGO = 1;
@@ -177,6 +182,7 @@ const BASIC_DAY = /^(\d{4})(\d\d)(\d\d)$/;
 /** Undefined if the memory has no end or it cannot be read. Never throws. */
 export function mem0End(item: Mem0Item): MemoryEnd | undefined {
   const metadata = record(item["metadata"]);
+  if (![item, metadata].some(hasEndField)) return undefined;
   const given = (name: string, camelName: string) =>
     [item, metadata].flatMap((fields) => [fields[name], fields[camelName]]);
   const named = [...given("replaced_by", "replacedBy"), ...given("superseded_by", "supersededBy")];
@@ -195,6 +201,12 @@ export function mem0End(item: Mem0Item): MemoryEnd | undefined {
   );
   const ends = lastDays.filter((end) => end !== null);
   return ends.length === 0 ? undefined : { until: Math.max(LONG_AGO, smallest(ends)) };
+}
+
+/** Almost no memory has one, and a prompt has many memories. */
+function hasEndField(fields: Mem0Item): boolean {
+  for (const name in fields) if (END_FIELDS.has(name)) return true;
+  return false;
 }
 
 function isEnded(state: string): boolean {
