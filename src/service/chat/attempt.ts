@@ -2,6 +2,7 @@ import type { JsonObject } from "../../core/text/json.js";
 import { isEventStream } from "../../engines/upstream/answer-body.js";
 import { type UpstreamAnswer, UpstreamError, withAdded } from "../../engines/upstream/upstream.js";
 import type { PlannedAnswer } from "../base/call-types.js";
+import { linkedSignal } from "../base/linked-signal.js";
 import { InferenceSpan, UNREAD } from "../base/spans.js";
 import type { ExactExpectation } from "../learning/cache-readings.js";
 import {
@@ -29,6 +30,9 @@ export interface AttemptParts {
 /** One prompt on its way to the engine: composed, or the client's own messages. */
 export class Attempt {
   #started: number;
+  #sending: Promise<SentPrompt> | null = null;
+  /** Aborts when the client leaves, or the prompt that was sent ahead is not stored. */
+  readonly #stop;
   #span: InferenceSpan | null = null;
   /** The prompt's cached tokens by the engine's events; null without events. */
   #exact: Promise<ExactExpectation | null> | null = null;
@@ -40,10 +44,27 @@ export class Attempt {
     readonly prompt: ChatPrompt<PlannedAnswer>,
   ) {
     this.#started = on.parts.clock();
+    this.#stop = linkedSignal(on.signal);
   }
 
-  /** Rejects with {@link UpstreamError}; then no hit is expected from the prompt. */
-  async send(): Promise<SentPrompt> {
+  /** Sends the prompt while it is being stored: the engine's first token does not wait for the store. */
+  sendAhead(): void {
+    // The error is that of `send`.
+    this.send().catch(() => undefined);
+  }
+
+  /** Stops a prompt that was sent ahead and not stored. */
+  cancel(): void {
+    this.#stop.abort();
+  }
+
+  /** Sends the prompt once. Rejects with {@link UpstreamError}; then no hit is expected from the prompt. */
+  send(): Promise<SentPrompt> {
+    this.#sending ??= this.#send();
+    return this.#sending;
+  }
+
+  async #send(): Promise<SentPrompt> {
     const { parts, memprefix, request, usage, signal } = this.on;
     const { composed, notComposed } = this.prompt;
     if (notComposed !== null) parts.onNotComposed?.(notComposed);
@@ -113,7 +134,7 @@ export class Attempt {
 
   /** Calls the engine in its own span; again if it refused what memprefix added. */
   async #call(request: ChatRequest, sent: JsonObject): Promise<UpstreamAnswer> {
-    const { parts, signal } = this.on;
+    const { parts } = this.on;
     const { api, body: own, query, written } = request;
     const span = new InferenceSpan({
       engine: request.engine ?? parts.family?.() ?? "generic",
@@ -127,7 +148,7 @@ export class Attempt {
     return span.during(async () => {
       const call = { method: "POST", path: api.path, query, body: written(sent), isOnce: isOnce(own) } as const;
       this.#started = parts.clock();
-      return parts.upstream.send({ ...call, headers: span.headers }, signal);
+      return parts.upstream.send({ ...call, headers: span.headers }, this.#stop.signal);
     });
   }
 
@@ -184,6 +205,6 @@ export function neverServed({ memprefix, request, parts }: AttemptParts, { reque
 }
 
 /** Whether a body has effects at the engine, and so is sent only once: it adds to a stored conversation, or runs without a connection. */
-function isOnce({ conversation, background }: JsonObject): boolean {
+export function isOnce({ conversation, background }: JsonObject): boolean {
   return conversation != null || background === true;
 }

@@ -11,7 +11,7 @@ import { withAdded } from "../../engines/upstream/upstream.js";
 import type { PlannedAnswer } from "../base/call-types.js";
 import type { Drive } from "../compose/prompt-composer.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
-import { Attempt, type AttemptParts, neverServed, type SentPrompt } from "./attempt.js";
+import { Attempt, type AttemptParts, isOnce, neverServed, type SentPrompt } from "./attempt.js";
 import { type ChatComposer, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 import { type ChatPrompt, composeWithTimeout } from "./compose-with-timeout.js";
 import { withContinued } from "./continued-responses.js";
@@ -47,6 +47,8 @@ export class Chat {
   readonly depth: AdaptiveDepth;
   readonly terms: KnownConstraints;
   readonly limits: EngineLimits;
+  /** Whether prompts are sent while they are being stored. Not after one that could not be stored: it was sent in vain. */
+  sendsAhead = true;
   /** Paths that the engine does not have: three at most. */
   readonly #absent = new Set<string>();
 
@@ -96,6 +98,7 @@ function withSessionKey({ composer }: ChatComposer, request: ChatRequest, router
 /** One request, until the engine answers. */
 class Completion {
   readonly #on: AttemptParts;
+  #ahead: Attempt | null = null;
 
   constructor(
     private readonly chat: Chat,
@@ -113,7 +116,7 @@ class Completion {
     const of = { tenant: this.memprefix, userId: request.userId, model: request.body["model"] };
     const known = chat.terms.of(of);
     let terms = { ...known, inResult: known.inResult || chat.limits.isInResult(request) };
-    let attempt = new Attempt(this.#on, await this.#compose(terms));
+    let attempt = await this.#attempt(terms);
     for (let sends = 1; ; sends++) {
       let sent = await attempt.send();
       const { composed } = attempt.prompt;
@@ -133,12 +136,40 @@ class Completion {
       terms = next;
       await end?.();
       const isGone = await attempt.withdraw(refusal.kind);
-      const prompt =
+      attempt =
         isGone && sends < MOST_SENDS - 1
-          ? await this.#compose(terms, true)
-          : { composed: null, notComposed: refusal.kind };
-      attempt = new Attempt(this.#on, prompt);
+          ? await this.#attempt(terms, true)
+          : new Attempt(this.#on, { composed: null, notComposed: refusal.kind });
     }
+  }
+
+  /** Composes a prompt. It has been sent ahead, if it may be. */
+  async #attempt(terms: PromptConstraints, isRepeated = false): Promise<Attempt> {
+    try {
+      const prompt = await this.#compose(terms, isRepeated);
+      if (prompt.composed !== null) this.chat.sendsAhead = true;
+      const ahead = this.#ahead;
+      if (ahead === null || ahead.prompt.composed !== prompt.composed) return new Attempt(this.#on, prompt);
+      this.#ahead = null;
+      return ahead;
+    } finally {
+      this.#cancel();
+    }
+  }
+
+  #sendAhead(composed: PlannedAnswer): void {
+    this.#cancel();
+    if (!this.chat.sendsAhead || isOnce(this.request.body)) return;
+    this.#ahead = new Attempt(this.#on, { composed, notComposed: null });
+    this.#ahead.sendAhead();
+  }
+
+  /** Of a prompt that was sent ahead and not stored. */
+  #cancel(): void {
+    if (this.#ahead === null) return;
+    this.chat.sendsAhead = false;
+    this.#ahead.cancel();
+    this.#ahead = null;
   }
 
   async #compose(terms: PromptConstraints, isRepeated = false): Promise<ChatPrompt<PlannedAnswer>> {
@@ -161,7 +192,9 @@ class Completion {
         const draft = (at: Depth | null) => composing.draft(retrieved, at);
         const isChosen = depth !== null && !stop.aborted;
         const chosen = isChosen ? await depths.choose(memprefix, request, depth, draft, stop) : null;
-        return composing.store(retrieved, chosen);
+        return composing.store(retrieved, chosen, (answer) => {
+          if (!stop.aborted) this.#sendAhead(answer);
+        });
       };
     const composing = (stop: AbortSignal) =>
       memprefix.composer.compose({ request: asked, signal: stop }, driving(stop));

@@ -302,8 +302,16 @@ export class ComposingRequest {
     return this.#use((working) => this.on.planner.draft(working, this.#request, retrieved, depth));
   }
 
-  /** Plans and stores the prompt while no other process changes the scope; a dry run stores nothing. */
-  async store(retrieved: Retrieved, depth: ChosenDepth | null = null): Promise<PlannedAnswer> {
+  /**
+   * Plans and stores the prompt while no other process changes the scope; a dry run stores nothing.
+   *
+   * @param sendAhead called with the prompt before it is stored; it may not be stored at all
+   */
+  async store(
+    retrieved: Retrieved,
+    depth: ChosenDepth | null = null,
+    sendAhead?: (answer: PlannedAnswer) => void,
+  ): Promise<PlannedAnswer> {
     const { planner } = this.on;
     const request = this.#request;
     let planned: PlannedCommit | null = null;
@@ -314,6 +322,11 @@ export class ComposingRequest {
         this.#isAhead = true;
         const { answer, commit } = await planner.plan(working, request, retrieved, depth);
         planned = request.dryRun === true ? null : commit;
+        if (planned !== null && sendAhead !== undefined) {
+          sendAhead(answer);
+          // The socket writes the prompt before this thread prepares the commit.
+          await new Promise<void>((written) => process.nextTick(written));
+        }
         await planned?.store();
         return answer;
       });

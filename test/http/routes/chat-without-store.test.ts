@@ -163,7 +163,8 @@ describe.each(AILMENTS)("a chat while the store %s", (_what, reason, make) => {
     expect(answer.headers.get("x-memprefix-not-composed")).toBe(reason);
     expect(answer.headers.get("x-memprefix-request-id")).toBeNull();
     expect(JSON.parse(answer.text)).toMatchObject({ choices: [{ message: { content: "Indeed." } }] });
-    expect(JSON.parse(engine.requests[1]?.raw ?? "")).toEqual({
+    // Before it, a composed prompt may have been sent that could not be stored.
+    expect(JSON.parse(engine.requests.at(-1)?.raw ?? "")).toEqual({
       model: "stub-1",
       messages: second,
       temperature: 0.5,
@@ -180,7 +181,8 @@ describe.each(AILMENTS)("a chat while the store %s", (_what, reason, make) => {
     expect(composed.headers.get("x-memprefix-warnings")).toBeNull();
     const fourth = [...third, { role: "assistant", content: "Indeed." } as const, question("And at last?")];
     await app.chat(fourth, { ...talk, memories });
-    const [one, , three, four] = engine.requests.map(({ body }) => body.messages);
+    const sent = engine.requests.map(({ body }) => body.messages);
+    const [one, three, four] = [sent[0], ...sent.slice(-2)];
     expect(three?.slice(0, 1)).toEqual(one);
     expect(three?.slice(1, 4)).toEqual(second.slice(1).concat({ role: "assistant", content: "Indeed." }));
     expect(four?.slice(0, three?.length)).toEqual(three);
