@@ -59,7 +59,9 @@ class TokensByUse {
 
   protected add(at: number, tokens: number, tips: number): void {
     if (at <= this.#clearedAt) return;
-    const period = this.#periods[this.#periods.findLastIndex((earlier) => earlier.at < at) + 1];
+    let n = this.#periods.length;
+    while ((this.#periods[n - 1]?.at ?? NEVER) >= at) n--;
+    const period = this.#periods[n];
     if (period !== undefined) {
       period.tokens = Math.max(0, period.tokens + tokens);
       period.tips = Math.max(0, period.tips + tips);
@@ -160,9 +162,8 @@ export class CachedRuns extends TokensByUse {
   }
 
   tip(leaf: CachedRun, by: 1 | -1): void {
-    const run = leaf as Run;
-    if (run.usedAt !== NEVER) this.add(run.usedAt, 0, by);
-    run.tips += by;
+    this.add(leaf.usedAt, 0, by);
+    (leaf as Run).tips += by;
   }
 
   #endingAt(leaf: Run, depth: number): Run {
@@ -179,8 +180,8 @@ export class CachedRuns extends TokensByUse {
     const usedAt = Math.max(run.settledAt, run.uses.at(-1) ?? NEVER);
     if (usedAt === run.usedAt) return;
     const tokens = run.end - run.from;
-    if (run.usedAt !== NEVER) this.add(run.usedAt, -tokens, -run.tips);
-    if (usedAt !== NEVER) this.add(usedAt, tokens, run.tips);
+    this.add(run.usedAt, -tokens, -run.tips);
+    this.add(usedAt, tokens, run.tips);
     run.usedAt = usedAt;
   }
 }

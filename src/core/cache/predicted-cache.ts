@@ -288,8 +288,7 @@ export class PredictedCache {
     const { runs } = this.engine;
     if (newest === null) {
       // All cached streams, and this one.
-      const among = runs.within(this.capacity).tips + 1;
-      return { among, tips: 0, between: Number.POSITIVE_INFINITY, shared: 0 };
+      return { among: runs.within(this.capacity).tips + 1, tips: 0, between: Number.POSITIVE_INFINITY, shared: 0 };
     }
     const { leaf } = newest;
     const { tokens, tips } = runs.above(leaf.usedAt);

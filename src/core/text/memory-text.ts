@@ -80,10 +80,12 @@ const AFTER_SENTENCE = " .!…。！";
 const AFTER_STATEMENT = `${AFTER_SENTENCE},;:`;
 const QUESTION_MARKS = "?？";
 const SAID = /[\p{L}\p{N}\p{S}]/u;
+/** Only such a text has several Unicode forms, or white space other than single blanks. */
+const MIXED = /[^\x20-\x7e]| {2}/;
 
 /** A text's sentences without letter case, Unicode forms, bullet and final punctuation. No boundary where in doubt. Linear time. */
 export function sentencesOf(text: string): readonly string[] {
-  const plain = text.normalize("NFC").replace(/\s+/gu, " ").trim();
+  const plain = (MIXED.test(text) ? text.normalize("NFC").replace(/\s+/gu, " ") : text).trim();
   const sentences: string[] = [];
   let from = 0;
   let depth = 0;
@@ -118,7 +120,8 @@ function endsSentence(text: string, at: number, from: number): boolean {
 
 function comparable(sentence: string): string {
   const bare = withoutEnd(sentence.trim().replace(BULLET, ""));
-  return SAID.test(bare) ? bare.toLowerCase().normalize("NFC") : "";
+  if (!SAID.test(bare)) return "";
+  return MIXED.test(bare) ? bare.toLowerCase().normalize("NFC") : bare.toLowerCase();
 }
 
 /** Without final punctuation; a question keeps one mark. A pattern would try every position. */

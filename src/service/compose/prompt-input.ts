@@ -57,62 +57,33 @@ export class PromptInputs {
     retrieved: PromptMemories,
     now: number,
   ): PreparedInput {
-    const { conversation } = past;
+    const { conversation, isOurs, recalled } = past;
+    const { register } = working.state;
+    const { defaults, countTokens } = this.parts;
+    const { request, keepsInstructions, isInResult } = terms;
+    const { memories, changed, ended, front, depth } = retrieved;
     const tools = terms.toolsAfter(conversation);
-    const { historyTerms, warnings, ...said } = readHistory(terms, past);
-    const input: ComposeInput = {
-      ...this.#stateOf(working, terms, past, tools, now),
-      ...this.#wanted(working, terms, retrieved),
-      messages: said.messages,
-      historyTerms,
-      now,
-      countTokens: this.parts.countTokens,
-    };
-    return { input, conversation, tools, warnings };
-  }
-
-  /** What was sent before, and what the engine has of it. */
-  #stateOf(
-    working: WorkingScope,
-    terms: RequestTerms,
-    { conversation, isOurs, recalled }: StoredPast,
-    tools: SentTools,
-    now: number,
-  ) {
-    const { conversationId } = terms.request;
-    const earlier = working.earlier.get(conversationId) ?? (conversationId === null ? undefined : working.newest);
+    const { messages, historyTerms, warnings } = readHistory(terms, past);
+    const { maxPromptTokens, acceptedTokens } = this.limits.of(request);
     const sentAfter = conversation?.turns.sentAfter ?? null;
-    const root = conversation === null ? (earlier?.root ?? null) : (sentAfter?.root ?? null);
     const isListed = sentAfter !== null && (sentAfter.root.tools === null || sentAfter.tools.length > 0);
     const cache = terms.lookup(working.scope);
     const engine = this.law.modelFor(terms.model);
-    return {
+    const isPlanned = front.length > 0 && request.policy === null;
+    const textOf = (label: Label) => register.get(label)?.textDigest;
+    // Without spreads of long objects, which V8 makes and reads slowly.
+    const input: ComposeInput = {
+      messages,
+      historyTerms,
       conversation,
       isCut: conversation?.isCut === true,
       isOurs,
       recalled,
+      toolChanges: isListed ? tools.changes : null,
+      root: terms.rootWith(tools),
+      earlier: this.#earlier(working, terms, conversation, now),
       cache,
       engine: cache.blockTokens === null ? engine : { ...engine, blockTokens: cache.blockTokens },
-      root: terms.rootWith(tools),
-      toolChanges: isListed ? tools.changes : null,
-      earlier: {
-        head: earlier?.head ?? null,
-        root,
-        ageMs: earlier === undefined ? null : Math.max(0, now - earlier.at),
-      },
-    };
-  }
-
-  /** What the request requires. */
-  #wanted(
-    { state }: WorkingScope,
-    { request, keepsInstructions, isInResult }: RequestTerms,
-    { memories, changed, ended, front, depth }: PromptMemories,
-  ) {
-    const { defaults } = this.parts;
-    const isPlanned = front.length > 0 && request.policy === null;
-    const textOf = (label: Label) => state.register.get(label)?.textDigest;
-    return {
       memories,
       changed,
       ended,
@@ -126,7 +97,26 @@ export class PromptInputs {
       mayCarry: !isNarrowed(request),
       keepsInstructions,
       inResult: isInResult,
-      ...this.limits.of(request),
+      maxPromptTokens,
+      acceptedTokens,
+      now,
+      countTokens,
+    };
+    return { input, conversation, tools, warnings };
+  }
+
+  /** The conversation's previous prompt, or the user's. */
+  #earlier(
+    working: WorkingScope,
+    { request: { conversationId } }: RequestTerms,
+    conversation: WorkingConversation | null,
+    now: number,
+  ) {
+    const earlier = working.earlier.get(conversationId) ?? (conversationId === null ? undefined : working.newest);
+    return {
+      head: earlier?.head ?? null,
+      root: (conversation === null ? earlier?.root : conversation.turns.sentAfter?.root) ?? null,
+      ageMs: earlier === undefined ? null : Math.max(0, now - earlier.at),
     };
   }
 }
