@@ -55,6 +55,7 @@ export class Attempt {
 
   /** Stops a prompt that was sent ahead and not stored. */
   cancel(): void {
+    this.#span?.fail("not_stored");
     this.#stop.abort();
   }
 
