@@ -168,11 +168,15 @@ export function mem0Origin(item: Mem0Item): string | undefined {
  *   event: DELETE    an answer to `add`; in `metadata` it may be the application's
  */
 
-const END_FIELDS: ReadonlySet<string> = new Set([
-  ...["expiration_date", "expirationDate", "lifecycle_state", "lifecycleState", "state", "event"],
-  ...["replaced_by", "replacedBy", "superseded_by", "supersededBy"],
-  ...["is_latest", "isLatest", "is_deleted", "isDeleted"],
-]);
+const EXPIRES = ["expiration_date", "expirationDate"];
+const LIFECYCLE = ["lifecycle_state", "lifecycleState"];
+const REPLACED = ["replaced_by", "replacedBy"];
+const SUPERSEDED = ["superseded_by", "supersededBy"];
+const LATEST = ["is_latest", "isLatest"];
+const DELETED = ["is_deleted", "isDeleted"];
+const END_FIELDS: ReadonlySet<string> = new Set(
+  [EXPIRES, LIFECYCLE, REPLACED, SUPERSEDED, LATEST, DELETED, ["state", "event"]].flat(),
+);
 const ENDED_STATES = new Set(["superseded", "replaced", "archived", "deleted", "expired", "paused"]);
 /** Before 1970, so it is past, and differs from {@link ENDED}. */
 const LONG_AGO = 1;
@@ -183,22 +187,18 @@ const BASIC_DAY = /^(\d{4})(\d\d)(\d\d)$/;
 export function mem0End(item: Mem0Item): MemoryEnd | undefined {
   const metadata = record(item["metadata"]);
   if (![item, metadata].some(hasEndField)) return undefined;
-  const given = (name: string, camelName: string) =>
-    [item, metadata].flatMap((fields) => [fields[name], fields[camelName]]);
-  const named = [...given("replaced_by", "replacedBy"), ...given("superseded_by", "supersededBy")];
-  const successors = named.map((one) => successorIn(one, item));
+  const given = (names: readonly string[]) => [item, metadata].flatMap((fields) => names.map((name) => fields[name]));
+  const successors = [...given(REPLACED), ...given(SUPERSEDED)].map((one) => successorIn(one, item));
   const replacedBy = successors.find((id) => id !== null);
   if (replacedBy !== undefined)
     return { until: ENDED, ...(replacedBy === "" ? {} : { replacedBy: replacedBy as MemoryId }) };
   const isOver =
     item["event"] === "DELETE" ||
-    [...given("lifecycle_state", "lifecycleState"), item["state"]].some((state) => isEnded(text(state))) ||
-    given("is_deleted", "isDeleted").some(isTrue) ||
-    given("is_latest", "isLatest").includes(false);
+    [...given(LIFECYCLE), item["state"]].some((state) => isEnded(text(state))) ||
+    given(DELETED).some(isTrue) ||
+    given(LATEST).includes(false);
   if (isOver) return { until: ENDED };
-  const lastDays = given("expiration_date", "expirationDate").map((day) =>
-    endOfDay(text(day).replace(BASIC_DAY, "$1-$2-$3")),
-  );
+  const lastDays = given(EXPIRES).map((day) => endOfDay(text(day).replace(BASIC_DAY, "$1-$2-$3")));
   const ends = lastDays.filter((end) => end !== null);
   return ends.length === 0 ? undefined : { until: Math.max(LONG_AGO, smallest(ends)) };
 }

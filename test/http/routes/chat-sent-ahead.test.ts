@@ -51,7 +51,8 @@ const chat = (own: object = {}, user = "ada") =>
     ...{ model: "stub-1", messages: [QUESTION], ...own },
     memprefix: { user_id: user, memories },
   });
-const isComposed = (index: number) => engine.requests[index]?.raw.includes("green tea");
+/** Of each prompt that the engine got, whether it was composed. */
+const composed = () => engine.requests.map(({ raw }) => raw.includes("green tea"));
 
 it("is computed while it is being stored, and answered once it is stored", async () => {
   const stored = storedLater();
@@ -61,7 +62,7 @@ it("is computed while it is being stored, and answered once it is stored", async
     return answer;
   });
   await vi.waitFor(() => expect(engine.requests).toHaveLength(1));
-  expect(isComposed(0)).toBe(true);
+  expect(composed()).toEqual([true]);
   await new Promise((later) => setTimeout(later, 50));
   expect(isAnswered).toBe(false);
   stored();
@@ -84,21 +85,21 @@ it("that cannot be stored is given up, and the client's own messages are answere
     expect(answer.text).toBe("{}");
   }
   await vi.waitFor(() => expect(isGone).toHaveBeenCalledTimes(1));
-  expect(engine.requests.map(({ raw }) => raw.includes("green tea"))).toEqual([true, false, false, false]);
+  expect(composed()).toEqual([true, false, false, false]);
   storing = async () => {};
   engine.behave((_request, response) => void response.end("{}"));
   await chat();
-  expect(isComposed(4)).toBe(true);
+  expect(composed()[4]).toBe(true);
   storing = full;
   await chat();
-  expect(engine.requests.slice(5).map(({ raw }) => raw.includes("green tea"))).toEqual([true, false]);
+  expect(composed().slice(5)).toEqual([true, false]);
 });
 
 it("whose store hangs is given up after the time-out", async () => {
   const stored = storedLater();
   const answer = await chat();
   expect(answer.headers.get("x-memprefix-not-composed")).toBe("timeout");
-  expect(engine.requests.map(({ raw }) => raw.includes("green tea"))).toEqual([true, false]);
+  expect(composed()).toEqual([true, false]);
   stored();
   await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
 });
@@ -108,6 +109,6 @@ it.each([{ conversation: "conv_1" }, { background: true }])(
   async (own) => {
     storing = full;
     await chat(own);
-    expect(engine.requests.map(({ raw }) => raw.includes("green tea"))).toEqual([false]);
+    expect(composed()).toEqual([false]);
   },
 );
