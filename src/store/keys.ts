@@ -17,7 +17,7 @@ export type FoundApiKey = Pick<StoredApiKey, "tenant" | "secretDigest" | "revoke
   readonly cacheSecret: string;
 };
 
-/** Milliseconds for which requests share a read of a server, which would be one more round trip of each. */
+/** Milliseconds for which requests share a read, which would otherwise be one more of each. */
 const SHARED_MS = 50;
 const MOST_SHARED = 1_000;
 
@@ -26,14 +26,11 @@ const COLUMNS = `id, tenant, secret_digest as "secretDigest", label, created_at 
 const ADD = `insert into keys (id, tenant, secret_digest, label, created_at, cache_secret)
   values ($1, $2, $3, $4, $5, coalesce((select min(k.cache_secret) from keys k where k.tenant = $2), $6))`;
 
-/**
- * The API keys of a database. On a server, requests share a read for a short time, and adding or revoking a key waits longer, so every instance
- * knows it.
- */
+/** The API keys of a database. Requests share a read for a short time, and adding or revoking a key waits longer, so every instance knows it. */
 export class StoredApiKeys {
   readonly #shared = new Map<string, { readonly askedAt: number; readonly rows: Promise<object[]> }>();
 
-  constructor(private readonly database: Pick<Database, "isShared" | "read" | "take" | "write">) {}
+  constructor(private readonly database: Pick<Database, "read" | "take" | "write">) {}
 
   async find(id: string): Promise<FoundApiKey | null> {
     const text = `select ${COLUMNS}, cache_secret as "cacheSecret" from keys where id = $1`;
@@ -68,12 +65,11 @@ export class StoredApiKeys {
   }
 
   /** Resolves when no instance uses an earlier read: each counts by its own clock. */
-  async #knownEverywhere(): Promise<void> {
-    if (this.database.isShared) await setTimeout(2 * SHARED_MS);
+  #knownEverywhere(): Promise<void> {
+    return setTimeout(2 * SHARED_MS);
   }
 
   #ask<R extends object>(text: string, values: readonly string[]): Promise<R[]> {
-    if (!this.database.isShared) return this.database.read(text, values);
     const askedAt = performance.now();
     const name = values.join();
     const known = this.#shared.get(name);

@@ -16,10 +16,14 @@ export interface Caller {
   send(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<FullExchange>;
 }
 
-/** Makes a key as another process would, and gives the one who holds it. */
+/** Longer than requests share a read of keys, milliseconds. */
+const KNOWN_MS = 60;
+
+/** Makes a key as another process would, waits as that one does, and gives the one who holds it. */
 export function callerOf(app: Pick<ServedApp, "base" | "database">, tenant: string): Caller {
   const { id, key, secretDigest } = newApiKey();
   void inKeysOf(app, (keys) => keys.add({ id, tenant, secretDigest, label: null, createdAt: Date.now() }, newSecret()));
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, KNOWN_MS);
   return {
     id,
     key,
@@ -36,7 +40,6 @@ export async function revoke(app: Pick<ServedApp, "database">, id: string): Prom
 function inKeysOf<T>({ database }: Pick<ServedApp, "database">, work: (keys: StoredApiKeys) => Promise<T>): Promise<T> {
   const connection = Connection.to(database);
   const keys = new StoredApiKeys({
-    isShared: false,
     read: async (text, values) => connection.read(text, values),
     take: async (text, values) => connection.read(text, values),
     write: async (statements) =>
