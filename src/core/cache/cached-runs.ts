@@ -7,80 +7,78 @@ const MOST_PERIODS = 1_024;
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** What was last used since the period before. */
-interface Period {
-  /** Its end, in milliseconds since the epoch. */
-  readonly at: number;
-  tokens: number;
-  /** Streams whose newest prompts end there. */
-  tips: number;
-}
-
-/** Tokens of all users by their last use. Bounded work and memory per use. */
+/** Tokens of all users by their last use. Bounded work and memory per use. In columns, since each prompt reads them several times. */
 class TokensByUse {
-  #periods: Period[] = [];
+  /** Each period's end, ascending; it began with the end of the one before. Milliseconds since the epoch. */
+  #ends: number[] = [];
+  #tokens: number[] = [];
+  /** Streams whose newest prompts end there. */
+  #tips: number[] = [];
   #clearedAt = NEVER;
 
   /** What was used after a time (milliseconds since the epoch); infinite if the cache was cleared since. */
-  above(at: number): Omit<Period, "at"> {
-    const sum = { tokens: at <= this.#clearedAt ? Number.POSITIVE_INFINITY : 0, tips: 0 };
-    for (let n = this.#periods.length - 1; n >= 0; n--) {
-      const period = this.#periods[n] as Period;
-      if (period.at <= at) break;
-      sum.tokens += period.tokens;
-      sum.tips += period.tips;
+  above(at: number): { readonly tokens: number; readonly tips: number } {
+    let [tokens, tips] = [at <= this.#clearedAt ? Number.POSITIVE_INFINITY : 0, 0];
+    for (let n = this.#ends.length - 1; n >= 0 && (this.#ends[n] as number) > at; n--) {
+      tokens += this.#tokens[n] as number;
+      tips += this.#tips[n] as number;
     }
-    return sum;
+    return { tokens, tips };
   }
 
   /** The newest time before which everything is evicted from this capacity, and the streams after it. */
   within(capacity: number): { readonly since: number | null; readonly tips: number } {
-    const sum = { tokens: 0, tips: 0 };
-    for (let n = this.#periods.length - 1; n >= 0; n--) {
-      const { at, tokens, tips } = this.#periods[n] as Period;
-      sum.tokens += tokens;
-      sum.tips += tips;
-      if (sum.tokens > capacity) return { since: at, tips: sum.tips };
+    let [tokens, tips] = [0, 0];
+    for (let n = this.#ends.length - 1; n >= 0; n--) {
+      tokens += this.#tokens[n] as number;
+      tips += this.#tips[n] as number;
+      if (tokens > capacity) return { since: this.#ends[n] as number, tips };
     }
-    return { since: this.#clearedAt === NEVER ? null : this.#clearedAt + 1, tips: sum.tips };
+    return { since: this.#clearedAt === NEVER ? null : this.#clearedAt + 1, tips };
   }
 
   /** Everything last used by then is gone. */
   clear(at: number): void {
-    this.#periods = this.#periods.filter((period) => period.at > at);
+    const first = this.#firstAfter(at);
+    for (const column of [this.#ends, this.#tokens, this.#tips]) column.splice(0, first);
     this.#clearedAt = at;
   }
 
   /** A time of use later than all before, so that equal times and a clock that was set back do not change the order. */
   timeOf(at: number): number {
-    const last = Math.max(this.#periods.at(-1)?.at ?? NEVER, this.#clearedAt);
+    const last = Math.max(this.#ends.at(-1) ?? NEVER, this.#clearedAt);
     return at > last ? at : last + LATER_MS;
   }
 
   protected add(at: number, tokens: number, tips: number): void {
     if (at <= this.#clearedAt) return;
-    let n = this.#periods.length;
-    while ((this.#periods[n - 1]?.at ?? NEVER) >= at) n--;
-    const period = this.#periods[n];
-    if (period !== undefined) {
-      period.tokens = Math.max(0, period.tokens + tokens);
-      period.tips = Math.max(0, period.tips + tips);
+    const next = this.#firstAfter(at);
+    // The period that ends then, else the one that it is within.
+    const n = this.#ends[next - 1] === at ? next - 1 : next;
+    if (n < this.#ends.length) {
+      this.#tokens[n] = Math.max(0, (this.#tokens[n] as number) + tokens);
+      this.#tips[n] = Math.max(0, (this.#tips[n] as number) + tips);
     } else if (tokens >= 0 && tips >= 0) {
-      this.#periods.push({ at, tokens, tips });
-      if (this.#periods.length > MOST_PERIODS) this.#merge();
+      this.#ends.push(at);
+      this.#tokens.push(tokens);
+      this.#tips.push(tips);
+      if (this.#ends.length > MOST_PERIODS) this.#merge();
     }
+  }
+
+  #firstAfter(at: number): number {
+    let n = this.#ends.length;
+    while (n > 0 && (this.#ends[n - 1] as number) > at) n--;
+    return n;
   }
 
   /** Merges the older half in pairs; each keeps the newer time. */
   #merge(): void {
-    const older = this.#periods.slice(0, MOST_PERIODS / 2);
-    const merged = older.flatMap(({ at, tokens, tips }, n): Period[] => {
-      const before = older[n - 1];
-      return n % 2 === 0 || before === undefined
-        ? []
-        : [{ at, tokens: tokens + before.tokens, tips: tips + before.tips }];
-    });
-    this.#periods = [...merged, ...this.#periods.slice(older.length)];
+    const half = MOST_PERIODS / 2;
+    for (const sums of [this.#tokens, this.#tips])
+      for (let n = 1; n < half; n += 2) sums[n] = (sums[n] as number) + (sums[n - 1] as number);
+    const kept = (column: readonly number[]) => column.filter((_, n) => n >= half || n % 2 === 1);
+    [this.#ends, this.#tokens, this.#tips] = [kept(this.#ends), kept(this.#tokens), kept(this.#tips)];
   }
 }
 

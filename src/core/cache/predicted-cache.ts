@@ -155,11 +155,13 @@ export class PredictedCache {
   }
 
   /** Counts a prompt before it is computed, so that concurrent plans leave it room. */
-  admit({ stream: name, user, handle, total, cached, known, head: { digest, tokens }, ...prompt }: CachePrompt): void {
+  admit(prompt: CachePrompt): void {
+    const { handle, user, total, cached, known } = prompt;
+    const { digest, tokens } = prompt.head;
     const { runs } = this.engine;
     const at = runs.timeOf(prompt.at);
-    const stream = this.#streams.get(name) ?? { settled: null, open: [], isDoubtful: false };
-    this.#streams.set(name, stream);
+    const stream = this.#streams.get(prompt.stream) ?? { settled: null, open: [], isDoubtful: false };
+    this.#streams.set(prompt.stream, stream);
     const newest = newestOf(stream);
     const sharing = this.#sharing(newest);
     const underWay = { at, computed: this.#ratio * Math.max(0, total - cached), cached: this.#ratio * cached };
@@ -174,11 +176,9 @@ export class PredictedCache {
     if (newest !== null) runs.tip(newest.leaf, -1);
     runs.use(leaf, at);
     runs.tip(leaf, 1);
-    const sent: SentPrompt = {
-      ...{ handle, leaf, total, head, among, stream, at, user, before, underWay },
-      known: newest === null ? 0 : Math.min(known, newest.total),
-      distance: newest === null ? 0 : sharing.between,
-    };
+    const distance = newest === null ? 0 : sharing.between;
+    const continued = newest === null ? 0 : Math.min(known, newest.total);
+    const sent = { handle, leaf, total, head, among, stream, at, user, before, underWay, distance, known: continued };
     this.#sent.set(handle, sent);
     stream.open.push(sent);
     const [oldest] = stream.open;
