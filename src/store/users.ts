@@ -76,7 +76,7 @@ async function exportUser(read: ReadRows, user: User): Promise<ExportedUser> {
     if (!hasState) continue;
     const { newer } = await readScope(read, scope, null);
     const tables: Record<string, readonly ExportedRow[]> = {
-      blocks: (newer?.register.blocks ?? []).map(({ textDigest: _, ...block }) => snakeCased(block)),
+      blocks: (newer?.register.blocks ?? []).map(snakeCased),
       memories: (newer?.register.versions ?? []).map(snakeCased),
       index_nodes: (newer?.nodes ?? []).map(({ anchor: _, ...node }) => snakeCased(node)),
     };

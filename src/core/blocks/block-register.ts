@@ -2,7 +2,7 @@
 
 import { type InjectedBlock, renderBlock } from "../prompt/section.js";
 import { ChangedRows, keptIn } from "../text/collections.js";
-import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
+import type { Label, MemoryId } from "../text/ids.js";
 import { type ComparedText, canonicalText, comparedText } from "../text/memory-text.js";
 import type { TokenCounter } from "../text/message.js";
 import {
@@ -21,7 +21,7 @@ import { MemoryVersions } from "./memory-versions.js";
 /** The context blocks of one scope. Labels count up from 1 and are never reused, even after a block is forgotten. */
 export class BlockRegister {
   readonly #blocks = new Map<Label, StoredBlock>();
-  readonly #byText = new Map<Digest, Label>();
+  readonly #byText = new Map<string, Label>();
   readonly memories: MemoryVersions;
   readonly #forgotten: Set<MemoryId>;
   readonly #changes = new ChangedRows<Label>();
@@ -76,8 +76,8 @@ export class BlockRegister {
     return this.#blocks.get(label);
   }
 
-  withText(textDigest: Digest): Label | undefined {
-    return this.#byText.get(textDigest);
+  withText(text: string): Label | undefined {
+    return this.#byText.get(text);
   }
 
   /** Throws for an unknown label: a prompt without its text would be incomplete. */
@@ -280,12 +280,11 @@ export class BlockRegister {
     const current = this.memories.currentOf(id);
     const unchanged = current === undefined ? undefined : this.#blocks.get(current);
     if (unchanged?.text === text) return unchanged;
-    const textDigest = digestOf(text);
-    const known = this.#byText.get(textDigest);
+    const known = this.#byText.get(text);
     if (known !== undefined) return this.#blocks.get(known) as StoredBlock;
     const label = this.#nextLabel++ as Label;
     const tokens = this.countTokens(renderBlock({ label }, text));
-    const block: StoredBlock = { label, text, textDigest, tokens, supersededBy: null };
+    const block: StoredBlock = { label, text, tokens, supersededBy: null };
     this.#keep(block);
     this.#changes.written(label);
     return block;
@@ -293,7 +292,7 @@ export class BlockRegister {
 
   #keep(block: StoredBlock): void {
     this.#blocks.set(block.label, block);
-    this.#byText.set(block.textDigest, block.label);
+    this.#byText.set(block.text, block.label);
     this.#textLength += block.text.length;
     if (block.supersededBy === null) this.#currentTokens += block.tokens;
   }
@@ -302,7 +301,7 @@ export class BlockRegister {
     const block = this.#blocks.get(label);
     if (block === undefined) return;
     this.#blocks.delete(label);
-    this.#byText.delete(block.textDigest);
+    this.#byText.delete(block.text);
     this.memories.drop(label);
     this.#changes.removed(label);
     const compared = this.#compared.get(label);

@@ -1,5 +1,5 @@
 import type { GivenTime } from "../text/given-time.js";
-import type { Digest, Label, MemoryId } from "../text/ids.js";
+import type { Label, MemoryId } from "../text/ids.js";
 
 /** In place of a label: a memory no longer holds. Labels of blocks begin at 1. */
 export const WITHDRAWN = 0 as Label;
@@ -8,7 +8,6 @@ export const WITHDRAWN = 0 as Label;
 export interface StoredBlock {
   readonly label: Label;
   readonly text: string;
-  readonly textDigest: Digest;
   /** Tokens of its rendered line, line break included. */
   readonly tokens: number;
   /** {@link WITHDRAWN}: by none. Null while some memory has this text. */

@@ -1,24 +1,11 @@
 import type { StoredBlock } from "../blocks/context-block.js";
 import { NO_ROWS_CHANGED, type RowChanges } from "../text/collections.js";
-import { digestOf } from "../text/ids.js";
 import { objectsOf, type Table, tableOf } from "../text/tables.js";
 import type { ScopeChanges } from "./scope-state.js";
 
 /* A scope's changes as JSON in which lists are tables. */
 
 const OF_VERSIONS = ["found", "ofRun", "origin", "until", "dated"];
-
-/** Omits digests, which are recomputed from texts. */
-function blocksTable(blocks: readonly StoredBlock[]): Table | undefined {
-  return tableOf(blocks.map(({ textDigest: _made, ...block }) => block));
-}
-
-function blocksOf(table: Table | undefined): StoredBlock[] {
-  return objectsOf<Omit<StoredBlock, "textDigest">>(table).map((block) => ({
-    ...block,
-    textDigest: digestOf(block.text),
-  }));
-}
 
 interface RowsJson {
   readonly written: Table | undefined;
@@ -37,18 +24,19 @@ function rowChanges<Key extends number, Row>(json: RowsJson | undefined): RowCha
 
 export type ChangesJson = ReturnType<typeof changesToJson>;
 
-export function changesToJson({ counters, bankedTokens, register, ...rows }: ScopeChanges) {
+export function changesToJson(changes: ScopeChanges) {
+  const { register } = changes;
   return {
-    counters,
-    bankedTokens,
-    blocks: blocksTable(register.blocks),
+    counters: changes.counters,
+    bankedTokens: changes.bankedTokens,
+    blocks: tableOf(register.blocks),
     removedBlocks: register.removedBlocks.length === 0 ? undefined : register.removedBlocks,
     versions: tableOf(register.versions),
-    nodes: rowsJson(rows.nodes),
-    recent: rowsJson(rows.recent),
-    workers: rowsJson(rows.workers),
-    clusters: rowsJson(rows.clusters),
-    accesses: rowsJson(rows.accesses),
+    nodes: rowsJson(changes.nodes),
+    recent: rowsJson(changes.recent),
+    workers: rowsJson(changes.workers),
+    clusters: rowsJson(changes.clusters),
+    accesses: rowsJson(changes.accesses),
   };
 }
 
@@ -57,7 +45,7 @@ export function changesFromJson(json: ChangesJson): ScopeChanges {
     counters: json.counters,
     bankedTokens: json.bankedTokens,
     register: {
-      blocks: blocksOf(json.blocks),
+      blocks: objectsOf<StoredBlock>(json.blocks),
       versions: objectsOf(json.versions, OF_VERSIONS),
       removedBlocks: json.removedBlocks ?? [],
       forgotten: [],

@@ -111,7 +111,7 @@ export class ScopeState implements WithPublished {
   }
 
   /** Records that a batch worker processed these texts. */
-  rememberWorker(name: string, texts: readonly Digest[]): void {
+  rememberWorker(name: string, texts: readonly string[]): void {
     this.workers.take(
       name,
       texts.flatMap((text) => this.register.withText(text) ?? []),

@@ -330,16 +330,13 @@ export function orderAfter(
   return [...sequence.slice(front.length), ...rest];
 }
 
-/** The blocks that a batch plan places first, as digests of their texts, because labels are assigned only when composing. */
-export function plannedOrder(
-  planned: readonly Digest[],
-  textDigestOf: (label: Label) => Digest | undefined,
-): OrderingPolicy {
+/** Places the blocks of a batch plan first. They are texts, because labels are assigned only when composing. */
+export function plannedOrder(planned: readonly string[], textOf: (label: Label) => string | undefined): OrderingPolicy {
   return {
     name: "batch",
     order: (request, known) => {
-      const labels = new Map(request.retrieved.map(({ label }) => [textDigestOf(label), label]));
-      const front = planned.flatMap((digest) => labels.get(digest) ?? []);
+      const labels = new Map(request.retrieved.map(({ label }) => [textOf(label), label]));
+      const front = planned.flatMap((text) => labels.get(text) ?? []);
       if (front.length === 0) return prefixExact.order(request, known);
       return withoutCarried([...front, ...orderAfter(front, request, known)]);
     },

@@ -5,8 +5,6 @@ import {
   type BatchRequest,
   type ClusteredKey,
   canonicalText,
-  type Digest,
-  digestOf,
   groupBy,
   type KeyKnowledge,
   type Label,
@@ -29,47 +27,42 @@ function scopeName({ userId, agentId }: BatchScope): string {
 
 /** The blocks of a batch, numbered for the planner. Scopes share no numbers, so they share no prefix. */
 export class BatchBlocks {
-  readonly #texts = new Map<string, { readonly digest: Digest; readonly tokens: number }>();
-  readonly #numbers = new Map<string, Label>();
-  readonly #digests: Digest[] = [];
+  readonly #tokensOf = new Map<string, number>();
+  /** By scope, then by text. */
+  readonly #numbers = new Map<string, Map<string, Label>>();
+  readonly #texts: string[] = [];
   readonly #tokens: number[] = [];
 
   constructor(private readonly countTokens: TokenCounter) {}
 
   take(scope: string, text: string): RetrievedBlock {
     const canonical = canonicalText(text);
-    const { digest, tokens } = keptIn(this.#texts, canonical, () => ({
-      digest: digestOf(canonical),
-      tokens: this.countTokens(`0 ${canonical}\n`),
-    }));
-    return { label: this.number(scope, digest, tokens), tokens };
+    const tokens = keptIn(this.#tokensOf, canonical, () => this.countTokens(`0 ${canonical}\n`));
+    return { label: this.number(scope, canonical, tokens), tokens };
   }
 
-  number(scope: string, text: Digest, tokens = 0): Label {
-    return keptIn(this.#numbers, nameOf(scope, text), () => {
+  number(scope: string, text: string, tokens = 0): Label {
+    const ofScope = keptIn(this.#numbers, scope, () => new Map<string, Label>());
+    return keptIn(ofScope, text, () => {
       this.#tokens.push(tokens);
-      return (this.#digests.push(text) - 1) as Label;
+      return (this.#texts.push(text) - 1) as Label;
     });
   }
 
   /** Throws for a block that was not taken before. */
-  get(scope: string, text: Digest): RetrievedBlock {
-    const label = this.#numbers.get(nameOf(scope, text));
+  get(scope: string, text: string): RetrievedBlock {
+    const label = this.find(scope, text);
     if (label === undefined) throw new Error("batch blocks: a block that was never taken");
     return { label, tokens: this.#tokens[label] ?? 0 };
   }
 
-  find(scope: string, text: Digest): Label | undefined {
-    return this.#numbers.get(nameOf(scope, text));
+  find(scope: string, text: string): Label | undefined {
+    return this.#numbers.get(scope)?.get(text);
   }
 
-  textOf(label: Label): Digest {
-    return this.#digests[label] as Digest;
+  textOf(label: Label): string {
+    return this.#texts[label] as string;
   }
-}
-
-function nameOf(scope: string, text: Digest): string {
-  return `${text} ${scope}`;
 }
 
 export interface FoundRequest {
@@ -90,10 +83,10 @@ export interface FoundPlan {
   readonly trees: readonly { readonly scope: BatchScope; readonly nodes: readonly ClusteredTexts[] }[];
 }
 
-/** A request in execution order. `order`: its blocks, by the digests of their texts. */
+/** A request in execution order. `order`: its blocks, by their texts. */
 interface PlannedFound {
   readonly found: FoundRequest;
-  readonly order: readonly Digest[];
+  readonly order: readonly string[];
   /** How many leading blocks of `order` the plan relies on. */
   readonly shared: number;
 }
@@ -133,7 +126,7 @@ export async function planFound(
       recent = known?.recent ?? recent;
       await setImmediate();
     }
-    const labelsOf = (texts: readonly Digest[]) => texts.flatMap((text) => blocks.find(scope, text) ?? []);
+    const labelsOf = (texts: readonly string[]) => texts.flatMap((text) => blocks.find(scope, text) ?? []);
     knowledge.push({
       key,
       cached: cached.sort((a, b) => a.lastUsed - b.lastUsed).map(({ texts }) => labelsOf(texts)),
@@ -191,7 +184,7 @@ function plannable({ request, lookup }: FoundRequest, blocks: BatchBlocks): Batc
 
 export interface RoutableRequest {
   readonly found: { readonly request: BatchScope };
-  readonly order: readonly Digest[];
+  readonly order: readonly string[];
 }
 
 /** Routes each request of a batch to the worker that processed most of its blocks, within the bound of `routeToWorkers`. */
@@ -228,7 +221,7 @@ export class BatchRouting {
 
   /** Records the composed requests' workers for later batches. */
   async remember(composed: readonly (RoutableRequest & { readonly worker: string })[]): Promise<void> {
-    const given = new Map<string, { scope: BatchScope; worker: string; texts: Set<Digest> }>();
+    const given = new Map<string, { scope: BatchScope; worker: string; texts: Set<string> }>();
     for (const { found, order, worker } of composed) {
       const key = `${scopeName(found.request)} ${worker}`;
       const { texts } = keptIn(given, key, () => ({ scope: found.request, worker, texts: new Set() }));

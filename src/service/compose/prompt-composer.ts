@@ -11,7 +11,6 @@ import {
   type ChatMessage,
   type ConversationId,
   type Depth,
-  type Digest,
   type MemoryId,
   type RequestId,
   type Scope,
@@ -151,7 +150,7 @@ export class PromptComposer {
   }
 
   /** What the scope knows for planning requests after the same messages. Null if the store does not answer: the batch is planned without it. */
-  known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null> {
+  known(request: ComposeRequest, texts: readonly (readonly string[])[]): Promise<KnownTexts | null> {
     return this.#read(request, (working) => this.#on.planner.known(working, this.#withoutSpans(request), texts));
   }
 

@@ -19,16 +19,18 @@ interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "
   readonly changed?: SettledLookup["changed"];
   readonly ended?: SettledLookup["ended"];
   readonly depth: Depth | null;
+  /** About the lookup. */
+  readonly warnings: readonly Warning[];
 }
 
-export const NO_MEMORIES: PromptMemories = { memories: [], front: [], depth: null };
+export const NO_MEMORIES: PromptMemories = { memories: [], front: [], depth: null, warnings: [] };
 
 export interface PreparedInput {
   readonly input: ComposeInput;
   /** Null: the `single` layout. */
   readonly conversation: WorkingConversation | null;
   readonly tools: SentTools;
-  /** About the request's history. */
+  /** About the lookup, then about the request's history. */
   readonly warnings: readonly Warning[];
 }
 
@@ -70,7 +72,7 @@ export class PromptInputs {
     const cache = terms.lookup(working.scope);
     const engine = this.law.modelFor(terms.model);
     const isPlanned = front.length > 0 && request.policy === null;
-    const textOf = (label: Label) => register.get(label)?.textDigest;
+    const textOf = (label: Label) => register.get(label)?.text;
     // Without spreads of long objects, which V8 makes and reads slowly.
     const input: ComposeInput = {
       messages,
@@ -102,7 +104,7 @@ export class PromptInputs {
       now,
       countTokens,
     };
-    return { input, conversation, tools, warnings };
+    return { input, conversation, tools, warnings: [...retrieved.warnings, ...warnings] };
   }
 
   /** The conversation's previous prompt, or the user's. */

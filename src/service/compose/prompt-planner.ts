@@ -6,7 +6,6 @@ import {
   type ConversationId,
   compose,
   type Depth,
-  type Digest,
   draftPrompt,
   IN_FLIGHT_MS,
   type MemoryId,
@@ -168,8 +167,7 @@ export class PromptPlanner {
   ): ComposedPrompt {
     const { request } = terms;
     const { at, settledAt, depth } = of;
-    const { warnings: ofLookup, ...prepared } = this.#inputOf(working, terms, past, retrieved, depth, at);
-    const { input, conversation, tools } = prepared;
+    const { input, conversation, tools, warnings } = this.#inputOf(working, terms, past, retrieved, depth, at);
     const newest = conversation?.turns.newest?.id ?? null;
     const requestId = request.requestId ?? this.parts.newRequestId();
     const composition = continuable(
@@ -192,7 +190,7 @@ export class PromptPlanner {
         ...memoryWarning("provider_memories_moved", PROVIDER_MEMORIES_MOVED, request.moved ?? []),
         ...unusableWarnings(request),
         ...(isUnsearched ? [NO_MEMORY_SOURCE] : []),
-        ...ofLookup,
+        ...warnings,
         ...composition.warnings,
         ...(hasBudget && input.policy.name !== "carry-over" ? [BUDGET_UNUSED] : []),
         ...(depth?.warnings ?? []),
@@ -207,11 +205,10 @@ export class PromptPlanner {
     { lookup, front }: Retrieved,
     depth: Depth | null,
     now: number,
-  ) {
+  ): PreparedInput {
     const topK = topKOf(terms.request, this.parts.defaults);
-    const settled = settleLookup(lookup, working.state.register, topK, now);
-    const prepared = this.#inputs.of(working, terms, past, { ...settled, front, depth }, now);
-    return { ...prepared, warnings: [...settled.warnings, ...prepared.warnings] };
+    const { memories, changed, ended, warnings } = settleLookup(lookup, working.state.register, topK, now);
+    return this.#inputs.of(working, terms, past, { memories, changed, ended, front, depth, warnings }, now);
   }
 
   /** Counts a prompt in its engine's cache. @returns takes it back */
@@ -261,7 +258,7 @@ export class PromptPlanner {
     };
     if (worker !== undefined && request.worker == null) this.routing.record(state, worker, memories);
     const parts = { requestId, scope, messages, head: head.length, injection: turn.injection, annotations };
-    const carried = memories.flatMap(({ label, placement }) => (placement === "carried_over" ? [label] : []));
+    const carried = memories.filter(({ placement }) => placement === "carried_over").map(({ label }) => label);
     const observed: ObservedCompose = {
       scope,
       requestId,
@@ -364,7 +361,7 @@ export class PromptPlanner {
   async known(
     working: WorkingScope,
     request: ComposeRequest,
-    texts: readonly (readonly Digest[])[],
+    texts: readonly (readonly string[])[],
   ): Promise<KnownTexts> {
     const terms = new RequestTerms(request, this.parts);
     const { input } = await this.#inputAhead(working, terms);

@@ -1,5 +1,4 @@
 import {
-  type Digest,
   type Label,
   type PlacedMemory,
   type Plan,
@@ -60,12 +59,12 @@ export class PromptRouting {
     return this.#loads.of(names, this.parts.now());
   }
 
-  /** The blocks of a scope that each worker processed, by the digests of their texts. */
-  processedBy(scope: BatchScope, workers: readonly string[]): Promise<readonly (readonly Digest[])[]> {
+  /** The blocks of a scope that each worker processed, by their texts. */
+  processedBy(scope: BatchScope, workers: readonly string[]): Promise<readonly (readonly string[])[]> {
     return this.jobs.inScope(scope, ({ state }) => workers.map((worker) => textsOf(state, state.workers.of(worker))));
   }
 
-  remember(scope: BatchScope, worker: string, texts: readonly Digest[]): Promise<void> {
+  remember(scope: BatchScope, worker: string, texts: readonly string[]): Promise<void> {
     return this.jobs.inScope(scope, async (working) => {
       // A deleted user must not be created again.
       if (!working.isStored) return;

@@ -1,6 +1,5 @@
 import {
   type BlockRegister,
-  type Digest,
   ENDED,
   type EndedMemory,
   LruMap,
@@ -22,8 +21,8 @@ import { type ComposeRequest, topKOf } from "./compose-request.js";
 
 export interface Retrieved {
   readonly lookup: MemoryLookup;
-  /** The blocks that a batch plan places first, by the digests of their texts. */
-  readonly front: readonly Digest[];
+  /** The blocks that a batch plan places first, by their texts. */
+  readonly front: readonly string[];
 }
 
 /** The result of a lookup. After a failure the prompt is composed from known memories. */
@@ -165,7 +164,7 @@ function asBlocks(
   isFound: boolean,
 ): Extract<MemoryLookup, { readonly found: unknown }> {
   const now = parts.now();
-  const { showExpired } = searchOptionsOf(parts.defaults, request);
+  const showExpired = request.search?.showExpired ?? parts.defaults.search?.showExpired;
   const hasEnded = hasEndedAt(now, showExpired);
   if (!given.some(hasEnded)) return rendered(request, given, isFound);
   const found = given.filter((memory) => !hasEnded(memory));

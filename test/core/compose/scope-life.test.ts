@@ -6,7 +6,7 @@ import type { Composition } from "../../../src/core/compose/compose.js";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../../../src/core/compose/policies.js";
 import { EMPTY_SCOPE, foldScope, ScopeState, type StoredScope } from "../../../src/core/compose/scope-state.js";
 import { renderBlock } from "../../../src/core/prompt/section.js";
-import { digestOf, type Label } from "../../../src/core/text/ids.js";
+import type { Label } from "../../../src/core/text/ids.js";
 import { checkIndex } from "../cache/index-rules.js";
 import { expectPromises, sectionsOf } from "../prompt/prompt-promises.js";
 import { anyForm, Chat, countTokens, memory, UserScope, user } from "./scope-fixture.js";
@@ -89,7 +89,7 @@ class Life {
     }
     if (does === "expire") scope.expire(["one", "two"][nth] ?? "");
     if (does === "update") state.register.resolve([memory(`m${nth}`, `Fact ${nth}.`)]);
-    if (does === "process") state.rememberWorker(`gpu${nth}`, [digestOf(`Fact ${nth}.`)]);
+    if (does === "process") state.rememberWorker(`gpu${nth}`, [`Fact ${nth}.`]);
     if (does === "age") state.index.dropUnusedSince(scope.now - 1_000 * nth);
     if (does === "evict" && composed !== undefined) scope.evict(composed.leaf);
     if (does === "report" && composed !== undefined) {

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { orderAfter, plannedOrder, prefixExact } from "../../../src/core/ordering/ordering.js";
-import type { Digest, Label } from "../../../src/core/text/ids.js";
+import type { Label } from "../../../src/core/text/ids.js";
 import { anyLife, anyRequest, anySequence, ServedSequences } from "../cache/served-sequences.js";
 
-const textOf = (label: Label) => `text of ${label}` as Digest;
+const textOf = (label: Label) => `text of ${label}`;
 
 describe("an order by a batch plan", () => {
   it("places the planned blocks first, and the others as prefix-exact does behind them", () => {
