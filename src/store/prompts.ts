@@ -29,7 +29,7 @@ const MAX_MODEL = 200;
 /** Rows of no user: calls that Mem0 makes of its own model. */
 const NO_SCOPE = 0;
 
-type PromptRow = ReturnType<typeof columnsOf> & { readonly id: number };
+type PromptRow = ReturnType<typeof columnsOf> & ReturnType<typeof figureColumns> & { readonly id: number };
 
 /** A prompt's turn, request and time. */
 interface Place extends Pick<ComposeRecord, "at"> {
@@ -55,7 +55,6 @@ function columnsOf(scopeId: number, { composition, request, at }: Place, prompt:
     epoch_prompts: prompt.epoch?.prompts ?? null,
     in_message_tokens: prompt.byHand?.inMessage ?? null,
     in_system_tokens: prompt.byHand?.inSystem ?? null,
-    ...figureColumns(prompt),
   } satisfies Readonly<Record<string, SqlValue>>;
 }
 
@@ -84,10 +83,10 @@ function figureColumns({ model, usage, apart, savedMoney, missedMoney }: PromptF
 
 export function promptInsert(scopeId: number, place: Place, prompt: NewPrompt | null, scope: Scope): Statement[] {
   if (prompt === null) return [];
-  const row = columnsOf(scopeId, place, prompt, scope);
-  const names = Object.keys(row);
+  const [row, figures] = [columnsOf(scopeId, place, prompt, scope), figureColumns(prompt)];
+  const names = [...Object.keys(row), ...Object.keys(figures)];
   const text = `insert into prompts (${names.join()}) values (${names.map((_, at) => `$${at + 1}`).join()})`;
-  return [{ text, values: Object.values(row) }];
+  return [{ text, values: [...Object.values(row), ...Object.values(figures)] }];
 }
 
 /** Updates the figures of a turn's prompt, if it has a row. */

@@ -42,8 +42,8 @@ export function decodeTurn({ turn, ...row }: TurnColumns): KeyedTurn {
 }
 
 /** An answer without its messages, for `requests.answer`. */
-export function encodeAnswer({ memories, ...answer }: StoredAnswer): string {
-  return JSON.stringify({ ...answer, memories: tableOf(memories) });
+export function encodeAnswer({ plan, warnings, grounds, worker, memories }: StoredAnswer): string {
+  return JSON.stringify({ plan, warnings, grounds, worker, memories: tableOf(memories) });
 }
 
 type AnswerJson = Omit<StoredAnswer, "memories"> & { readonly memories?: Table };

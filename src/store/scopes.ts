@@ -194,7 +194,9 @@ function heldScope(transaction: UserTransaction, scope: Scope, state: StoredStat
   }
 
   return {
-    ...state,
+    version: before,
+    userNumber: state.userNumber,
+    newer: state.newer,
     commitCompose: (record) =>
       commit(record.delta, (scopeId) => [
         ...turnStatements(scopeId, record),

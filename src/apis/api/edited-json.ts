@@ -163,13 +163,9 @@ const CHANGING: ReadonlySet<string> = new Set([
 
 function isMadeOf(own: unknown, made: unknown): boolean {
   if (!isObject(own) || !isObject(made)) return isSameJson(own, made);
-  const names = new Set([...Object.keys(own), ...Object.keys(made)]);
-  for (const name of names) {
-    if (CHANGING.has(name)) {
-      if (!holds(made[name], own[name])) return false;
-    } else if (!isSameJson(own[name], made[name])) return false;
-  }
-  return true;
+  const isKept = (name: string) =>
+    CHANGING.has(name) ? holds(made[name], own[name]) : isSameJson(own[name], made[name]);
+  return Object.keys(own).every(isKept) && Object.keys(made).every((name) => Object.hasOwn(own, name) || isKept(name));
 }
 
 /** Whether a text or a list still has what the client's had. */

@@ -1,4 +1,4 @@
-import { keptIn } from "../text/collections.js";
+import { append, keptIn } from "../text/collections.js";
 import type { Label, MemoryId } from "../text/ids.js";
 import { type MemoryVersion, ownWords, WITHDRAWN } from "./context-block.js";
 
@@ -158,7 +158,8 @@ export class MemoryVersions {
 
   /** All versions of the memories that changed since the last call. */
   drain(): MemoryVersion[] {
-    const changed = [...this.#dirty].flatMap((memoryId) => this.#rowsOf(memoryId));
+    const changed: MemoryVersion[] = [];
+    for (const memoryId of this.#dirty) append(changed, this.#rowsOf(memoryId));
     this.#dirty.clear();
     return changed;
   }

@@ -57,7 +57,7 @@ export function serve(
   clock: number,
   at: number,
 ): Foreseen & { readonly leaf: NodeId } {
-  const foreseen = heldTokens(index, model, sections, known);
+  const { cachedTokens, cachedBlocks, replaces } = heldTokens(index, model, sections, known);
   const insert = ({ anchor, labels, before, behind }: SectionTokens, follows: NodeId | null) =>
     index.insert(anchor, labels, clock, { at, follows, tokensBefore: before, tokensBehind: behind });
   // A slot model compares whole prompts, so earlier turns must be in the index too.
@@ -67,8 +67,8 @@ export function serve(
   const leaf = insert(sections.at(-1) as SectionTokens, passed.at(-1) ?? known.cachedEnd);
   for (const turn of passed) index.evict(turn);
   // Last, so that the prefix that both share keeps its nodes.
-  if (foreseen.replaces !== null) index.evict(foreseen.replaces);
-  return { ...foreseen, leaf };
+  if (replaces !== null) index.evict(replaces);
+  return { cachedTokens, cachedBlocks, replaces, leaf };
 }
 
 export function heldTokens(

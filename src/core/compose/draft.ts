@@ -150,20 +150,24 @@ function* candidates(request: DraftRequest): Generator<Candidate> {
   const { window, mayCut, added } = request.terms;
   if (window?.kind === "begins") return yield* ofNewEpoch(request, window.reason);
   if (window?.kind === "continued") return yield* ofWindow(request, window);
-  const whole: DraftForm = { ...UNCUT, messages: input.messages, added };
+  const whole = wholeForm(input.messages, added);
   yield { draft: draftOf(request, whole), limit: most };
   yield* mayCut ? ofNewEpoch(request, "limit") : withFewerMemories(request, whole);
 }
 
-const UNCUT = {
-  continues: true,
-  began: null,
-  prompts: 0,
-  leftOut: 0,
-  behind: null,
-  room: null,
-  inFront: null,
-} as const;
+function wholeForm(messages: readonly ChatMessage[], added: number): DraftForm {
+  return {
+    messages,
+    added,
+    continues: true,
+    began: null,
+    prompts: 0,
+    leftOut: 0,
+    behind: null,
+    room: null,
+    inFront: null,
+  };
+}
 
 /** The next prompt of a window's epoch, or the first of another. */
 function* ofWindow(
@@ -172,7 +176,7 @@ function* ofWindow(
 ): Generator<Candidate> {
   const { input, most } = request;
   const { ratio, isByCost } = request.terms;
-  const next = draftOf(request, { ...UNCUT, messages, added, prompts: prompts.length + 1, leftOut });
+  const next = draftOf(request, { ...wholeForm(messages, added), prompts: prompts.length + 1, leftOut });
   // If memprefix left messages out, the client's window is the longer one.
   const exact =
     leftOut > 0
@@ -199,7 +203,7 @@ function promptTokens({ totalTokens: total, computedTokens: computed }: PromptDr
 function* ofNewEpoch(request: DraftRequest, began: EpochReason): Generator<Candidate> {
   const { input, most } = request;
   const { mayCut, ratio, window, added } = request.terms;
-  const all: DraftForm = { ...UNCUT, messages: input.messages, continues: false, added, began, prompts: 1 };
+  const all: DraftForm = { ...wholeForm(input.messages, added), continues: false, began, prompts: 1 };
   if (!mayCut) {
     yield { draft: draftExact(request, all), limit: most };
     return yield* withFewerMemories(request, all);
@@ -278,7 +282,8 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
   const { register } = state;
   const { countTokens, annotations } = input;
   const { room, began, prompts, leftOut, behind, added } = form;
-  const { head, history, choice, replay, standing, superseded, resolution } = readHistory(request, form);
+  const { head, history, choice, replayed } = readHistory(request, form);
+  const { replay, standing, superseded, resolution } = replayed;
   const { placement } = history;
   const { answer, question } = splitAtAnchor(history.rest, placement);
   const { prompt } = replay;
@@ -307,7 +312,7 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
   const planned = planInjection(
     {
       requested,
-      best: memoryToRepeat(register, { ...resolution, blocks: requested }),
+      best: memoryToRepeat(register, { blocks: requested, memories: resolution.memories }),
       // The best memory is repeated if another is first in front.
       standing: head === null ? standing : { ...standing, newest: new Set(ordering.labels.slice(0, 1)) },
       superseded,
@@ -341,8 +346,17 @@ function draftOf(request: DraftRequest, form: DraftForm): PromptDraft {
     choice,
     selection,
     section: {
-      ...{ placement, injection, text, kept, tokens, anchor, sharedAnchor, blocks },
-      ...{ before, end: totalTokens, sentBy: null },
+      placement,
+      injection,
+      text,
+      kept,
+      tokens,
+      anchor,
+      sharedAnchor,
+      blocks,
+      before,
+      end: totalTokens,
+      sentBy: null,
     },
     isCramped: room !== null,
     head,
@@ -389,12 +403,12 @@ function readHistory(request: DraftRequest, { messages, continues, inFront, room
   const all = replayWithout(DROPS_NOTHING);
   const chosen = chosenRetention(request, history, all.replay, all.resolution, head !== null);
   const choice = room === null ? chosen : afreshWithin(chosen, history);
-  if (!choice.freshStart) return { head, history, choice, ...all };
-  if (history.changes === null) return { head, history, choice, ...replayWithout(choice) };
+  if (!choice.freshStart) return { head, history, choice, replayed: all };
+  if (history.changes === null) return { head, history, choice, replayed: replayWithout(choice) };
   // Other instructions leave nothing cached, so no turn's section stays for its cache.
   const afresh = { ...history, head: history.ownHead, changes: null };
   const whole = { ...choice, keptTurns: 0 };
-  return { head, history: afresh, choice: whole, ...replayWithout(whole, afresh) };
+  return { head, history: afresh, choice: whole, replayed: replayWithout(whole, afresh) };
 }
 
 /** What is too long gives its memories again, as many as fit. */

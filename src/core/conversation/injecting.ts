@@ -41,13 +41,14 @@ export function planInjection(request: InjectionRequest, register: Pick<BlockReg
   const form = isLabelled ? { isLabelled } : {};
   const blocks = placed.map((label): InjectedBlock => ({ label, ...form }));
   // A superseded text is never quoted: whatever a line says of a text, it makes that text likelier (docs/quality.md, "What is repeated").
-  const updates = requested.flatMap(({ label }): Update[] => {
+  const updates: Update[] = [];
+  for (const { label } of requested) {
     const replaces = superseded.get(label) ?? [];
     const isSaid = replaces.every((old) => standing.replaced.get(old) === label);
-    if ((isSaid && !standing.replaced.has(label)) || register.isUntrusted(label)) return [];
+    if ((isSaid && !standing.replaced.has(label)) || register.isUntrusted(label)) continue;
     const again = standing.given.has(label) ? { isAgain: true as const } : {};
-    return [{ kind: "update", label, replaces, ...form, ...again }];
-  });
+    updates.push({ kind: "update", label, replaces, ...form, ...again });
+  }
   // After a tool's result only new text justifies a section.
   if (request.placement !== "in-question" && blocks.length === 0 && updates.length === 0) {
     return NOTHING_INJECTED;

@@ -11,7 +11,10 @@ const COMPARED = 3;
 const NEARLY_THE_SAME = 0.4;
 
 /** The best memory, or the newest of those after it that say nearly the same of the same subject. Null: none, or one of an untrusted origin. */
-export function memoryToRepeat(register: BlockRegister, { blocks, memories }: Resolution): Label | null {
+export function memoryToRepeat(
+  register: BlockRegister,
+  { blocks, memories }: Pick<Resolution, "blocks" | "memories">,
+): Label | null {
   const [best, ...next] = blocks.slice(0, COMPARED).map(({ label }) => label);
   if (best === undefined) return null;
   const writtenAt = (label: Label) =>

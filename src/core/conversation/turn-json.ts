@@ -21,10 +21,23 @@ export interface TurnJson extends Omit<Turn, keyof NamedTurn | "meant" | "inject
 }
 
 export function turnToJson(turn: Turn, keys: readonly string[]): TurnJson {
-  const { id: _i, conversationId: _c, head: _h, injection, meant, ...rest } = turn;
+  const { injection, meant } = turn;
   const areSame = (list: readonly string[]) => list.every((one, at) => one === turn.given[at]);
+  // Field by field: V8 takes some 10 µs to leave some out of so long an object.
   return {
-    ...rest,
+    parent: turn.parent,
+    given: turn.given,
+    placement: turn.placement,
+    retention: turn.retention,
+    freshStart: turn.freshStart,
+    keptTurns: turn.keptTurns,
+    requested: turn.requested,
+    prompt: turn.prompt,
+    anchor: turn.anchor,
+    promptTokens: turn.promptTokens,
+    computedTokens: turn.computedTokens,
+    epoch: turn.epoch,
+    behind: turn.behind,
     meant: areSame(meant) ? undefined : meant,
     keys: areSame(keys) ? undefined : keys,
     blocks: tableOf(injection.blocks),

@@ -123,26 +123,23 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
   const instructions: ChatMessage[] = fields.system ? [{ role: "system", content: fields.system }] : [];
   const { messages: said, memories: provided } = withoutProviderMemories([...instructions, ...asked.chat]);
   const { usable: given, unusable } = memoriesGiven(fields);
-  const unmodified = Object.fromEntries(UNMODIFIED.map((name) => [name, fields[name] ?? null]));
-  return {
-    ...(unmodified as Pick<ComposeRequest, UnmodifiedField>),
-    messages: said,
-    given:
-      asked.format === "chat"
-        ? null
-        : { ...asked, hasSystem: withoutProviderMemories(instructions).messages.length > 0 },
-    memories: provided === null ? given : [...(given ?? []), ...provided],
-    ...(provided === null ? {} : { moved: provided.map(({ id }) => id) }),
-    ...(unusable === undefined || unusable.count === 0 ? {} : { unusable }),
-    annotations: fields.annotations ?? true,
-    ...(fields.tools == null || fields.tools.length === 0
-      ? {}
-      : {
-          toolTexts: fields.tools.map((tool) => JSON.stringify(tool)),
-          marksElsewhere: marksElsewhereIn({ tools: fields.tools }),
-        }),
-    ...(fields.dryRun === true ? { dryRun: true } : {}),
-  };
+  // One object that grows: V8 spreads one as long as this slowly.
+  const unmodified: Partial<Record<UnmodifiedField, unknown>> = {};
+  for (const name of UNMODIFIED) unmodified[name] = fields[name] ?? null;
+  const request = unmodified as { -readonly [Name in keyof ComposeRequest]: ComposeRequest[Name] };
+  request.messages = said;
+  const hasSystem = withoutProviderMemories(instructions).messages.length > 0;
+  request.given = asked.format === "chat" ? null : { ...asked, hasSystem };
+  request.memories = provided === null ? given : [...(given ?? []), ...provided];
+  request.annotations = fields.annotations ?? true;
+  if (provided !== null) request.moved = provided.map(({ id }) => id);
+  if (unusable !== undefined && unusable.count > 0) request.unusable = unusable;
+  if (fields.tools != null && fields.tools.length > 0) {
+    request.toolTexts = fields.tools.map((tool) => JSON.stringify(tool));
+    request.marksElsewhere = marksElsewhereIn({ tools: fields.tools });
+  }
+  if (fields.dryRun === true) request.dryRun = true;
+  return request;
 }
 
 /** The fields of a request; messages and memories may be checked already. */
@@ -173,42 +170,26 @@ export function isTry({ userId }: Pick<ComposeRequest, "userId">): boolean {
   return userId.startsWith(TRY_USERS);
 }
 
-/** The fields of a request's digest, without engine, limits and answer format, which may differ in a repeated request. */
-function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
-  const {
-    requestId,
-    engine,
-    given,
-    moved,
-    unusable,
-    marksElsewhere,
-    toolTexts,
-    sentNow,
-    dryRun,
-    isRecognised,
-    ...asked
-  } = request;
-  const { inResult, model, maxPromptTokens, acceptedTokens, destination, workers, worker, historyRatio, ...digested } =
-    asked;
-  const fields: Readonly<Record<string, unknown>> = {
-    ...digested,
-    conversationId: isRecognised === true ? null : digested.conversationId,
-    // Their digests are computed anyway; a long history's texts take longer than everything else here.
-    messages: request.messages.map(messageDigest),
-    // Other fields count only if the prompt shows them.
-    memories: request.dates === true ? request.memories : request.memories?.map(({ id, text }) => [id, text]),
-    topK: request.topK ?? DEFAULT_TOP_K,
-  };
-  return Object.fromEntries(
-    Object.entries(fields)
-      .filter(([, value]) => value != null && value !== false)
-      .sort(([a], [b]) => (a < b ? -1 : 1)),
-  );
-}
+/** Fields that a request's digest has in another form, or that may differ in a repeated request: engine, limits and answer format. */
+const NOT_DIGESTED: ReadonlySet<string> = new Set([
+  ...(["requestId", "conversationId", "topK", "model", "engine"] satisfies UnmodifiedField[]),
+  ...(["maxPromptTokens", "workers", "historyRatio"] satisfies UnmodifiedField[]),
+]);
+const DIGESTED = [...UNMODIFIED.filter((name) => !NOT_DIGESTED.has(name)), "annotations"] as const;
 
 /** Detects a reused request id. */
 export function requestDigest(request: ComposeRequest): Digest {
-  return digestOf(JSON.stringify(askedFor(request)));
+  const { memories } = request;
+  const fields: unknown[] = DIGESTED.map((name) => (request[name] === false ? null : (request[name] ?? null)));
+  fields.push(request.isRecognised === true ? null : request.conversationId, request.topK ?? DEFAULT_TOP_K);
+  // Their digests are computed anyway; a long history's texts take longer than everything else here.
+  fields.push(request.messages.map(messageDigest));
+  // Other fields count only if the prompt shows them.
+  if (request.dates === true || memories === null) return digestOf(JSON.stringify([...fields, memories]));
+  // Takes half the time of their JSON.
+  let texts = JSON.stringify(fields);
+  for (const { id, text } of memories) texts += `${id.length},${text.length},${id}${text}`;
+  return digestOf(texts);
 }
 
 export function modelOf({ destination, model }: ComposeRequest): string {
