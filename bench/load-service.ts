@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ListeningChild, listeningChild } from "./child-process.js";
 
-/** The command line of the build that is measured. */
-const MAIN = process.env["MAIN"] ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+const DIST = fileURLToPath(new URL("../dist", import.meta.url));
 /** Node's flags; by default those of `npm start`. */
 const FLAGS = (process.env["NODE_FLAGS"] ?? "--max-semi-space-size=64").split(" ").filter(Boolean);
 /** Linux counts processor time in hundredths of a second. */
@@ -16,10 +15,13 @@ export class LoadService {
   readonly #directory = mkdtempSync(join(tmpdir(), "memprefix-load-"));
   #running: ListeningChild | null = null;
 
+  /** @param dist a build's folder */
+  constructor(private readonly dist = DIST) {}
+
   /** Returns the milliseconds until it was ready. */
   async start(): Promise<number> {
     const started = performance.now();
-    this.#running = await listeningChild([...FLAGS, MAIN, "serve"], {
+    this.#running = await listeningChild([...FLAGS, join(this.dist, "cli/main.js"), "serve"], {
       MEMPREFIX_PORT: "0",
       MEMPREFIX_SOURCE: "none",
       MEMPREFIX_LOG_LEVEL: "silent",

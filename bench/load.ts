@@ -4,7 +4,8 @@
  * and users who come back when they are no longer in memory; then a start on the database that was made.
  *
  * Settings: `USERS`, `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K`; `SHARES` of what was sustained, for `SECONDS` each, on at most `MOST_CONNECTIONS`;
- * `NODE_FLAGS` in place of those of `npm start`, `MAIN` for another build's `cli/main.js`. Takes `--data FOLDER` (`recorded-data.ts`).
+ * `NODE_FLAGS` in place of those of `npm start`. Takes `--data FOLDER` (`recorded-data.ts`). `OLD=folder`: only compares this build with another
+ * one (its `dist`), in turns; ends with 1 where this one composes fewer per second.
  *
  * KB written: what the service handed to the kernel, less its answers. `at most`: what all cores could do at the CPU time measured.
  * Floor per compose: the body parsed, a plan, one transaction; the rows of a new user's memories written once.
@@ -13,6 +14,7 @@ import { availableParallelism } from "node:os";
 import { LoadConnection } from "./load-client.js";
 import { loadRequests } from "./load-requests.js";
 import { LoadService } from "./load-service.js";
+import { compareInTurns } from "./load-turns.js";
 import { neededTraces } from "./recorded-data.js";
 import { quantile } from "./statistics.js";
 import { STEADY_COLUMNS, sendSteadily } from "./steady-load.js";
@@ -22,6 +24,12 @@ const number = (name: string, standard: number) => Number(process.env[name] ?? s
 const [users, composes, active] = [number("USERS", 100_000), number("COMPOSES", 1_000_000), number("ACTIVE", 1_000)];
 const [connections, k] = [number("CONNECTIONS", 16), number("K", 20)];
 const traces = neededTraces();
+const requests = () => loadRequests(traces, { each: Math.max(1, Math.ceil(composes / users)), k, active });
+const old = process.env["OLD"];
+if (old !== undefined) {
+  await compareInTurns(old, requests, { composes, connections });
+  process.exit();
+}
 const service = new LoadService();
 await service.start();
 
@@ -66,7 +74,7 @@ function printStep(): void {
   ]);
 }
 
-const bodies = loadRequests(traces, { each: Math.max(1, Math.ceil(composes / users)), k, active });
+const bodies = requests();
 await Promise.all(
   Array.from({ length: connections }, async () => {
     const connection = new LoadConnection(service.port, "/compose");
