@@ -1,12 +1,14 @@
 /**
  * `npm run bench -- batched-facts`: whether Mem0 finds the same facts when several exchanges are added together. The first 40 exchanges (or
- * `TURNS`) of two LoCoMo conversations (or `CONVERSATIONS`), added to real `mem0ai` one by one, one by one again, in twos, threes and fours,
- * with the same model at temperature 0: Qwen2.5-Coder-1.5B on vLLM, which `npm run engines` installs. The second run shows the noise. All runs
- * go on at once, since vLLM computes their tokens together. Takes `--data FOLDER` with `locomo/`.
+ * `TURNS`) of two LoCoMo conversations (or `CONVERSATIONS`), added to real `mem0ai` in runs of so many at a time (`SIZES`, by default
+ * `1,1,2,3,4`), with the same model at temperature 0: Qwen2.5-Coder-1.5B on vLLM, which `npm run engines` installs. The second run shows the
+ * noise. All runs go on at once, since vLLM computes their tokens together. Takes `--data FOLDER` with `locomo/`.
  *
- * A fact of the first run is kept if a memory of the other run has four fifths of its words, changed if half of them, else lost. It is doubled
- * if an earlier memory of its own run has four fifths of its words. A question counts if all its evidence is in these exchanges; its answer is
- * found if four fifths of its words are in the first 20 memories of Mem0's search.
+ * *Stated*: of the facts that LoCoMo's authors noted of these exchanges (its observations), those of which a memory has half the words; and the
+ * mean share of a fact's words that the best memory has, with the difference to the first run (95 % interval). Against the first run's own
+ * facts: one is kept if a memory of the other run has four fifths of its words, changed if half of them, else lost. A fact is doubled if an
+ * earlier memory of its own run has four fifths of its words. A question counts if all its evidence is in these exchanges; its answer is found
+ * if four fifths of its words are in the first 20 memories of Mem0's search.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, request } from "node:http";
@@ -17,6 +19,7 @@ import type { LocomoConversation } from "../src/eval/locomo/locomo-data.js";
 import { serving } from "../test/real-engines/serving.js";
 import { embeddedMem0 } from "./embedded-mem0.js";
 import { exchangesOf, neededConversations } from "./exchanges.js";
+import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 
 const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
@@ -49,6 +52,8 @@ function shareIn(words: ReadonlySet<string>, others: ReadonlySet<string>): numbe
 
 interface Added {
   readonly memories: readonly ReadonlySet<string>[];
+  /** Of each noted fact, the largest share of its words that a memory has. */
+  readonly stated: readonly number[];
   readonly found: number;
   readonly questions: number;
 }
@@ -77,38 +82,67 @@ async function added(conversation: LocomoConversation, size: number, model: stri
   }
   const { results } = await memory.getAll({ filters: { user_id: "ana" }, topK: 10_000 });
   rmSync(directory, { recursive: true });
-  return { memories: results.map((one) => wordsOf(one.memory)), found, questions: questions.length };
+  const memories = results.map((one) => wordsOf(one.memory));
+  const noted = conversation.observations.filter(
+    ({ evidence }) => evidence.length > 0 && evidence.every((turn) => said.has(turn)),
+  );
+  const stated = noted.map(({ text }) => bestShare(wordsOf(text), memories));
+  return { memories, stated, found, questions: questions.length };
 }
 
 /** The largest share of these words that one of the memories has. */
-const bestShare = (words: ReadonlySet<string>, memories: Added["memories"]) =>
-  Math.max(0, ...memories.map((other) => shareIn(words, other)));
+function bestShare(words: ReadonlySet<string>, memories: Added["memories"]): number {
+  return Math.max(0, ...memories.map((other) => shareIn(words, other)));
+}
+
+/** A mean, with half its 95 % interval: `0.012 ± 0.034`. */
+function meanWithError(values: readonly number[]): string {
+  const middle = mean(values);
+  const variance = mean(values.map((value) => (value - middle) ** 2));
+  return `${middle.toFixed(3)} ± ${(1.96 * Math.sqrt(variance / values.length)).toFixed(3)}`;
+}
 
 const engine = await serving({ engine: "vllm", model: "qwen", contextTokens: 16_384 });
 const model = await greedy(engine.url);
-const runs = [
-  { name: "one by one", size: 1 },
-  { name: "one by one again", size: 1 },
-  ...[2, 3, 4].map((size) => ({ name: `${size} at a time`, size })),
-];
+const sizes = (process.env["SIZES"] ?? "1,1,2,3,4").split(",").map(Number);
 try {
   const conversations = neededConversations().slice(0, number("CONVERSATIONS", 2));
-  const results = await Promise.all(
-    conversations.map((conversation) => Promise.all(runs.map(({ size }) => added(conversation, size, model.url)))),
+  const ofConversations = await Promise.all(
+    conversations.map((conversation) => Promise.all(sizes.map((size) => added(conversation, size, model.url)))),
   );
-  printHead(["", "memories", "kept", "changed", "lost", "doubled", "answers found"]);
-  for (const [at, ofRuns] of results.entries())
-    for (const [run, { memories, found, questions }] of ofRuns.entries()) {
-      const shares = (ofRuns[0]?.memories ?? []).map((words) => bestShare(words, memories));
-      const kept = shares.filter((share) => share >= 0.8).length;
-      const changed = shares.filter((share) => share >= 0.5 && share < 0.8).length;
-      const doubled = memories.filter((words, nth) => bestShare(words, memories.slice(0, nth)) >= 0.8).length;
-      printRow([
-        `${conversations[at]?.id}, ${runs[run]?.name}`,
-        ...[memories.length, kept, changed, shares.length - kept - changed, doubled].map(String),
-        `${found} of ${questions}`,
-      ]);
-    }
+  printHead([
+    "at a time",
+    "memories",
+    "stated",
+    "share",
+    "less the first run's",
+    "kept",
+    "changed",
+    "lost",
+    "doubled",
+    "found",
+  ]);
+  for (const [run, size] of sizes.entries()) {
+    const [first = [], own = []] = [0, run].map((at) => ofConversations.flatMap((ofRuns) => ofRuns[at] ?? []));
+    const [before, stated] = [first, own].map((all) => all.flatMap((one) => one.stated));
+    const shares = first.flatMap(({ memories }, at) =>
+      memories.map((words) => bestShare(words, own[at]?.memories ?? [])),
+    );
+    const among = (least: number, below: number) => shares.filter((share) => share >= least && share < below).length;
+    const doubled = own.flatMap(({ memories }) =>
+      memories.filter((words, nth) => bestShare(words, memories.slice(0, nth)) >= 0.8),
+    );
+    const sumOf = (name: "found" | "questions") => own.reduce((sum, one) => sum + one[name], 0);
+    printRow([
+      size,
+      own.flatMap(({ memories }) => memories).length,
+      `${stated.filter((share) => share >= 0.5).length} of ${stated.length}`,
+      mean(stated).toFixed(3),
+      meanWithError(stated.map((share, at) => share - (before[at] ?? Number.NaN))),
+      ...[among(0.8, 2), among(0.5, 0.8), among(0, 0.5), doubled.length],
+      `${sumOf("found")} of ${sumOf("questions")}`,
+    ]);
+  }
 } finally {
   model.close();
   await engine.kill();

@@ -128,8 +128,8 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
   for (const name of UNMODIFIED) unmodified[name] = fields[name] ?? null;
   const request = unmodified as { -readonly [Name in keyof ComposeRequest]: ComposeRequest[Name] };
   request.messages = said;
-  const hasSystem = withoutProviderMemories(instructions).messages.length > 0;
-  request.given = asked.format === "chat" ? null : { ...asked, hasSystem };
+  const isChat = asked.format === "chat";
+  request.given = isChat ? null : { ...asked, hasSystem: withoutProviderMemories(instructions).messages.length > 0 };
   request.memories = provided === null ? given : [...(given ?? []), ...provided];
   request.annotations = fields.annotations ?? true;
   if (provided !== null) request.moved = provided.map(({ id }) => id);
