@@ -124,7 +124,8 @@ try {
   ]);
   for (const [run, size] of sizes.entries()) {
     const [first = [], own = []] = [0, run].map((at) => ofConversations.flatMap((ofRuns) => ofRuns[at] ?? []));
-    const [before, stated] = [first, own].map((all) => all.flatMap((one) => one.stated));
+    const before = first.flatMap((one) => one.stated);
+    const stated = own.flatMap((one) => one.stated);
     const shares = first.flatMap(({ memories }, at) =>
       memories.map((words) => bestShare(words, own[at]?.memories ?? [])),
     );
