@@ -78,7 +78,8 @@ describeInChromium("figures that two views show", () => {
       await page.locator("main tbody tr").nth(2).waitFor();
       const [, cached, , all, , first] = await cells(at);
       await page.locator("main tbody tr").nth(at).getByRole("link").first().click();
-      await page.getByText("First token").waitFor();
+      // The list has a column of this name, too.
+      await page.locator(".tile").getByText("First token").waitFor();
       const own = await tilesOf(page);
       expect([own["Cached, by the engine"], own["Prompt tokens"], own["First token"]]).toEqual([cached, all, first]);
       expect(own["Prompt tokens"]).toBe(whole(rows[at]?.["prompt_tokens"]));
