@@ -68,8 +68,8 @@ export async function compareInTurns(
   for (let turn = 0; turn < TURNS; turn++) {
     for (const build of turn % 2 === 0 ? builds : builds.toReversed()) await build.take(Math.ceil(composes / TURNS));
   }
-  const ratioOf = (name: "cpuMs" | "rates", turns = own[name]) =>
-    median(turns.map((figure, turn) => figure / (old[name][turn] ?? Number.NaN)).slice(UNCOUNTED));
+  const ratioOf = (name: "cpuMs" | "rates") =>
+    median(own[name].map((figure, turn) => figure / (old[name][turn] ?? Number.NaN)).slice(UNCOUNTED));
   printHead(["build", "per s", "CPU ms each", "rejected"]);
   for (const { name, rates, cpuMs, rejected } of builds) {
     const [rate, cpu] = [rates, cpuMs].map((turns) => median(turns.slice(UNCOUNTED)));
