@@ -16,11 +16,11 @@ import { INSTRUCTION } from "../src/eval/base/hand-built.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { MODELS } from "../test/real-engines/packages.js";
-import { likelihoodOn, meanWithInterval } from "./answer-likelihood.js";
+import { likelihoodOn } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
 import { neededData } from "./recorded-data.js";
 import { drawnInTurn } from "./seeded.js";
-import { mean } from "./statistics.js";
+import { mean, meanWithInterval } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 
 const { env } = process;

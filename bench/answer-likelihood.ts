@@ -1,6 +1,5 @@
 import type { ChatMessage } from "../src/core/index.js";
 import { answerLikelihood, type LikelihoodAfter } from "../src/eval/engine/upstream-engine.js";
-import { mean } from "./statistics.js";
 
 /** How likely a model on vLLM holds an answer. `top` log probabilities are asked for of each token. Throws for an engine's error. */
 export function likelihoodOn(
@@ -17,12 +16,4 @@ export function likelihoodOn(
     throw new Error(`${to.pathname}: ${response.status} ${(await response.text()).slice(0, 300)}`);
   };
   return answerLikelihood(send, { model, messages, answer, top });
-}
-
-/** A mean with its interval of 95 %: `+0.012 ± 0.034`. */
-export function meanWithInterval(values: readonly number[]): string {
-  const middle = mean(values);
-  const variance = values.reduce((sum, one) => sum + (one - middle) ** 2, 0) / (values.length - 1);
-  const interval = 1.96 * Math.sqrt(variance / values.length);
-  return `${middle < 0 ? "−" : "+"}${Math.abs(middle).toFixed(3)} ± ${interval.toFixed(3)}`;
 }

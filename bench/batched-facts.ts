@@ -4,11 +4,12 @@
  * `1,1,2,3,4`), with the same model at temperature 0: Qwen2.5-Coder-1.5B on vLLM, which `npm run engines` installs. The second run shows the
  * noise. All runs go on at once, since vLLM computes their tokens together. Takes `--data FOLDER` with `locomo/`.
  *
- * *Stated*: of the facts that LoCoMo's authors noted of these exchanges (its observations), those of which a memory has half the words; and the
- * mean share of a fact's words that the best memory has, with the difference to the first run (95 % interval). Against the first run's own
- * facts: one is kept if a memory of the other run has four fifths of its words, changed if half of them, else lost. A fact is doubled if an
- * earlier memory of its own run has four fifths of its words. A question counts if all its evidence is in these exchanges; its answer is found
- * if four fifths of its words are in the first 20 memories of Mem0's search.
+ * LoCoMo's authors noted facts of these exchanges (its observations). Such a fact is stated if a memory has half of its words. `share` is the
+ * share of its words that the best memory has: the mean, then the mean difference to the first run with its interval of 95 %.
+ *
+ * A fact of the first run is kept if a memory of the other run has four fifths of its words, changed if half of them, else lost. It is doubled
+ * if an earlier memory of its own run has four fifths of its words. A question counts if all its evidence is in these exchanges; its answer is
+ * found if four fifths of its words are in the first 20 memories of Mem0's search.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, request } from "node:http";
@@ -19,7 +20,7 @@ import type { LocomoConversation } from "../src/eval/locomo/locomo-data.js";
 import { serving } from "../test/real-engines/serving.js";
 import { embeddedMem0 } from "./embedded-mem0.js";
 import { exchangesOf, neededConversations } from "./exchanges.js";
-import { mean } from "./statistics.js";
+import { mean, meanWithInterval } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 
 const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
@@ -95,13 +96,6 @@ function bestShare(words: ReadonlySet<string>, memories: Added["memories"]): num
   return Math.max(0, ...memories.map((other) => shareIn(words, other)));
 }
 
-/** A mean, with half its 95 % interval: `0.012 ± 0.034`. */
-function meanWithError(values: readonly number[]): string {
-  const middle = mean(values);
-  const variance = mean(values.map((value) => (value - middle) ** 2));
-  return `${middle.toFixed(3)} ± ${(1.96 * Math.sqrt(variance / values.length)).toFixed(3)}`;
-}
-
 const engine = await serving({ engine: "vllm", model: "qwen", contextTokens: 16_384 });
 const model = await greedy(engine.url);
 const sizes = (process.env["SIZES"] ?? "1,1,2,3,4").split(",").map(Number);
@@ -139,7 +133,7 @@ try {
       own.flatMap(({ memories }) => memories).length,
       `${stated.filter((share) => share >= 0.5).length} of ${stated.length}`,
       mean(stated).toFixed(3),
-      meanWithError(stated.map((share, at) => share - (before[at] ?? Number.NaN))),
+      meanWithInterval(stated.map((share, at) => share - (before[at] ?? Number.NaN))),
       ...[among(0.8, 2), among(0.5, 0.8), among(0, 0.5), doubled.length],
       `${sumOf("found")} of ${sumOf("questions")}`,
     ]);

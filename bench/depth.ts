@@ -15,10 +15,11 @@ import { SECTION_CLOSING, SECTION_OPENING } from "../src/core/prompt/section.js"
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { MODELS } from "../test/real-engines/packages.js";
-import { likelihoodOn, meanWithInterval } from "./answer-likelihood.js";
+import { likelihoodOn } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
 import { neededData } from "./recorded-data.js";
 import { drawnInTurn } from "./seeded.js";
+import { meanWithInterval } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 
 const { env } = process;

@@ -18,9 +18,9 @@ import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { installAll } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
 import { serving } from "../test/real-engines/serving.js";
-import { likelihoodOn, meanWithInterval } from "./answer-likelihood.js";
+import { likelihoodOn } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
-import { mean } from "./statistics.js";
+import { mean, meanWithInterval } from "./statistics.js";
 import { percent, printHead, printRow } from "./table.js";
 
 const { env } = process;

@@ -20,10 +20,10 @@ import {
   readLocomo,
 } from "../src/eval/locomo/locomo-data.js";
 import { MODELS } from "../test/real-engines/packages.js";
-import { likelihoodOn, meanWithInterval } from "./answer-likelihood.js";
+import { likelihoodOn } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
 import { drawnInTurn } from "./seeded.js";
-import { mean } from "./statistics.js";
+import { mean, meanWithInterval } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
 
 const { env } = process;

@@ -13,3 +13,11 @@ export function quantile(values: readonly number[], share: number): number {
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
+
+/** A mean with its interval of 95 %: `+0.012 ± 0.034`. */
+export function meanWithInterval(values: readonly number[]): string {
+  const middle = mean(values);
+  const variance = values.reduce((sum, one) => sum + (one - middle) ** 2, 0) / (values.length - 1);
+  const interval = 1.96 * Math.sqrt(variance / values.length);
+  return `${middle < 0 ? "−" : "+"}${Math.abs(middle).toFixed(3)} ± ${interval.toFixed(3)}`;
+}
