@@ -17,7 +17,7 @@ export interface Caller {
 }
 
 /** Longer than requests share a read of keys, milliseconds. */
-const KNOWN_MS = 60;
+export const KNOWN_MS = 60;
 
 /** Makes a key as another process would, waits as that one does, and gives the one who holds it. */
 export function callerOf(app: Pick<ServedApp, "base" | "database">, tenant: string): Caller {
