@@ -164,7 +164,7 @@ function asBlocks(
   isFound: boolean,
 ): Extract<MemoryLookup, { readonly found: unknown }> {
   const now = parts.now();
-  const showExpired = request.search?.showExpired ?? parts.defaults.search?.showExpired;
+  const { showExpired } = searchOptionsOf(parts.defaults, request);
   const hasEnded = hasEndedAt(now, showExpired);
   if (!given.some(hasEnded)) return rendered(request, given, isFound);
   const found = given.filter((memory) => !hasEnded(memory));
