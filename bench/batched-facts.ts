@@ -27,17 +27,26 @@ const number = (name: string, standard: number) => Number(process.env[name] ?? s
 const turns = number("TURNS", 40);
 const K = 20;
 
-/** Forwards to the engine at temperature 0, which Mem0 does not let one set. Not by `fetch`, which waits five minutes at most for an answer. */
+/**
+ * Forwards to the engine at temperature 0, which Mem0 does not let one set. Mem0's `fetch` waits five minutes at most for an answer's next byte,
+ * so it gets a space each minute, which JSON permits.
+ */
 async function greedy(engine: string) {
   const server = createServer(async (incoming, response) => {
     const body = JSON.parse(Buffer.concat(await incoming.toArray()).toString()) as object;
     const headers = { "content-type": "application/json" };
+    response.writeHead(200, headers);
+    const waits = setInterval(() => response.write(" "), 60_000);
     // A connection of its own: the engine closes idle ones, just as one is used again.
     const call = request(`${engine}/chat/completions`, { method: "POST", headers, agent: false }, (answer) => {
-      response.writeHead(answer.statusCode ?? 502, headers);
-      answer.pipe(response);
+      clearInterval(waits);
+      if (answer.statusCode === 200) answer.pipe(response);
+      else response.destroy(new Error(`the engine answered ${answer.statusCode}`));
     });
-    call.once("error", (error) => response.destroy(error));
+    call.once("error", (error) => {
+      clearInterval(waits);
+      response.destroy(error);
+    });
     call.end(JSON.stringify({ ...body, temperature: 0, max_tokens: 800 }));
   });
   await new Promise<void>((listens) => server.listen(0, "127.0.0.1", listens));
