@@ -19,8 +19,11 @@ import {
 import { memoryToRepeat } from "./repeated-memory.js";
 import type { Replay } from "./replay.js";
 
-/** Expected further turns, as a multiple of the turns so far. 1 starts afresh too often at k = 100; 2 keeps memories too long (`bench -- retention`). */
-const OUTLOOK = 1.5;
+/**
+ * Expected further turns: these, and so many for each turn so far. Fewer start afresh too early in short conversations, more keep memories too
+ * long where attention is dear (`bench -- retention`, with `TURNS=14` and `DEAR=1`).
+ */
+const OUTLOOK = { turns: 4, perTurn: 1.15 } as const;
 /** Maximum of those: predictions further ahead are unreliable. */
 const FARTHEST = 75;
 /** Sections stay only if a turn costs less than this share of its cost without them, since fresh starts then come sooner. */
@@ -130,7 +133,7 @@ export function chooseRetention(
     });
     return { retention: "keep", freshStart: true, keptTurns, freshStartReason: "share" };
   }
-  const ahead = Math.max(1, Math.floor(Math.min(OUTLOOK * turns, FARTHEST, room / longer)));
+  const ahead = Math.max(1, Math.floor(Math.min(OUTLOOK.turns + OUTLOOK.perTurn * turns, FARTHEST, room / longer)));
 
   // A turn halfway through those ahead.
   const size = requested.reduce((sum, { tokens }) => sum + tokens, 0);
