@@ -18,7 +18,7 @@ export type FoundApiKey = Pick<StoredApiKey, "tenant" | "secretDigest" | "revoke
 };
 
 /** Milliseconds for which requests share a read, which would otherwise be one more of each. */
-const SHARED_MS = 50;
+export const SHARED_MS = 50;
 const MOST_SHARED = 1_000;
 
 const COLUMNS = `id, tenant, secret_digest as "secretDigest", label, created_at as "createdAt", revoked_at as "revokedAt"`;

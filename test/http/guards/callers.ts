@@ -1,6 +1,6 @@
 import { request } from "node:http";
 import { newApiKey, newSecret } from "../../../src/service/base/tenant.js";
-import { StoredApiKeys } from "../../../src/store/keys.js";
+import { SHARED_MS, StoredApiKeys } from "../../../src/store/keys.js";
 import { Connection } from "../../../src/store/sqlite/connection.js";
 import type { Exchange, ServedApp } from "../server/served-app.js";
 
@@ -17,7 +17,7 @@ export interface Caller {
 }
 
 /** Longer than requests share a read of keys, milliseconds. */
-export const KNOWN_MS = 60;
+export const KNOWN_MS = SHARED_MS + 10;
 
 /** Makes a key as another process would, waits as that one does, and gives the one who holds it. */
 export function callerOf(app: Pick<ServedApp, "base" | "database">, tenant: string): Caller {
