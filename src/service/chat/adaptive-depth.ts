@@ -37,7 +37,7 @@ type Said =
  * the client gets the prompt with all memories.
  */
 export class AdaptiveDepth {
-  /** Models whose first tokens are special, or come without log probabilities. */
+  /** Models whose first tokens are special, come without log probabilities, or come too late. */
   readonly #refused: RefusedModels;
 
   constructor(private readonly parts: Pick<ChatParts, "upstream" | "readUsage" | "clock">) {
@@ -75,7 +75,11 @@ export class AdaptiveDepth {
         // Drafted each time: a memory may have been deleted meanwhile.
         const draft = await draftAt({ blocks, after, choice: { outcome: "unsure", probes } });
         const said = await this.#try(request, draft, blocks, either.signal);
-        if (said.kind === "failed") return all("failed", { probes, after });
+        if (said.kind === "failed") {
+          if (!limit.signal.aborted) return all("failed", { probes, after });
+          this.#refused.add(tenant, model);
+          return all("failed", { probes, after, warnings: [unavailable("the engine's first token takes too long")] });
+        }
         if (said.kind !== "unavailable") {
           probes.push(said.probe);
           after = draft.ordering;

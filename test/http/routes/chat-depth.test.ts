@@ -189,13 +189,20 @@ describe("adaptive depth, before an engine that hangs at tries", () => {
     environment: { MEMPREFIX_ADAPTIVE_DEPTH: '{"firstBlocks":3,"timeLimitMs":100}' },
   });
 
-  it("sends all memories once the time is up", async () => {
+  it("sends all memories once the time is up, and does not try again", async () => {
     engine.behave((request, response, usage) => {
       if (!isTry(request)) sendJson(response, 200, wholeAnswer("Two.", usage));
     });
-    const { answer, depth } = await complete(app);
-    expect(answer.choices[0]?.message.content).toBe("Two.");
-    expect(depth).toContain("given=12, retrieved=12, outcome=failed");
+    for (const [outcome, warning] of [
+      ["failed", "depth_unavailable"],
+      ["unavailable", null],
+    ]) {
+      const { answer, depth, headers } = await complete(app);
+      expect(answer.choices[0]?.message.content).toBe("Two.");
+      expect(depth).toContain(`given=12, retrieved=12, outcome=${outcome}`);
+      expect(headers.get("x-memprefix-warnings")).toBe(warning);
+    }
+    expect(engine.requests.map(isTry)).toEqual([true, false, false]);
   });
 });
 
