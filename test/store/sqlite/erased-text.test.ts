@@ -51,6 +51,19 @@ describe("text that was deleted", () => {
     await database.close();
   });
 
+  it("is in no file, where a free page has a copy of it", async () => {
+    await users.compose(ana, { requestId: "r", question: "Well?", memories: { m: SECRET } });
+    // As SQLite leaves one when it moves rows, whatever `secure_delete` says.
+    const other = new Database(join(directory, DATABASE_FILE));
+    other.pragma("secure_delete = OFF");
+    other.exec("create table moved (text)");
+    other.prepare("insert into moved values (?)").run(SECRET);
+    other.exec("drop table moved");
+    other.close();
+    expect((await users.forget(ana, "m")).files).toBe("erased");
+    expect([inFiles(SECRET), pieces(SECRET)]).toEqual([0, []]);
+  });
+
   it("is in no file, whoever and whatever is deleted, as rows move", async () => {
     const pick = randomly(7);
     const known = new Map<string, Map<string, string>>();
