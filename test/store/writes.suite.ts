@@ -22,7 +22,7 @@ export function describeWrites(open: OpenDatabase): void {
       return rows.map(({ addition }) => (JSON.parse(String(addition)) as { messages: string[] }).messages[0]);
     };
 
-    it("are due in fours or when idle, are held by one, and come in order", async (context) => {
+    it("are due when so many wait or when idle, are held by one, and come in order", async (context) => {
       const { writes } = suite.store;
       for (const n of [1, 2, 3]) await keep(`a${n}`, "a");
       await keep("b1", "b", null, bo, NOW - 9);

@@ -185,7 +185,7 @@ class AddRequest(TypedDict):
     memories: NotRequired[Sequence[str]]
     """One text each, stored unmodified and at once."""
     messages: NotRequired[Sequence[Mapping[str, Any]]]
-    """An exchange, in place of `memories`: a user's message and the answer, of which Mem0's model extracts memories. Answered with 202: Mem0 is given four of a conversation together, or fewer after two minutes without another. A source without a model stores each at once, as one text."""
+    """An exchange, in place of `memories`: a user's message and the answer, of which Mem0's model extracts memories. Answered with 202: Mem0 is given two of a conversation together, or one after two minutes without another. A source without a model stores each at once, as one text."""
     conversation_id: NotRequired[str | None]
     """The conversation of `messages`, which is added in order. Not sent to Mem0. Default: those of the same user, agent and run."""
     run_id: NotRequired[str | None]

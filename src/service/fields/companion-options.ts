@@ -12,7 +12,7 @@ export const addOptions = z.strictObject({
   messages: field.addedMessages
     .optional()
     .describe(
-      "An exchange, in place of `memories`: a user's message and the answer, of which Mem0's model extracts memories. Answered with 202: Mem0 is given four of a conversation together, or fewer after two minutes without another. A source without a model stores each at once, as one text.",
+      "An exchange, in place of `memories`: a user's message and the answer, of which Mem0's model extracts memories. Answered with 202: Mem0 is given two of a conversation together, or one after two minutes without another. A source without a model stores each at once, as one text.",
     ),
   conversationId: field.conversationId
     .nullish()

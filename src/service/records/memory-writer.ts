@@ -17,7 +17,7 @@ import type { Store, StoredWrite, WriteQueue } from "../../store/store.js";
 import { asideKey, type UserQueues } from "../scopes/user-queues.js";
 
 /** Exchanges of a conversation that are added together … */
-export const BATCH = 4;
+export const BATCH = 2;
 /** … or fewer, after so many milliseconds without another one. */
 const IDLE_MS = 120_000;
 /** Milliseconds between two looks for queues that are due. */

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { readSettings } from "../../../src/cli/settings.js";
@@ -16,7 +17,7 @@ import { openFile } from "../../../src/store/sqlite/open.js";
 import { openService } from "../../service/compose/service-fixture.js";
 import { storedCounts } from "../../stored-counts.js";
 import { temporaryFolders } from "../../temporary-folders.js";
-import { sendWith } from "../guards/callers.js";
+import { KNOWN_MS, sendWith } from "../guards/callers.js";
 import { type ShortTimes, type StartedApp, startApp } from "../server/started-app.js";
 import { heldSource } from "./answering-source.js";
 import { openAiEngine } from "./openai-engine.js";
@@ -280,6 +281,7 @@ describe("API keys that cannot be read", () => {
     const chat = () => sendWith(app, { "x-api-key": key }, "POST", "/v1/chat/completions", body);
     expect((await chat()).status).toBe(200);
     damageKeys();
+    await setTimeout(KNOWN_MS);
     const refused = await chat();
     expect(refused.status).toBe(503);
     expect(JSON.parse(refused.text)).toMatchObject({ error: { type: "server_error" } });

@@ -7,7 +7,7 @@ import {
   type MemorySourceFailure,
   type MessageAddition,
 } from "../../../src/memory/memory-source.js";
-import { MemoryWriter, queueOf } from "../../../src/service/records/memory-writer.js";
+import { BATCH, MemoryWriter, queueOf } from "../../../src/service/records/memory-writer.js";
 import { UserQueues } from "../../../src/service/scopes/user-queues.js";
 import { storeIn } from "../../../src/store/sql-store.js";
 import { openInMemory } from "../../../src/store/sqlite/open.js";
@@ -74,12 +74,12 @@ describe("the writer of waiting exchanges", () => {
     await store.close();
   });
 
-  it("writes four together, and fewer once none came for two minutes", async () => {
-    for (const n of [1, 2, 3, 4, 5]) await keep(`q${n}`);
-    const queues = () => store.writes.due(now, 4, now - 2 * MINUTE);
+  it("writes two together, and one once none came for two minutes", async () => {
+    for (const n of [1, 2, 3]) await keep(`q${n}`);
+    const queues = () => store.writes.due(now, BATCH, now - 2 * MINUTE);
     const [due] = await queues();
-    await writer().write(due ?? (await keep("never")), 4);
-    expect(added).toEqual([["q1", "q2", "q3", "q4"]]);
+    await writer().write(due ?? (await keep("never")), BATCH);
+    expect(added).toEqual([["q1", "q2"]]);
     now += 2 * MINUTE - 1;
     expect(await queues()).toEqual([]);
     now += 1;
@@ -87,20 +87,18 @@ describe("the writer of waiting exchanges", () => {
   });
 
   it("does not count what is being added", async () => {
-    for (const n of [1, 2, 3, 4]) await keep(`q${n}`);
+    await keep("q1");
+    await keep("q2");
     const own = writer();
-    const kept = await keep("q5");
-    await Promise.all([own.write(kept, 4), own.write(kept, 4)]);
-    expect(added).toEqual([["q1", "q2", "q3", "q4"]]);
+    const kept = await keep("q3");
+    await Promise.all([own.write(kept, BATCH), own.write(kept, BATCH)]);
+    expect(added).toEqual([["q1", "q2"]]);
   });
 
   it("writes what is left when it is stopped, each conversation in order", async () => {
     for (const n of [1, 2, 3, 4, 5, 6]) await keep(`q${n}`, {}, n % 2 === 0 ? "even" : "odd");
     await writeAll();
-    expect(added.sort()).toEqual([
-      ["q1", "q3", "q5"],
-      ["q2", "q4", "q6"],
-    ]);
+    expect(added.sort()).toEqual([["q1", "q3"], ["q2", "q4"], ["q5"], ["q6"]]);
   });
 
   it("puts only exchanges of the same options together, and none without extraction", async () => {
@@ -127,7 +125,7 @@ describe("the writer of waiting exchanges", () => {
     const stop = own.start((fault) => faults.push(fault));
     for (let n = 0; n < 360; n++, now += 10_000) {
       const kept = await keep(`q${n}`, {}, `c${n % 3}`);
-      if (kept.waiting >= 4) await own.write(kept, 4);
+      if (kept.waiting >= BATCH) await own.write(kept, BATCH);
     }
     expect(asked - before).toBeGreaterThan(50);
     expect(asked - before).toBeLessThan(90);
@@ -137,7 +135,7 @@ describe("the writer of waiting exchanges", () => {
     for (const c of [0, 1, 2]) {
       const own = added.filter(([first]) => Number(first?.slice(1)) % 3 === c);
       expect(own.flat()).toEqual(Array.from({ length: 120 }, (_, n) => `q${3 * n + c}`));
-      expect(own.map(({ length }) => length)).toEqual(Array.from({ length: 30 }, () => 4));
+      expect(own.map(({ length }) => length)).toEqual(Array.from({ length: 60 }, () => BATCH));
     }
   });
 
