@@ -28,7 +28,7 @@ const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol"
 /** Memories of the tries, and of the prompt without any; by default those of `MEMPREFIX_ADAPTIVE_DEPTH=on`. */
 const DEPTHS = (env["LADDER"] ?? "5,10,20").split(",").map(Number);
 const ALL = DEPTHS.at(-1) ?? 0;
-const THRESHOLDS = [1, 2, 3, 4, 5, 6, 7, Number.POSITIVE_INFINITY];
+const THRESHOLDS = [1, 1.5, 2, 3, 4, 5, 6, 7, Number.POSITIVE_INFINITY];
 /** On these thresholds are fitted, on the others tested. */
 const FITTED: readonly string[] = RECORDED_CONVERSATIONS.slice(0, 3);
 
