@@ -70,24 +70,27 @@ export class AdaptiveDepth {
     const either = linkedSignal(limit.signal, signal);
     const probes: DepthProbe[] = [];
     let after: Depth["after"] = null;
+    /** The model is not tried for a while. */
+    const refused = (outcome: DepthOutcome, why: string) => {
+      this.#refused.add(tenant, model);
+      return all(outcome, { probes, after, warnings: [unavailable(why)] });
+    };
     try {
       for (const blocks of depths) {
         // Drafted each time: a memory may have been deleted meanwhile.
         const draft = await draftAt({ blocks, after, choice: { outcome: "unsure", probes } });
         const said = await this.#try(request, draft, blocks, either.signal);
         if (said.kind === "failed") {
-          if (!limit.signal.aborted) return all("failed", { probes, after });
-          this.#refused.add(tenant, model);
-          return all("failed", { probes, after, warnings: [unavailable("the engine's first token takes too long")] });
+          const isLate = limit.signal.aborted;
+          return isLate
+            ? refused("failed", "the engine's first token takes too long")
+            : all("failed", { probes, after });
         }
         if (said.kind !== "unavailable") {
           probes.push(said.probe);
           after = draft.ordering;
         }
-        if (said.kind !== "entropy") {
-          this.#refused.add(tenant, model);
-          return all(said.kind, { probes, after, warnings: [unavailable(said.why)] });
-        }
+        if (said.kind !== "entropy") return refused(said.kind, said.why);
         if (said.nats <= settings.entropyNats)
           return { blocks, after, choice: { outcome: "sure", probes }, warnings: [] };
       }
