@@ -60,13 +60,13 @@ export function costsOfDearAttention(of: Conversations & { readonly traces: read
   const starts = Array.from({ length: Math.ceil(turns / WINDOW) }, (_, at) => at * WINDOW);
   printHead([`k = ${k}`, ...starts.map((from) => `turns ${from} to ${from + WINDOW - 1}`), "all", "worst"]);
   const service = new Learned();
-  const fixed = (retention: RetentionName) => (trace: RecordedTrace) => served(trace, of, retention, service);
+  const inService = (retention: RetentionName) => (trace: RecordedTrace) => served(trace, of, retention, service);
   for (const [name, takes] of [
-    ["keep", fixed("keep")],
-    ["ephemeral", fixed("ephemeral")],
+    ["keep", inService("keep")],
+    ["ephemeral", inService("ephemeral")],
     ["best in hindsight", (trace) => inHindsight(trace, of)],
     ["auto, fresh", (trace) => served(trace, of, "auto", new Learned())],
-    ["auto, service", fixed("auto")],
+    ["auto, service", inService("auto")],
   ] satisfies [string, (trace: RecordedTrace) => readonly number[]][]) {
     service.clear();
     const taken = traces.map(takes);
