@@ -8,17 +8,16 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isDeepStrictEqual, parseArgs } from "node:util";
+import { isDeepStrictEqual } from "node:util";
 import { RECORDED_CONVERSATIONS, readPeerOrders, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { ENGINES_FOLDER, PYTHON, run } from "../test/real-engines/install.js";
-import { neededData } from "./recorded-data.js";
+import { neededData, neededPath } from "./recorded-data.js";
 
 const PACKAGE = "contextpilot==0.5.0";
 const PROGRAM = fileURLToPath(new URL("contextpilot_orders.py", import.meta.url));
 
 const data = neededData();
-const { out } = parseArgs({ options: { out: { type: "string" } }, strict: false }).values;
-if (typeof out !== "string") throw new Error("--out FOLDER is missing: where the orders go");
+const out = neededPath("out", "the folder where the orders go");
 
 const environment = join(ENGINES_FOLDER, PACKAGE.replace("==", "-"));
 const python = join(environment, "bin", "python");

@@ -16,10 +16,18 @@ export function givenData(): string | null {
 
 /** The same; ends the process, saying how to get one, where there is none. */
 export function neededData(): string {
-  const data = givenData();
-  if (data !== null) return data;
-  console.error(`--data FOLDER is missing: give it, or ${HOW_TO_RECORD}`);
-  process.exit(1);
+  return givenData() ?? endFor(`--data FOLDER is missing: give it, or ${HOW_TO_RECORD}`);
+}
+
+/** The path that an option names; ends the process where it is missing. */
+export function neededPath(option: "data" | "out", what: string): string {
+  const path = parseArgs({ options: { [option]: { type: "string" } }, strict: false }).values[option];
+  return typeof path === "string" ? path : endFor(`--${option} is missing: ${what}`);
+}
+
+function endFor(usageError: string): never {
+  console.error(usageError);
+  process.exit(2);
 }
 
 /** The recorded searches of all conversations in that folder. */

@@ -9,7 +9,6 @@
  * Floor of what is sent: everything once.
  */
 import { readFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { z } from "zod";
 import { type ChatMessage, withSpanReferences } from "../src/core/index.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
@@ -22,6 +21,7 @@ import {
 import { MODELS } from "../test/real-engines/packages.js";
 import { likelihoodOn } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
+import { neededPath } from "./recorded-data.js";
 import { drawnInTurn } from "./seeded.js";
 import { mean, meanWithInterval } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
@@ -47,8 +47,7 @@ const measured = z.object({
 });
 type Measured = z.output<typeof measured>;
 
-const { data } = parseArgs({ options: { data: { type: "string" } } }).values;
-if (data === undefined) throw new Error("--data FILE is missing: LoCoMo's public file");
+const data = neededPath("data", "LoCoMo's public file");
 const records = new KeptRecords(env["OUT"], measured, keyOf);
 const missing = askedInTurn(readLocomo(JSON.parse(readFileSync(data, "utf8")))).filter(
   ({ place, conversation, question }) =>
