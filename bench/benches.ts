@@ -12,6 +12,7 @@ export const BENCHES: Readonly<Record<string, string>> = {
   capacity: "policies in one cache of limited size that six users share",
   routing: "prompts of six users, routed to several workers",
   residency: "how far a plan's expectation is from a small engine's cache",
+  events: "what an engine's KV events add: hits, and how far expectations are off",
   batch: "plans of requests that are known beforehand (Alg. 4, 5)",
   papers: "the programs of docs/papers.md, by a second name",
   depth: "whether a sure first token needs fewer memories, on vLLM",

@@ -11,7 +11,6 @@ export { type BlockChain, type CacheReading, CachingEngine, type ObservedBlocks 
 export { ContextIndex } from "./cache/context-index.js";
 export * from "./cache/engine-cache.js";
 export type { IndexNode, ServedNode } from "./cache/index-node.js";
-export * from "./cache/observed-cache.js";
 export * from "./cache/predicted-cache.js";
 export * from "./cache/residency.js";
 export type { ByHand } from "./compose/by-hand.js";

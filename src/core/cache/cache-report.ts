@@ -30,7 +30,7 @@ export interface CacheReport {
 /** Maximum tokens that a template and a section's opening add after the instructions. */
 const AFTER_HEAD = 16;
 /** Tolerance of an estimate scaled to the engine's own prompt count, as a share. */
-const SCALED_ERROR = 0.02;
+export const SCALED_ERROR = 0.02;
 /** Tolerance of an unscaled one: tokenizers differ that much. */
 const UNSCALED_ERROR = 0.1;
 

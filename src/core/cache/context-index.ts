@@ -222,6 +222,33 @@ export class ContextIndex {
     }
   }
 
+  /**
+   * The engine holds only the first `tokens` tokens of the prompt that ended here. What any prompt had after them is gone; what is held stays, as
+   * the end of this prompt.
+   */
+  lose(id: NodeId, tokens: number): void {
+    let lost = this.#nodes.get(id);
+    if (lost === undefined || this.#depthOf(lost) <= tokens) return;
+    while (lost.above !== null && this.#depthOf(lost.above) > tokens) lost = lost.above;
+    const { above, labels } = lost;
+    const { run, live } = lost.row;
+    let end = lost.parent === null ? 0 : this.#depthOf(lost.parent);
+    const kept = run.findIndex((label) => {
+      end += this.blockTokens(label);
+      return end > tokens;
+    });
+    if (kept > 0) {
+      for (const next of [...lost.extensions()]) this.#removeBranch(next);
+      this.follower?.evicted({ labels, held: labels.length - run.length + kept });
+      this.#update(lost, { run: run.slice(0, kept), live: Math.max(1, live), tokens: 0 });
+      return;
+    }
+    this.#removeBranch(lost);
+    if (above === null) return;
+    if (above.isLeaf && above.row.anchor === null) this.#update(above, { live: Math.max(1, above.row.live) });
+    this.#prune(above);
+  }
+
   /** The engine still held at time `at` (milliseconds) what this request used at `clock`. No effect if a later request used the node. */
   refresh(id: NodeId, clock: number, at: number): void {
     const end = this.#nodes.get(id);

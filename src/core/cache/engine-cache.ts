@@ -1,3 +1,4 @@
+import type { NodeId } from "../text/ids.js";
 import { KEEPS_ALL, type ResidencyModel } from "./residency.js";
 
 /* An engine's prefix cache, predicted or observed (docs/internals/algorithms.md, "A shared cache"). */
@@ -15,6 +16,8 @@ export interface CachePrompt {
   /** Cached if nothing were ever evicted. */
   readonly known: number;
   readonly head: { readonly digest: string; readonly tokens: number };
+  /** Where it ends in its scope's context index; absent: in none. */
+  readonly end?: { readonly scope: string; readonly leaf: NodeId };
 }
 
 export type CacheHandle = string & { readonly __brand: "CacheHandle" };

@@ -9,7 +9,6 @@ import type {
   ClusteredKey,
   EngineModel,
   KeyKnowledge,
-  ObservedCache,
   PolicyName,
   RequestId,
   ResidencyModel,
@@ -18,6 +17,7 @@ import type {
   TokenCounter,
 } from "../../core/index.js";
 import { ENGINE_NAMES, type EngineAdapter, type EngineName } from "../../engines/adapters/engine-adapter.js";
+import type { ObservedCache } from "../../engines/kv-events/observed-cache.js";
 import type { MemorySource, SearchOptions } from "../../memory/memory-source.js";
 import type { Store } from "../../store/store.js";
 

@@ -14,13 +14,13 @@ import {
   type MemoryId,
   type RequestId,
   type Scope,
-  type TokenizedPrompt,
   type UserId,
   withSpanReferences,
 } from "../../core/index.js";
 import type { JsonObject } from "../../core/text/json.js";
 import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
 import { withOwnSalts } from "../../engines/adapters/salts.js";
+import type { TokenizedPrompt } from "../../engines/kv-events/observed-cache.js";
 import type { PlannedAnswer } from "../base/call-types.js";
 import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";

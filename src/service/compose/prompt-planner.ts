@@ -219,7 +219,7 @@ export class PromptPlanner {
   ): () => void {
     // The dashboard's tries are sent to no engine.
     if (cache === undefined || request.dryRun === true || isTry(request)) return () => {};
-    const { plan, turn, headTokens, knownTokens } = composition;
+    const { plan, turn, headTokens, knownTokens, leaf } = composition;
     const handle = sentAs(scope, requestId);
     cache.admit({
       handle,
@@ -230,6 +230,7 @@ export class PromptPlanner {
       cached: plan.expectedCachedTokens,
       known: knownTokens,
       head: { digest: turn.head, tokens: headTokens },
+      end: { scope: streamOf(scope, null), leaf },
     });
     return () => cache.release(handle);
   }

@@ -57,7 +57,7 @@ export class RequestTerms {
   }
 
   lookup(scope: Scope): CacheLookup {
-    const found = this.cache?.lookup(streamOf(scope, this.request.conversationId));
+    const found = this.cache?.lookup(streamOf(scope, this.request.conversationId), streamOf(scope, null));
     return found ?? endlessLookup(this.parts.residency);
   }
 

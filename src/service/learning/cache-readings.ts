@@ -1,7 +1,8 @@
 import { z } from "zod";
-import type { BlockChain, CachingEngine, TokenizedPrompt } from "../../core/index.js";
+import type { BlockChain, CachingEngine } from "../../core/index.js";
 import { text } from "../../core/text/json.js";
 import { apartBy } from "../../engines/kv-events/kv-events.js";
+import type { TokenizedPrompt } from "../../engines/kv-events/observed-cache.js";
 import { readCacheMetrics } from "../../engines/upstream/cache-metrics.js";
 import { OptionalRoute } from "../../engines/upstream/optional-route.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";

@@ -8,12 +8,12 @@ import {
   DEFAULT_SCOPE_BOUNDS,
   type EngineReport,
   EngineWork,
-  ObservedCache,
   planBatch,
   type RequestId,
   type RetrievedMemory,
   type UserId,
 } from "../../core/index.js";
+import { ObservedCache } from "../../engines/kv-events/observed-cache.js";
 import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
 import { type ComposeAnswer, type Feedback, publicAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";

@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { CachingEngine } from "../../../src/core/cache/caching-engine.js";
-import { ObservedCache } from "../../../src/core/cache/observed-cache.js";
 import { PredictedCache } from "../../../src/core/cache/predicted-cache.js";
-import { ResidentBlocks } from "../../../src/engines/kv-events/resident-blocks.js";
 import { handle, NO_HEAD } from "./asking.js";
 
 const own = { stream: "a", user: "a", head: NO_HEAD };
@@ -15,7 +13,7 @@ const reading = (computedTokens: number | null, capacityTokens: number | null = 
 /** One prompt of 1,000 tokens, all computed, at an engine that has been read before. */
 function withPrompt(counted = 0) {
   const engine = new CachingEngine();
-  const cache = new ObservedCache(engine);
+  const cache = new PredictedCache(engine);
   engine.read(reading(counted), 0);
   cache.admit({ ...own, handle: handle(1), at: 1, total: 1_000, cached: 0, known: 0 });
   return { engine, cache };
@@ -55,25 +53,5 @@ describe("what an engine says of its cache", () => {
     expect(engine.foreignTokens).toBeLessThanOrEqual(400);
     expect(cache.capacity).toBe(10_000);
     expect(cache.lookup("a").residentTokens).toBeGreaterThanOrEqual(9_200);
-  });
-
-  it("goes by events where there are any: of a stream's newest prompt, in memprefix's tokens", () => {
-    const { engine, cache } = withPrompt();
-    const blocks = new ResidentBlocks();
-    engine.residents.push(blocks);
-    blocks.forget(true);
-    const tokens = Array.from({ length: 2_001 }, (_, n) => n);
-    const [hashes, apart] = [tokens.slice(0, 125).map(String), tokens.slice(0, 125).map(() => null)];
-    blocks.take([
-      { kind: "stored", hashes, parent: null, tokens: tokens.slice(0, 2_000), blockTokens: 16, apart, medium: "GPU" },
-    ]);
-    cache.tokenized(handle(1), { tokens: 2_001, chains: blocks.chainsOf(tokens, null) });
-    // Of 1,000 tokens by memprefix's counter, which are 2,001 of the engine's.
-    expect(cache.lookup("a").residentTokens).toBe(999);
-    blocks.take([{ kind: "removed", hashes: hashes.slice(50), medium: null }]);
-    expect(cache.lookup("a").residentTokens).toBe(399);
-    // Its next prompt is not known block by block yet.
-    cache.admit({ ...own, handle: handle(2), at: 2, total: 1_200, cached: 399, known: 1_000 });
-    expect(cache.lookup("a").residentTokens).toBe(10_000);
   });
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ContextIndex } from "../../../src/core/cache/context-index.js";
+import { ContextIndex } from "../../../src/core/cache/context-index.js";
 import { searchPrefix } from "../../../src/core/ordering/prefix-search.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { indexEntries } from "./index-entries.js";
@@ -63,5 +63,22 @@ describe("context index", () => {
       expect(indexEntries(served.index, 1_000).reduce((sum, { live }) => sum + live, 0)).toBe(served.held.length);
     });
     fc.assert(life);
+  });
+
+  it("loses what the engine lost of a prompt, for every prompt that went on there, and nothing else", () => {
+    const losses = fc.property(anyEvents, fc.nat(20), fc.nat(7), (events, nth, tokens) => {
+      const served = new ServedSequences(undefined, new ContextIndex([], 1, 10_000, () => 1));
+      for (const event of events) served.apply(event);
+      const lost = served.held[nth % served.held.length];
+      if (lost === undefined) return;
+      served.index.lose(lost.node, tokens);
+      checkIndex(served.index);
+      for (const { anchor, labels: sequence } of served.held) {
+        const differs = sequence.findIndex((block, at) => block !== lost.labels[at]);
+        const shared = anchor !== lost.anchor ? 0 : differs < 0 ? sequence.length : differs;
+        expect(served.index.heldBlocks(anchor, sequence)).toBe(shared > tokens ? tokens : sequence.length);
+      }
+    });
+    fc.assert(losses, { numRuns: 300 });
   });
 });

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CachingEngine } from "../../../src/core/cache/caching-engine.js";
-import { ObservedCache } from "../../../src/core/cache/observed-cache.js";
 import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
+import { ObservedCache } from "../../../src/engines/kv-events/observed-cache.js";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { Asking, ENDLESS, handle, NO_HEAD } from "./asking.js";
 

@@ -52,6 +52,7 @@ describe("what the published policies keep, beside the context index", () => {
   it.each<[string, (index: ContextIndex, ends: readonly NodeId[]) => void]>([
     ["evictions by id", (index, ends) => ends.forEach((end) => void index.evict(end))],
     ["a TTL", (index) => index.dropUnusedSince(1_000)],
+    ["an engine's event", (index, [end]) => index.lose(end as NodeId, 20)],
     ["a report of a miss", (index, [, end]) => index.miss(end as NodeId, 2, 0, 1_000)],
   ])("loses what %s takes from that, and keeps the counts", (_what, lose) => {
     const published = new PublishedKnowledge(NO_PUBLISHED_ROWS, 100);

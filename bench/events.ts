@@ -1,0 +1,124 @@
+/**
+ * `npm run bench -- events --data FOLDER`: what memprefix gains by an engine's KV events. Six users with recorded real Mem0 searches (`recorded-data.ts`)
+ * take turns with single prompts of `K=20` memories at one engine, simulated as vLLM's: blocks of 16 tokens, a prompt's last ones evicted first. After
+ * three prompts in ten, a client that bypasses memprefix sends 100 to 700 tokens. memprefix is told nothing, each prompt's cached tokens and the
+ * cache's size (`/feedback`, `/metrics`), or the events alone. Cells: % of tokens that hit, and mean |expected − cached| in tokens.
+ *
+ * Floor of the error: half a block.
+ */
+import { openMeasuredMemprefix } from "../src/cli/assemble.js";
+import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { BLOCK_TOKENS } from "../src/core/cache/simulated-cache.js";
+import { CachingEngine, DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type UserId } from "../src/core/index.js";
+import { type KvEvent, ResidentBlocks } from "../src/engines/kv-events/resident-blocks.js";
+import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
+import { INSTRUCTION } from "../src/eval/base/hand-built.js";
+import { seeded } from "../src/eval/measures/bootstrap.js";
+import { readComposeOptions } from "../src/service/compose/compose-request.js";
+import { neededTraces } from "./recorded-data.js";
+import { mean } from "./statistics.js";
+import { printHead, printRow } from "./table.js";
+
+const K = Number(process.env["K"] ?? 20);
+const TURNS = 100;
+const BYPASSING = 0.3;
+const POLICIES = ["prefix-exact", "context-pilot"] as const;
+const TOLD = ["nothing", "reports and size", "events"] as const;
+const PROMPT_TOKENS = countO200k(INSTRUCTION) + 20 * K;
+const traces = neededTraces();
+const tokenize = chatTokenizer(encodeO200k);
+
+/** vLLM's cache, which publishes what it stores and removes. */
+class PublishingCache {
+  /** Hashes by all tokens up to the block's end, the next to be evicted first. */
+  readonly #blocks = new Map<string, string>();
+  #hashes = 0;
+
+  constructor(private readonly capacityTokens: number) {}
+
+  compute(tokens: readonly number[]): { readonly cached: number; readonly events: readonly KvEvent[] } {
+    const count = Math.floor(tokens.length / BLOCK_TOKENS);
+    const ends = Array.from({ length: count }, (_, at) => tokens.slice(0, (at + 1) * BLOCK_TOKENS).join());
+    const missing = ends.findIndex((end) => !this.#blocks.has(end));
+    const held = missing < 0 ? count : missing;
+    const hashes = ends.map((end) => this.#blocks.get(end) ?? String(++this.#hashes));
+    for (const [at, end] of [...ends.entries()].reverse()) {
+      this.#blocks.delete(end);
+      this.#blocks.set(end, hashes[at] as string);
+    }
+    const removed: string[] = [];
+    for (const [end, hash] of this.#blocks) {
+      if (this.#blocks.size * BLOCK_TOKENS <= this.capacityTokens) break;
+      this.#blocks.delete(end);
+      removed.push(hash);
+    }
+    const stored: KvEvent = {
+      kind: "stored",
+      hashes: hashes.slice(held),
+      parent: hashes[held - 1] ?? null,
+      tokens: tokens.slice(held * BLOCK_TOKENS, count * BLOCK_TOKENS),
+      blockTokens: BLOCK_TOKENS,
+      apart: hashes.slice(held).map(() => null),
+      medium: "GPU",
+    };
+    const cached = Math.min(held, Math.floor((tokens.length - 1) / BLOCK_TOKENS)) * BLOCK_TOKENS;
+    return { cached, events: [{ kind: "removed", hashes: removed, medium: null }, ...(held < count ? [stored] : [])] };
+  }
+}
+
+async function cellOf(policy: (typeof POLICIES)[number], capacityTokens: number, told: (typeof TOLD)[number]) {
+  const engine = new CachingEngine();
+  const cache = new PublishingCache(capacityTokens);
+  const mirror = new ResidentBlocks();
+  mirror.forget(true);
+  if (told === "events") engine.residents.push(mirror);
+  let now = Date.UTC(2026, 0, 1);
+  const memprefix = openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => now, engine);
+  const random = seeded(7);
+  const errors: number[] = [];
+  let [cachedTokens, promptTokens, computedTokens] = [0, 0, 0];
+  const compute = (tokens: readonly number[]) => {
+    const { cached, events } = cache.compute(tokens);
+    mirror.take(events);
+    computedTokens += tokens.length - cached;
+    return cached;
+  };
+  for (let turn = 0; turn < TURNS; turn++)
+    for (const [n, { memories, questions }] of traces.entries()) {
+      const asked = questions[turn];
+      if (asked === undefined) continue;
+      now += 1_000;
+      if (told === "reports and size") engine.read({ capacityTokens, blockTokens: BLOCK_TOKENS, computedTokens }, now);
+      const userId = `user-${n}` as UserId;
+      const found = asked.retrieved.slice(0, K).map((id) => ({ id: `m${id}`, memory: memories[id]?.memory ?? "" }));
+      const messages = [
+        { role: "system", content: INSTRUCTION },
+        { role: "user", content: asked.question },
+      ];
+      const answer = await memprefix.compose(readComposeOptions({ userId, messages, memories: found, policy }));
+      const { requestId, plan } = answer;
+      const tokens = tokenize(answer.messages);
+      const cached = compute(tokens);
+      memprefix.chats.composer.tokenized(userId, null, requestId, {
+        tokens: tokens.length,
+        chains: mirror.chainsOf(tokens, null),
+      });
+      const report = { cachedTokens: cached, promptTokens: tokens.length };
+      if (told === "reports and size") await memprefix.feedback(userId, null, requestId, report);
+      errors.push(Math.abs((plan.expectedCachedTokens * tokens.length) / plan.totalTokens - cached));
+      cachedTokens += cached;
+      promptTokens += tokens.length;
+      if (random() < BYPASSING)
+        compute(Array.from({ length: 100 + Math.floor(600 * random()) }, (_, at) => 1e6 * errors.length + at));
+    }
+  await memprefix.close();
+  return `${((100 * cachedTokens) / promptTokens).toFixed(1)} %, off by ${mean(errors).toFixed(0)}`;
+}
+
+printHead(["policy", "prompts in the cache", ...TOLD]);
+for (const policy of POLICIES)
+  for (const prompts of [10, 30, 100, 200]) {
+    const cells: string[] = [];
+    for (const told of TOLD) cells.push(await cellOf(policy, prompts * PROMPT_TOKENS, told));
+    printRow([policy, prompts, ...cells]);
+  }
