@@ -38,8 +38,10 @@ const measured = z.object({
   /** Tokens of the right answer, and of the prompt without memories. */
   answerTokens: z.int(),
   bareTokens: z.int(),
-  /** By depth. */
-  tries: z.array(z.object({ tokens: z.int(), entropy: z.number(), nats: z.number() })).length(DEPTHS.length),
+  /** One for each depth. */
+  tries: z
+    .array(z.object({ memories: z.int(), tokens: z.int(), entropy: z.number(), nats: z.number() }))
+    .refine((tries) => tries.map(({ memories }) => memories).join() === DEPTHS.join(), "of another LADDER"),
 });
 type Measured = z.output<typeof measured>;
 
@@ -81,7 +83,7 @@ async function measure(
   for (const depth of DEPTHS) {
     const { promptTokens: tokens, likelihood, first } = await said(depth);
     const entropy = mostEntropy(first.slice(0, 20)) ?? Number.NaN;
-    tries.push({ tokens, entropy, nats: likelihood.nats });
+    tries.push({ memories: depth, tokens, entropy, nats: likelihood.nats });
   }
   const { promptTokens: bareTokens, likelihood } = await said(0);
   const answerTokens = likelihood.tokens;
