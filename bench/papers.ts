@@ -18,5 +18,5 @@ const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
 const program = PROGRAMS[process.argv[2] ?? ""];
 if (program === undefined) {
   process.stderr.write(`npm run bench -- papers takes one of ${Object.keys(PROGRAMS).join(", ")}\n`);
-  process.exitCode = 1;
+  process.exitCode = 2;
 } else await program();

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { EvaluationError } from "../src/eval/base/run-files.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import {
   HOW_TO_RECORD,
@@ -14,20 +15,18 @@ export function givenData(): string | null {
   return recordedData();
 }
 
-/** The same; ends the process, saying how to get one, where there is none. */
+/** The same; throws, saying how to get one, where there is none. */
 export function neededData(): string {
-  return givenData() ?? endFor(`--data FOLDER is missing: give it, or ${HOW_TO_RECORD}`);
+  const data = givenData();
+  if (data === null) throw new EvaluationError(`--data FOLDER is missing: give it, or ${HOW_TO_RECORD}`);
+  return data;
 }
 
-/** The path that an option names; ends the process where it is missing. */
+/** The path that an option names; throws where it is missing. */
 export function neededPath(option: "data" | "out", what: string): string {
   const path = parseArgs({ options: { [option]: { type: "string" } }, strict: false }).values[option];
-  return typeof path === "string" ? path : endFor(`--${option} is missing: ${what}`);
-}
-
-function endFor(usageError: string): never {
-  console.error(usageError);
-  process.exit(2);
+  if (typeof path !== "string") throw new EvaluationError(`--${option} is missing: ${what}`);
+  return path;
 }
 
 /** The recorded searches of all conversations in that folder. */

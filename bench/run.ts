@@ -3,6 +3,7 @@
  * builds first where the program runs `dist/`. Without a name it lists the programs.
  */
 import { spawnSync } from "node:child_process";
+import { EvaluationError } from "../src/eval/base/run-files.js";
 import { BENCHES, OF_THE_BUILD } from "./benches.js";
 
 const SETTING = /^([A-Z][A-Z0-9_]*)=(.*)$/s;
@@ -19,12 +20,19 @@ if (Object.hasOwn(BENCHES, name)) {
   }
   // The program reads its own arguments.
   process.argv.splice(2, given.length + 1, ...given.filter((word) => !SETTING.test(word)));
-  await import(`./${name}.js`);
+  await import(`./${name}.js`).catch(endForUsage);
 } else {
   const width = Math.max(...Object.keys(BENCHES).map((bench) => bench.length));
   for (const [bench, says] of Object.entries(BENCHES)) console.log(`${bench.padEnd(width)}  ${says}`);
   if (name !== "") {
     console.error(`\nThere is no bench "${name}".`);
-    process.exitCode = 1;
+    process.exitCode = 2;
   }
+}
+
+/** What the program was given is wrong: says so, without where it was found. */
+function endForUsage(error: unknown): never {
+  if (!(error instanceof EvaluationError)) throw error;
+  console.error(error.message);
+  process.exit(2);
 }
