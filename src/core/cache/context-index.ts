@@ -223,30 +223,29 @@ export class ContextIndex {
   }
 
   /**
-   * The engine holds only the first `tokens` tokens of the prompt that ended here. What any prompt had after them is gone; what is held stays, as
-   * the end of this prompt.
+   * The engine holds only the first `tokens` tokens of the prompt that ended here. Removes the rest, for every prompt that shares it. Gives the node
+   * where what is left ends; null: nothing was lost, or nothing is left.
    */
-  lose(id: NodeId, tokens: number): void {
+  lose(id: NodeId, tokens: number): NodeId | null {
     let lost = this.#nodes.get(id);
-    if (lost === undefined || this.#depthOf(lost) <= tokens) return;
+    if (lost === undefined || this.#depthOf(lost) <= tokens) return null;
     while (lost.above !== null && this.#depthOf(lost.above) > tokens) lost = lost.above;
     const { above, labels } = lost;
-    const { run, live } = lost.row;
-    let end = lost.parent === null ? 0 : this.#depthOf(lost.parent);
+    const { run } = lost.row;
+    let depth = this.#depthOf(lost) - this.ownTokens(lost.row);
+    // -1 of a root, which has no blocks.
     const kept = run.findIndex((label) => {
-      end += this.blockTokens(label);
-      return end > tokens;
+      depth += this.blockTokens(label);
+      return depth > tokens;
     });
+    const last = kept > 0 ? lost : above;
     if (kept > 0) {
       for (const next of [...lost.extensions()]) this.#removeBranch(next);
       this.follower?.evicted({ labels, held: labels.length - run.length + kept });
-      this.#update(lost, { run: run.slice(0, kept), live: Math.max(1, live), tokens: 0 });
-      return;
-    }
-    this.#removeBranch(lost);
-    if (above === null) return;
-    if (above.isLeaf && above.row.anchor === null) this.#update(above, { live: Math.max(1, above.row.live) });
-    this.#prune(above);
+      this.#update(lost, { run: run.slice(0, kept), tokens: 0 });
+    } else this.#removeBranch(lost);
+    if (last !== null) this.#update(last, { live: Math.max(1, last.row.live) });
+    return last?.row.id ?? null;
   }
 
   /** The engine still held at time `at` (milliseconds) what this request used at `clock`. No effect if a later request used the node. */

@@ -16,8 +16,10 @@ export interface CachePrompt {
   /** Cached if nothing were ever evicted. */
   readonly known: number;
   readonly head: { readonly digest: string; readonly tokens: number };
-  /** Where it ends in its scope's context index; absent: in none. */
-  readonly end?: { readonly scope: string; readonly leaf: NodeId };
+  /** Tokens that the engine counts before the prompt, such as tools. Default 0. */
+  readonly beside?: number;
+  /** Its end in the context index of a stored scope; absent: in none. */
+  readonly end?: { readonly scopeId: number; readonly leaf: NodeId };
 }
 
 export type CacheHandle = string & { readonly __brand: "CacheHandle" };

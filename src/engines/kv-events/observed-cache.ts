@@ -6,12 +6,14 @@ import {
   type CachePrompt,
   type CacheReport,
   type ContextIndex,
+  IN_FLIGHT_MS,
   LruMap,
+  type NodeId,
   PredictedCache,
   type ResidencyModel,
 } from "../../core/index.js";
 
-/** Each has some hundred blocks. */
+/** Maximum prompts, each with a name per block. */
 const MOST_OBSERVED = 1_024;
 
 export interface TokenizedPrompt {
@@ -22,8 +24,13 @@ export interface TokenizedPrompt {
 interface ObservedPrompt {
   readonly prompt: CachePrompt;
   tokenized: TokenizedPrompt | null;
-  /** Leading tokens that the engine held when it was looked at last; infinite: all. */
-  held: number;
+  isReported: boolean;
+  /** Leading blocks that were held at the last look. */
+  blocks: number;
+  /** The most that ever were. */
+  most: number;
+  /** Where it may end in its scope's index: its leaf, and what losses left of its path. */
+  readonly ends: Set<NodeId>;
 }
 
 /** An engine's cache as its KV events show it, exact to the block for tokenized prompts. Without events it is predicted. */
@@ -32,44 +39,46 @@ export class ObservedCache extends PredictedCache {
 
   override admit(prompt: CachePrompt): void {
     super.admit(prompt);
-    this.#observed.set(prompt.handle, { prompt, tokenized: null, held: 0 });
+    const ends = new Set(prompt.end === undefined ? [] : [prompt.end.leaf]);
+    this.#observed.set(prompt.handle, { prompt, tokenized: null, isReported: false, blocks: 0, most: 0, ends });
   }
 
-  /** Records an admitted prompt as its engine sees it. The conversation's earlier prompts are parts of it. */
+  /** Records an admitted prompt as its engine sees it. */
   tokenized(handle: CacheHandle, tokenized: TokenizedPrompt): void {
     const observed = this.#observed.peek(handle);
-    if (observed === undefined) return;
-    for (const { prompt, tokenized: before } of this.#observed.values()) {
-      const last = before?.chains.at(-1);
-      const isPart = last !== undefined && tokenized.chains[(before?.chains.length ?? 0) - 1] === last;
-      if (isPart && prompt.stream === observed.prompt.stream && prompt.handle !== handle)
-        this.#observed.delete(prompt.handle);
-    }
-    observed.tokenized = tokenized;
+    if (observed !== undefined) observed.tokenized = tokenized;
   }
 
-  /** @param scope of which the context index loses what the engine lost */
-  override lookup(stream: string, scope: string | null = null): CacheLookup {
+  /** @param scopeId whose index the residency will be given */
+  override lookup(stream: string, scopeId: number | null = null): CacheLookup {
     const predicted = super.lookup(stream);
     if (this.engine.residents.length === 0) return predicted;
     const newest = this.newestOf(stream);
     const observed = newest === null ? undefined : this.#observed.get(newest.handle);
-    const held = observed === undefined ? null : this.#heldOf(observed);
+    const blocks = observed === undefined ? null : this.#look(observed);
+    const residentTokens =
+      observed === undefined || blocks === null ? predicted.residentTokens : this.#tokensOf(observed, blocks);
     const { ttlMs, expire } = predicted.residency;
     const residency: ResidencyModel = {
       ttlMs,
       expire: (index, now) => {
         expire(index, now);
-        this.#loseFrom(index, scope);
+        this.#loseFrom(index, scopeId, now);
       },
     };
-    return { ...predicted, residency, residentTokens: held ?? predicted.residentTokens };
+    return { ...predicted, residency, residentTokens };
   }
 
+  /** Drops the stream's earlier prompts that this one begins with: what they lose, it loses. */
   override report(handle: CacheHandle, report: CacheReport | null, reportedAt: number): void {
     super.report(handle, report, reportedAt);
     const observed = this.#observed.peek(handle);
-    if (observed !== undefined) observed.held = Math.max(observed.held, this.#heldOf(observed) ?? 0);
+    if (observed === undefined) return;
+    observed.isReported = true;
+    this.#look(observed);
+    for (const earlier of this.#observed.values())
+      if (earlier !== observed && earlier.prompt.stream === observed.prompt.stream && beginsWith(observed, earlier))
+        this.#observed.delete(earlier.prompt.handle);
   }
 
   override release(handle: CacheHandle): void {
@@ -78,28 +87,62 @@ export class ObservedCache extends PredictedCache {
   }
 
   /**
-   * What the engine held and lost leaves a scope's index. A prompt that is computed now was not held yet. A prompt that parts from this one within
-   * the first block that is missing may hold its own.
+   * Removes from a scope's index what the engine held and lost, unless it is computing a prompt of this scope: that may share the rest. One block
+   * more counts as held: prompts that differ only within it have their own.
    */
-  #loseFrom(index: ContextIndex, scope: string | null): void {
+  #loseFrom(index: ContextIndex, scopeId: number | null, now: number): void {
+    const ofScope: ObservedPrompt[] = [];
     for (const observed of this.#observed.values()) {
-      const { end } = observed.prompt;
-      const held = end?.scope === scope ? this.#heldOf(observed) : null;
-      if (end === undefined || held === null) continue;
-      if (held < observed.held) index.lose(end.leaf, (1 + SCALED_ERROR) * (this.#heldOf(observed, 1) ?? held));
-      observed.held = held;
+      const { end, at } = observed.prompt;
+      if (end?.scopeId !== scopeId) continue;
+      if (!observed.isReported && now - at < IN_FLIGHT_MS) return;
+      ofScope.push(observed);
+    }
+    for (const observed of ofScope) {
+      const blocks = this.#isKnown(observed) ? this.#look(observed) : null;
+      // Again at each look: the index may have been loaded without the loss.
+      if (blocks === null || blocks === observed.most) continue;
+      const tokens = (1 + SCALED_ERROR) * this.#tokensOf(observed, blocks + 1);
+      for (const end of [...observed.ends]) {
+        const left = index.lose(end, tokens);
+        if (left !== null) observed.ends.add(left);
+      }
     }
   }
 
-  /** In tokens of memprefix's counter; infinite: all blocks. Null: unknown. @param more blocks beyond what is held */
-  #heldOf({ prompt, tokenized }: ObservedPrompt, more = 0): number | null {
-    if (tokenized === null || tokenized.tokens === 0) return null;
-    const { chains, tokens } = tokenized;
+  /** Whether no worker's events were lost: such a worker may hold the prompt. */
+  #isKnown({ tokenized }: ObservedPrompt): boolean {
+    const first = tokenized?.chains.slice(0, 1) ?? [];
+    return this.engine.residents.every((worker) => worker.residentTokens(first) !== null);
+  }
+
+  /** Leading blocks that are held; null: unknown. Quick if none changed, since engines evict a prompt from its end. */
+  #look(observed: ObservedPrompt): number | null {
+    const { tokenized, blocks } = observed;
     const { blockTokens } = this.engine;
+    if (tokenized === null || blockTokens === null) return null;
+    const { chains, tokens } = tokenized;
+    if (chains.length !== Math.floor(tokens / blockTokens)) return null;
+    const isHeld = (at: number) => (this.engine.residentTokens(chains.slice(at, at + 1)) ?? 0) > 0;
+    if (blocks > 0 && isHeld(blocks - 1) && (blocks === chains.length || !isHeld(blocks))) return blocks;
     const held = this.engine.residentTokens(chains);
     if (held === null) return null;
-    const isWhole = held > 0 && held === chains.length * (blockTokens ?? 0);
-    if (isWhole) return Number.POSITIVE_INFINITY;
-    return Math.floor(((held + more * (blockTokens ?? 0)) * prompt.total) / tokens);
+    observed.blocks = held / blockTokens;
+    observed.most = Math.max(observed.most, observed.blocks);
+    return observed.blocks;
   }
+
+  /** In memprefix's tokens; infinite: all blocks. */
+  #tokensOf({ prompt, tokenized }: ObservedPrompt, blocks: number): number {
+    const { tokens, chains } = tokenized ?? { tokens: 1, chains: [] };
+    if (chains.length > 0 && blocks >= chains.length) return Number.POSITIVE_INFINITY;
+    const { total, beside = 0 } = prompt;
+    const held = blocks * (this.engine.blockTokens ?? 0);
+    return Math.max(0, Math.floor((held * (total + beside)) / tokens) - beside);
+  }
+}
+
+function beginsWith({ tokenized }: ObservedPrompt, { tokenized: earlier }: ObservedPrompt): boolean {
+  const last = earlier?.chains.at(-1);
+  return earlier !== null && last !== undefined && tokenized?.chains[earlier.chains.length - 1] === last;
 }

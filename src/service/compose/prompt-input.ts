@@ -69,7 +69,7 @@ export class PromptInputs {
     const { maxPromptTokens, acceptedTokens } = this.limits.of(request);
     const sentAfter = conversation?.turns.sentAfter ?? null;
     const isListed = sentAfter !== null && (sentAfter.root.tools === null || sentAfter.tools.length > 0);
-    const cache = terms.lookup(working.scope);
+    const cache = terms.lookup(working);
     const engine = this.law.modelFor(terms.model);
     const isPlanned = front.length > 0 && request.policy === null;
     const textOf = (label: Label) => register.get(label)?.text;

@@ -213,13 +213,14 @@ export class PromptPlanner {
 
   /** Counts a prompt in its engine's cache. @returns takes it back */
   #admit(
-    { scope }: WorkingScope,
-    { request, cache }: RequestTerms,
+    working: WorkingScope,
+    { request, cache, besideTokens }: RequestTerms,
     { composition, requestId, at }: ComposedPrompt,
   ): () => void {
     // The dashboard's tries are sent to no engine.
     if (cache === undefined || request.dryRun === true || isTry(request)) return () => {};
     const { plan, turn, headTokens, knownTokens, leaf } = composition;
+    const { scope, scopeId } = working;
     const handle = sentAs(scope, requestId);
     cache.admit({
       handle,
@@ -230,7 +231,8 @@ export class PromptPlanner {
       cached: plan.expectedCachedTokens,
       known: knownTokens,
       head: { digest: turn.head, tokens: headTokens },
-      end: { scope: streamOf(scope, null), leaf },
+      beside: besideTokens,
+      ...(scopeId === 0 ? {} : { end: { scopeId, leaf } }),
     });
     return () => cache.release(handle);
   }

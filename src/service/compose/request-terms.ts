@@ -5,7 +5,6 @@ import {
   endlessLookup,
   type HistoryName,
   type PromptRoot,
-  type Scope,
   type SentAfter,
   type SentTools,
   toolsToSend,
@@ -14,7 +13,7 @@ import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-ad
 import { keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import { engineFamilyFor, type TenantParts } from "../base/memprefix-parts.js";
-import { streamOf, type WorkingConversation } from "../scopes/working-scopes.js";
+import { streamOf, type WorkingConversation, type WorkingScope } from "../scopes/working-scopes.js";
 import { type ComposeRequest, modelOf } from "./compose-request.js";
 
 /** What one request gets: its own fields, else the configuration. */
@@ -56,8 +55,8 @@ export class RequestTerms {
     return this.#goesElsewhere ? undefined : this.parts.cache;
   }
 
-  lookup(scope: Scope): CacheLookup {
-    const found = this.cache?.lookup(streamOf(scope, this.request.conversationId), streamOf(scope, null));
+  lookup({ scope, scopeId }: WorkingScope): CacheLookup {
+    const found = this.cache?.lookup(streamOf(scope, this.request.conversationId), scopeId);
     return found ?? endlessLookup(this.parts.residency);
   }
 

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ContextIndex } from "../../../src/core/cache/context-index.js";
+import type { ContextIndex } from "../../../src/core/cache/context-index.js";
 import { searchPrefix } from "../../../src/core/ordering/prefix-search.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { indexEntries } from "./index-entries.js";
 import { checkIndex } from "./index-rules.js";
-import { anyEvents, ELSEWHERE, HERE, label, labels, ServedSequences } from "./served-sequences.js";
+import { anyEvents, anySequence, ELSEWHERE, HERE, label, labels, ServedSequences } from "./served-sequences.js";
 
 /** What an index holds, as sequences with their search paths. */
 function shapeOf(index: ContextIndex): [readonly number[], readonly Label[]][] {
@@ -65,20 +65,20 @@ describe("context index", () => {
     fc.assert(life);
   });
 
-  it("loses what the engine lost of a prompt, for every prompt that went on there, and nothing else", () => {
-    const losses = fc.property(anyEvents, fc.nat(20), fc.nat(7), (events, nth, tokens) => {
-      const served = new ServedSequences(undefined, new ContextIndex([], 1, 10_000, () => 1));
-      for (const event of events) served.apply(event);
-      const lost = served.held[nth % served.held.length];
-      if (lost === undefined) return;
-      served.index.lose(lost.node, tokens);
+  it("removes everything after a forgotten block and nothing else", () => {
+    const life = fc.property(fc.array(anySequence, { maxLength: 12 }), anySequence, (sequences, forgotten) => {
+      const gone = new Set(forgotten.slice(0, 2));
+      const served = new ServedSequences();
+      for (const sequence of sequences) served.serve(HERE, sequence);
+      served.index.forget(gone);
       checkIndex(served.index);
-      for (const { anchor, labels: sequence } of served.held) {
-        const differs = sequence.findIndex((block, at) => block !== lost.labels[at]);
-        const shared = anchor !== lost.anchor ? 0 : differs < 0 ? sequence.length : differs;
-        expect(served.index.heldBlocks(anchor, sequence)).toBe(shared > tokens ? tokens : sequence.length);
+      for (const sequence of sequences) {
+        const found = searchPrefix(served.index.root(HERE), wanting(...sequence)).labels;
+        if (!sequence.some((block) => gone.has(block))) expect(found).toHaveLength(sequence.length);
       }
+      for (const { labels: held } of indexEntries(served.index, 1_000))
+        expect(held.some((block) => gone.has(block))).toBe(false);
     });
-    fc.assert(losses, { numRuns: 300 });
+    fc.assert(life, { numRuns: 300 });
   });
 });

@@ -14,6 +14,7 @@ export type PromptEvent =
       readonly after: number;
     }
   | { readonly kind: "evict"; readonly nth: number }
+  | { readonly kind: "lose"; readonly nth: number; readonly tokens: number }
   | {
       readonly kind: "report";
       readonly nth: number;
@@ -39,6 +40,7 @@ export const anyPromptEvents: fc.Arbitrary<PromptEvent[]> = fc.array(
       }),
     },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("evict" as const), nth }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("lose" as const), nth, tokens: fc.nat({ max: 80 }) }) },
     {
       weight: 2,
       arbitrary: fc.record({
@@ -112,6 +114,9 @@ export class ServedPrompts {
         break;
       case "evict":
         this.index.evict(this.served[event.nth]?.node ?? (0 as NodeId));
+        break;
+      case "lose":
+        this.index.lose(this.served[event.nth]?.node ?? (0 as NodeId), event.tokens);
         break;
       case "report": {
         this.now += event.after;

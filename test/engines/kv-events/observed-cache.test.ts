@@ -1,86 +1,165 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CachingEngine } from "../../../src/core/cache/caching-engine.js";
 import { ContextIndex } from "../../../src/core/cache/context-index.js";
+import type { Label } from "../../../src/core/text/ids.js";
 import { ObservedCache } from "../../../src/engines/kv-events/observed-cache.js";
 import { ResidentBlocks } from "../../../src/engines/kv-events/resident-blocks.js";
 import { handle, NO_HEAD } from "../../core/cache/asking.js";
+import { checkIndex } from "../../core/cache/index-rules.js";
 import { HERE, labels } from "../../core/cache/served-sequences.js";
 
 const BLOCK = 16;
-const own = { stream: "a", user: "a", head: NO_HEAD, at: 1, cached: 0, known: 0 };
+const PER_LABEL = 100;
+const SCOPE = 1;
 
-/** An engine that publishes its events, and has cached nothing yet. */
-function observing() {
-  const engine = new CachingEngine(10_000);
-  const blocks = new ResidentBlocks();
-  engine.residents.push(blocks);
-  blocks.forget(true);
-  const cache = new ObservedCache(engine);
-  /** What the engine computes of a prompt: whole blocks, by the hash of all tokens up to their ends. */
-  const compute = (tokens: readonly number[]) => {
-    const count = Math.floor(tokens.length / BLOCK);
-    const hashes = Array.from({ length: count }, (_, at) => tokens.slice(0, (at + 1) * BLOCK).join());
-    const apart = hashes.map(() => null);
-    const stored = { parent: null, tokens: tokens.slice(0, count * BLOCK), blockTokens: BLOCK, apart, medium: "GPU" };
-    blocks.take([{ kind: "stored", hashes, ...stored }]);
-    return hashes;
-  };
-  const evict = (hashes: readonly string[]) => blocks.take([{ kind: "removed", hashes, medium: null }]);
-  const tokenized = (n: number, tokens: readonly number[]) =>
-    cache.tokenized(handle(n), { tokens: tokens.length, chains: blocks.chainsOf(tokens, null) });
-  return { cache, compute, evict, tokenized };
+/** What a prompt with these memories has for tokens. */
+function tokensOf(sequence: readonly Label[]): number[] {
+  return sequence.flatMap((label) => Array.from({ length: PER_LABEL }, (_, at) => label * 1_000 + at));
 }
 
-const counted = (count: number, from = 0) => Array.from({ length: count }, (_, n) => from + n);
+/** By all tokens up to the block's end. */
+function hashesOf(tokens: readonly number[], size = BLOCK): string[] {
+  const count = Math.floor(tokens.length / size);
+  return Array.from({ length: count }, (_, at) => tokens.slice(0, (at + 1) * size).join());
+}
+
+function store(blocks: ResidentBlocks, tokens: readonly number[], size = BLOCK): void {
+  const hashes = hashesOf(tokens, size);
+  const own = { tokens: tokens.slice(0, hashes.length * size), apart: hashes.map(() => null) };
+  blocks.take([{ kind: "stored", hashes, parent: null, ...own, blockTokens: size, medium: "GPU" }]);
+}
+
+/** An engine that publishes its events, and a scope's index. Prompts are ten seconds apart. */
+function observing() {
+  const engine = new CachingEngine(1_000_000);
+  const worker = () => {
+    const blocks = new ResidentBlocks();
+    engine.residents.push(blocks);
+    blocks.forget(true);
+    return blocks;
+  };
+  const blocks = worker();
+  store(blocks, [...Array(BLOCK).keys()]);
+  const cache = new ObservedCache(engine);
+  let index = new ContextIndex([], 1, 1_000, () => PER_LABEL);
+  let n = 0;
+  const send = (sequence: readonly Label[], tokens = tokensOf(sequence)) => {
+    const leaf = index.insert(HERE, sequence, ++n);
+    const [end, at] = [{ scopeId: SCOPE, leaf }, n * 10_000];
+    const own = { stream: "a", user: "a", head: NO_HEAD, cached: 0, known: 0, handle: handle(n), at };
+    cache.admit({ ...own, total: tokens.length, end });
+    cache.tokenized(handle(n), { tokens: tokens.length, chains: blocks.chainsOf(tokens, null) });
+    return () => cache.report(handle(own.at / 10_000), { cachedTokens: 0, promptTokens: tokens.length }, at + 1);
+  };
+  const serve = (sequence: readonly Label[]) => {
+    store(blocks, tokensOf(sequence));
+    send(sequence)();
+  };
+  const evict = (hashes: readonly string[]) => blocks.take([{ kind: "removed", hashes, medium: null }]);
+  const look = (scopeId = SCOPE, after = 10_000) =>
+    cache.lookup("a", scopeId).residency.expire(index, n * 10_000 + after);
+  const held = (sequence: readonly Label[]) => index.heldBlocks(HERE, sequence);
+  const rollBack = () => {
+    const stored = index.stored();
+    look();
+    index = new ContextIndex(stored, index.nextId, 1_000, () => PER_LABEL);
+  };
+  return { cache, blocks, worker, send, serve, evict, look, held, rollBack, check: () => checkIndex(index) };
+}
+
+const [first, second] = [labels(1, 2, 3, 4, 5), labels(1, 2, 6, 7)];
 
 describe("an engine's cache as its events show it", () => {
-  it("holds of a stream's newest prompt what events say, in memprefix's tokens", () => {
-    const { cache, compute, evict, tokenized } = observing();
-    const tokens = counted(2_001);
+  it("says of a stream's newest prompt what is held, in memprefix's tokens", () => {
+    const { cache, blocks, evict } = observing();
+    const tokens = Array.from({ length: 2_001 }, (_, n) => n);
+    const own = { stream: "a", user: "a", head: NO_HEAD, at: 1, cached: 0, known: 0 };
     cache.admit({ ...own, handle: handle(1), total: 1_000 });
-    const hashes = compute(tokens);
-    tokenized(1, tokens);
+    store(blocks, tokens);
+    cache.tokenized(handle(1), { tokens: 2_001, chains: blocks.chainsOf(tokens, null) });
     expect(cache.lookup("a").residentTokens).toBe(Number.POSITIVE_INFINITY);
     // Of 1,000 tokens by memprefix's counter, which are 2,001 of the engine's.
-    evict(hashes.slice(50));
+    evict(hashesOf(tokens).slice(50));
     expect(cache.lookup("a").residentTokens).toBe(399);
     // Its next prompt is not known block by block yet.
     cache.admit({ ...own, handle: handle(2), total: 1_200 });
-    expect(cache.lookup("a").residentTokens).toBe(10_000);
+    expect(cache.lookup("a").residentTokens).toBe(1_000_000);
   });
 
-  it("takes from a scope's index what the engine lost, whichever prompt had it, but nothing that is computed now", () => {
-    const { cache, compute, evict, tokenized } = observing();
-    const index = new ContextIndex([], 1, 100, () => 100);
-    const [first, second] = [labels(1, 2, 3, 4, 5), labels(1, 2, 6, 7)];
-    const expire = (scope: string) => cache.lookup("a", scope).residency.expire(index, 3);
-    const held = () => [first, second].map((sequence) => index.heldBlocks(HERE, sequence));
-    const [ofFirst, ofSecond] = [counted(512), [...counted(208), ...counted(208, 1_000)]];
-    for (const [n, sequence, tokens] of [
-      [1, first, ofFirst],
-      [2, second, ofSecond],
-    ] as const) {
-      const end = { scope: "s", leaf: index.insert(HERE, sequence, n) };
-      cache.admit({ ...own, handle: handle(n), total: tokens.length, end });
-    }
-    const hashes = compute(ofFirst);
-    tokenized(1, ofFirst);
-    expire("s");
-    // The second is not computed yet, so it is not lost.
-    compute(ofSecond.slice(0, 208));
-    tokenized(2, ofSecond);
-    expire("s");
-    expect(held()).toEqual([5, 4]);
-    compute(ofSecond);
-    cache.report(handle(2), { cachedTokens: 208, promptTokens: 416 }, 2);
-    evict(hashes.slice(20));
-    expire("another");
-    expect(held()).toEqual([5, 4]);
-    // 20 blocks of 16 tokens are left, and so three memories of 100.
-    expire("s");
-    expect(held()).toEqual([3, 4]);
-    evict(hashes.slice(7));
-    expire("s");
-    expect(held()).toEqual([1, 1]);
+  it("leaves in a scope's index what the engine holds and at most two blocks more, in any life", () => {
+    const anyLife = fc.array(
+      fc.oneof(
+        fc.record({ serve: fc.uniqueArray(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 3 }) }),
+        fc.record({ evict: fc.nat(12), looks: fc.boolean() }),
+        fc.constant({ rollBack: true }),
+      ),
+      { maxLength: 14 },
+    );
+    const lives = fc.property(anyLife, (life) => {
+      const { serve, evict, look, held, rollBack, check } = observing();
+      /** The next to be evicted first. */
+      const cached = new Set<string>();
+      const served: Label[][] = [];
+      for (const event of life) {
+        if ("serve" in event) {
+          look();
+          const sequence = labels(...event.serve);
+          serve(sequence);
+          served.push(sequence);
+          for (const hash of hashesOf(tokensOf(sequence)).reverse()) {
+            cached.delete(hash);
+            cached.add(hash);
+          }
+        } else if ("evict" in event) {
+          const gone = [...cached].slice(0, event.evict);
+          for (const hash of gone) cached.delete(hash);
+          evict(gone);
+          if (event.looks) look();
+        } else rollBack();
+      }
+      look();
+      check();
+      for (const sequence of served) {
+        const hashes = hashesOf(tokensOf(sequence));
+        const missing = hashes.findIndex((hash) => !cached.has(hash));
+        const tokens = missing < 0 ? sequence.length * PER_LABEL : missing * BLOCK;
+        expect(held(sequence)).toBeGreaterThanOrEqual(Math.floor(tokens / PER_LABEL));
+        expect(held(sequence) * PER_LABEL).toBeLessThanOrEqual(1.02 * (tokens + 2 * BLOCK));
+      }
+    });
+    fc.assert(lives, { numRuns: 300 });
+  });
+
+  it("takes nothing from another scope, nor while a prompt of this one is computed", () => {
+    const { blocks, send, serve, evict, look, held } = observing();
+    serve(first);
+    look();
+    evict(hashesOf(tokensOf(first)).slice(7));
+    look(SCOPE + 1);
+    const answered = send(second);
+    look(SCOPE, 1_000);
+    expect([held(first), held(second)]).toEqual([5, 4]);
+    store(blocks, tokensOf(second));
+    answered();
+    look(SCOPE, 1_000);
+    expect([held(first), held(second)]).toEqual([2, 4]);
+  });
+
+  it("takes nothing that a worker may hold whose events were lost, nor for a new length of blocks", () => {
+    const { blocks, worker, serve, look, held } = observing();
+    serve(first);
+    look();
+    store(worker(), tokensOf(labels(9)));
+    blocks.forget(false);
+    look();
+    expect(held(first)).toBe(5);
+    const restarted = observing();
+    restarted.serve(first);
+    restarted.look();
+    restarted.blocks.forget(true);
+    store(restarted.blocks, tokensOf(first), 2 * BLOCK);
+    restarted.look();
+    expect(restarted.held(first)).toBe(5);
   });
 });
