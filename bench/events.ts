@@ -1,10 +1,8 @@
 /**
  * `npm run bench -- events --data FOLDER`: what memprefix gains by an engine's KV events. Six users with recorded real Mem0 searches (`recorded-data.ts`)
  * take turns with single prompts of `K=20` memories at one engine, simulated as vLLM's: blocks of 16 tokens, a prompt's last ones evicted first. After
- * three prompts in ten, a client that bypasses memprefix sends 100 to 700 tokens. memprefix is told nothing, each prompt's cached tokens and the
- * cache's size (`/feedback`, `/metrics`), or the events alone. Cells: % of tokens that hit, and mean |expected − cached| in tokens.
- *
- * Floor of the error: half a block.
+ * three prompts in ten, a client that bypasses memprefix sends 100 to 700 tokens. memprefix gets nothing; or reports (`/feedback`) and the cache's
+ * size (`/metrics`); or events. Cells: % of tokens that hit, and mean |expected − cached| in tokens, which cannot be below half a block.
  */
 import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
@@ -21,16 +19,16 @@ import { printHead, printRow } from "./table.js";
 
 const K = Number(process.env["K"] ?? 20);
 const TURNS = 100;
-const BYPASSING = 0.3;
+const BYPASS_SHARE = 0.3;
 const POLICIES = ["prefix-exact", "context-pilot"] as const;
-const TOLD = ["nothing", "reports and size", "events"] as const;
+const SIGNALS = ["nothing", "reports and size", "events"] as const;
 const PROMPT_TOKENS = countO200k(INSTRUCTION) + 20 * K;
 const traces = neededTraces();
 const tokenize = chatTokenizer(encodeO200k);
 
 /** vLLM's cache, which publishes what it stores and removes. */
 class PublishingCache {
-  /** Hashes by all tokens up to the block's end, the next to be evicted first. */
+  /** Hashes by the tokens up to the block's end; next evicted first. */
   readonly #blocks = new Map<string, string>();
   #hashes = 0;
 
@@ -38,18 +36,18 @@ class PublishingCache {
 
   compute(tokens: readonly number[]): { readonly cached: number; readonly events: readonly KvEvent[] } {
     const count = Math.floor(tokens.length / BLOCK_TOKENS);
-    const ends = Array.from({ length: count }, (_, at) => tokens.slice(0, (at + 1) * BLOCK_TOKENS).join());
-    const missing = ends.findIndex((end) => !this.#blocks.has(end));
+    const prefixes = Array.from({ length: count }, (_, at) => tokens.slice(0, (at + 1) * BLOCK_TOKENS).join());
+    const missing = prefixes.findIndex((prefix) => !this.#blocks.has(prefix));
     const held = missing < 0 ? count : missing;
-    const hashes = ends.map((end) => this.#blocks.get(end) ?? String(++this.#hashes));
-    for (const [at, end] of [...ends.entries()].reverse()) {
-      this.#blocks.delete(end);
-      this.#blocks.set(end, hashes[at] as string);
+    const hashes = prefixes.map((prefix) => this.#blocks.get(prefix) ?? String(++this.#hashes));
+    for (const [at, prefix] of [...prefixes.entries()].reverse()) {
+      this.#blocks.delete(prefix);
+      this.#blocks.set(prefix, hashes[at] as string);
     }
     const removed: string[] = [];
-    for (const [end, hash] of this.#blocks) {
+    for (const [prefix, hash] of this.#blocks) {
       if (this.#blocks.size * BLOCK_TOKENS <= this.capacityTokens) break;
-      this.#blocks.delete(end);
+      this.#blocks.delete(prefix);
       removed.push(hash);
     }
     const stored: KvEvent = {
@@ -66,12 +64,12 @@ class PublishingCache {
   }
 }
 
-async function cellOf(policy: (typeof POLICIES)[number], capacityTokens: number, told: (typeof TOLD)[number]) {
+async function cellOf(policy: (typeof POLICIES)[number], capacityTokens: number, signal: (typeof SIGNALS)[number]) {
   const engine = new CachingEngine();
   const cache = new PublishingCache(capacityTokens);
   const mirror = new ResidentBlocks();
   mirror.forget(true);
-  if (told === "events") engine.residents.push(mirror);
+  if (signal === "events") engine.residents.push(mirror);
   let now = Date.UTC(2026, 0, 1);
   const memprefix = openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => now, engine);
   const random = seeded(7);
@@ -88,7 +86,8 @@ async function cellOf(policy: (typeof POLICIES)[number], capacityTokens: number,
       const asked = questions[turn];
       if (asked === undefined) continue;
       now += 1_000;
-      if (told === "reports and size") engine.read({ capacityTokens, blockTokens: BLOCK_TOKENS, computedTokens }, now);
+      if (signal === "reports and size")
+        engine.read({ capacityTokens, blockTokens: BLOCK_TOKENS, computedTokens }, now);
       const userId = `user-${n}` as UserId;
       const found = asked.retrieved.slice(0, K).map((id) => ({ id: `m${id}`, memory: memories[id]?.memory ?? "" }));
       const messages = [
@@ -104,21 +103,21 @@ async function cellOf(policy: (typeof POLICIES)[number], capacityTokens: number,
         chains: mirror.chainsOf(tokens, null),
       });
       const report = { cachedTokens: cached, promptTokens: tokens.length };
-      if (told === "reports and size") await memprefix.feedback(userId, null, requestId, report);
+      if (signal === "reports and size") await memprefix.feedback(userId, null, requestId, report);
       errors.push(Math.abs((plan.expectedCachedTokens * tokens.length) / plan.totalTokens - cached));
       cachedTokens += cached;
       promptTokens += tokens.length;
-      if (random() < BYPASSING)
+      if (random() < BYPASS_SHARE)
         compute(Array.from({ length: 100 + Math.floor(600 * random()) }, (_, at) => 1e6 * errors.length + at));
     }
   await memprefix.close();
   return `${((100 * cachedTokens) / promptTokens).toFixed(1)} %, off by ${mean(errors).toFixed(0)}`;
 }
 
-printHead(["policy", "prompts in the cache", ...TOLD]);
+printHead(["policy", "prompts in the cache", ...SIGNALS]);
 for (const policy of POLICIES)
   for (const prompts of [10, 30, 100, 200]) {
     const cells: string[] = [];
-    for (const told of TOLD) cells.push(await cellOf(policy, prompts * PROMPT_TOKENS, told));
+    for (const signal of SIGNALS) cells.push(await cellOf(policy, prompts * PROMPT_TOKENS, signal));
     printRow([policy, prompts, ...cells]);
   }
