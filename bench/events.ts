@@ -8,11 +8,12 @@ import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { BLOCK_TOKENS } from "../src/core/cache/simulated-cache.js";
 import { CachingEngine, DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type UserId } from "../src/core/index.js";
-import { type KvEvent, ResidentBlocks } from "../src/engines/kv-events/resident-blocks.js";
+import { ResidentBlocks } from "../src/engines/kv-events/resident-blocks.js";
 import { chatTokenizer } from "../src/eval/base/chat-tokens.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
 import { seeded } from "../src/eval/measures/bootstrap.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
+import { PublishingCache } from "./publishing-cache.js";
 import { neededTraces } from "./recorded-data.js";
 import { mean } from "./statistics.js";
 import { printHead, printRow } from "./table.js";
@@ -26,47 +27,9 @@ const PROMPT_TOKENS = countO200k(INSTRUCTION) + 20 * K;
 const traces = neededTraces();
 const tokenize = chatTokenizer(encodeO200k);
 
-/** vLLM's cache, which publishes what it stores and removes. */
-class PublishingCache {
-  /** Hashes by the tokens up to the block's end; next evicted first. */
-  readonly #blocks = new Map<string, string>();
-  #hashes = 0;
-
-  constructor(private readonly capacityTokens: number) {}
-
-  compute(tokens: readonly number[]): { readonly cached: number; readonly events: readonly KvEvent[] } {
-    const count = Math.floor(tokens.length / BLOCK_TOKENS);
-    const prefixes = Array.from({ length: count }, (_, at) => tokens.slice(0, (at + 1) * BLOCK_TOKENS).join());
-    const missing = prefixes.findIndex((prefix) => !this.#blocks.has(prefix));
-    const held = missing < 0 ? count : missing;
-    const hashes = prefixes.map((prefix) => this.#blocks.get(prefix) ?? String(++this.#hashes));
-    for (const [at, prefix] of [...prefixes.entries()].reverse()) {
-      this.#blocks.delete(prefix);
-      this.#blocks.set(prefix, hashes[at] as string);
-    }
-    const removed: string[] = [];
-    for (const [prefix, hash] of this.#blocks) {
-      if (this.#blocks.size * BLOCK_TOKENS <= this.capacityTokens) break;
-      this.#blocks.delete(prefix);
-      removed.push(hash);
-    }
-    const stored: KvEvent = {
-      kind: "stored",
-      hashes: hashes.slice(held),
-      parent: hashes[held - 1] ?? null,
-      tokens: tokens.slice(held * BLOCK_TOKENS, count * BLOCK_TOKENS),
-      blockTokens: BLOCK_TOKENS,
-      apart: hashes.slice(held).map(() => null),
-      medium: "GPU",
-    };
-    const cached = Math.min(held, Math.floor((tokens.length - 1) / BLOCK_TOKENS)) * BLOCK_TOKENS;
-    return { cached, events: [{ kind: "removed", hashes: removed, medium: null }, ...(held < count ? [stored] : [])] };
-  }
-}
-
 async function cellOf(policy: (typeof POLICIES)[number], capacityTokens: number, signal: (typeof SIGNALS)[number]) {
   const engine = new CachingEngine();
-  const cache = new PublishingCache(capacityTokens);
+  const cache = new PublishingCache(capacityTokens, BLOCK_TOKENS);
   const mirror = new ResidentBlocks();
   mirror.forget(true);
   if (signal === "events") engine.residents.push(mirror);

@@ -27,7 +27,7 @@ describe("docs/quality.md has the figures of its rows", () => {
   it.each([
     ["quality-smol", 1, "**the default**:", "default"],
     ["quality-smol", 1, "the same, without the line", "withoutLine"],
-    ["quality-smol", 1, "`- text` in tags, retrieval order, no line", "retrieval"],
+    ["quality-smol", 1, "the same, in retrieval order", "retrieval"],
     ["quality-smol", 1, "Mem0's list in the system prompt (its README)", "readme"],
     ["quality-qwen", 2, "**the default**:", "default"],
     ["quality-qwen", 2, "the same, without the line", "withoutLine"],

@@ -44,11 +44,11 @@ function observing() {
   const cache = new ObservedCache(engine);
   let index = new ContextIndex([], 1, 1_000, () => PER_LABEL);
   let n = 0;
-  const send = (sequence: readonly Label[], tokens = tokensOf(sequence)) => {
+  const send = (sequence: readonly Label[], tokens = tokensOf(sequence), total = tokens.length) => {
     const leaf = index.insert(HERE, sequence, ++n);
     const [end, at] = [{ scopeId: SCOPE, leaf }, n * 10_000];
     const own = { stream: "a", user: "a", head: NO_HEAD, cached: 0, known: 0, handle: handle(n), at };
-    cache.admit({ ...own, total: tokens.length, end });
+    cache.admit({ ...own, total, end });
     cache.tokenized(handle(n), { tokens: tokens.length, chains: blocks.chainsOf(tokens, null) });
     return () => cache.report(handle(own.at / 10_000), { cachedTokens: 0, promptTokens: tokens.length }, at + 1);
   };
@@ -57,32 +57,33 @@ function observing() {
     send(sequence)();
   };
   const evict = (hashes: readonly string[]) => blocks.take([{ kind: "removed", hashes, medium: null }]);
-  const look = (scopeId = SCOPE, after = 10_000) =>
+  const look = (scopeId = SCOPE, after = 10_000) => {
     cache.lookup("a", scopeId).residency.expire(index, n * 10_000 + after);
+    checkIndex(index);
+  };
   const held = (sequence: readonly Label[]) => index.heldBlocks(HERE, sequence);
   const rollBack = () => {
     const stored = index.stored();
     look();
     index = new ContextIndex(stored, index.nextId, 1_000, () => PER_LABEL);
   };
-  return { cache, blocks, worker, send, serve, evict, look, held, rollBack, check: () => checkIndex(index) };
+  return { cache, blocks, worker, send, serve, evict, look, held, rollBack };
 }
 
 const [first, second] = [labels(1, 2, 3, 4, 5), labels(1, 2, 6, 7)];
 
 describe("an engine's cache as its events show it", () => {
   it("says of a stream's newest prompt what is held, in memprefix's tokens", () => {
-    const { cache, blocks, evict } = observing();
+    const { cache, blocks, send, evict } = observing();
     const tokens = Array.from({ length: 2_001 }, (_, n) => n);
-    const own = { stream: "a", user: "a", head: NO_HEAD, at: 1, cached: 0, known: 0 };
-    cache.admit({ ...own, handle: handle(1), total: 1_000 });
     store(blocks, tokens);
-    cache.tokenized(handle(1), { tokens: 2_001, chains: blocks.chainsOf(tokens, null) });
+    send(first, tokens, 1_000);
     expect(cache.lookup("a").residentTokens).toBe(Number.POSITIVE_INFINITY);
     // Of 1,000 tokens by memprefix's counter, which are 2,001 of the engine's.
     evict(hashesOf(tokens).slice(50));
     expect(cache.lookup("a").residentTokens).toBe(399);
     // Its next prompt is not known block by block yet.
+    const own = { stream: "a", user: "a", head: NO_HEAD, at: 1, cached: 0, known: 0 };
     cache.admit({ ...own, handle: handle(2), total: 1_200 });
     expect(cache.lookup("a").residentTokens).toBe(1_000_000);
   });
@@ -97,7 +98,7 @@ describe("an engine's cache as its events show it", () => {
       { maxLength: 14 },
     );
     const lives = fc.property(anyLife, (life) => {
-      const { serve, evict, look, held, rollBack, check } = observing();
+      const { serve, evict, look, held, rollBack } = observing();
       /** The next to be evicted first. */
       const cached = new Set<string>();
       const served: Label[][] = [];
@@ -119,7 +120,6 @@ describe("an engine's cache as its events show it", () => {
         } else rollBack();
       }
       look();
-      check();
       for (const sequence of served) {
         const hashes = hashesOf(tokensOf(sequence));
         const missing = hashes.findIndex((hash) => !cached.has(hash));

@@ -21,9 +21,9 @@ it("expects no prompt again of which events say that the engine lost it, after a
     const hashes = Array.from({ length: tokens.length >> 4 }, (_, at) => `${from + at}`);
     const own = { tokens: tokens.slice(0, hashes.length << 4), apart: hashes.map(() => null), blockTokens: 16 };
     blocks.take([{ kind: "stored", hashes, parent: null, ...own, medium: "GPU" }]);
-    const tokenized = { tokens: tokens.length, chains: blocks.chainsOf(tokens, null) };
-    service.chats.composer.tokenized(ana, null, requestId, tokenized);
-    await service.feedback(ana, null, requestId, { cachedTokens: 0, promptTokens: tokens.length });
+    const { length } = tokens;
+    service.chats.composer.tokenized(ana, null, requestId, { tokens: length, chains: blocks.chainsOf(tokens, null) });
+    await service.feedback(ana, null, requestId, { cachedTokens: 0, promptTokens: length });
     return hashes;
   };
   // A scope has no number before its first prompt is stored.

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { Unpackr } from "msgpackr";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as zeromq from "zeromq";
+import { PublishingCache } from "../../../bench/publishing-cache.js";
 import { startKvEvents } from "../../../src/cli/kv-events.js";
 import { CachingEngine } from "../../../src/core/index.js";
 import type { ResidentBlocks } from "../../../src/engines/kv-events/resident-blocks.js";
@@ -13,18 +14,17 @@ import { EventPublisher } from "../../engines/upstream/kv-event-publisher.js";
 
 const CAPACITY_TOKENS = 960;
 
-/** An engine with blocks that are evicted in the order of their use, which publishes what it caches and evicts, as vLLM does. */
+/** An engine that publishes what it caches and evicts, as vLLM does. */
 class PublishingEngine {
   readonly #server: Server;
-  /** Hashes by all tokens up to the block's end, least recently used first. */
-  readonly #cached = new Map<string, bigint>();
-  #hashes = 0n;
+  readonly #cache: PublishingCache;
   #port = 0;
 
   private constructor(
     readonly publisher: EventPublisher,
-    readonly blockTokens: number,
+    blockTokens: number,
   ) {
+    this.#cache = new PublishingCache(CAPACITY_TOKENS, blockTokens);
     this.#server = createServer(async (request, response) => {
       const body = JSON.parse(Buffer.concat(await request.toArray()).toString("utf8")) as { messages: unknown };
       response.setHeader("content-type", "application/json");
@@ -48,39 +48,16 @@ class PublishingEngine {
 
   /** Computes a prompt; gives how many of its tokens were cached. */
   async compute(messages: unknown): Promise<number> {
-    const tokens = tokensOf(messages);
-    const { blockTokens } = this;
-    const chains: string[] = [];
-    for (let end = blockTokens; end <= tokens.length; end += blockTokens) chains.push(tokens.slice(0, end).join());
-    const found = chains.findIndex((chain) => !this.#cached.has(chain));
-    const hit = found === -1 ? chains.length : found;
-    const before = chains.slice(0, hit).map((chain) => this.#use(chain));
-    const computed = chains.slice(hit).map((chain) => this.#use(chain));
-    const events: object[] = [];
-    for (const [oldest, hash] of this.#cached) {
-      if (this.#cached.size * blockTokens <= CAPACITY_TOKENS) break;
-      this.#cached.delete(oldest);
-      events.push({ type: "BlockRemoved", block_hashes: [hash], medium: "GPU" });
-    }
-    if (computed.length > 0)
-      events.push({
-        type: "BlockStored",
-        block_hashes: computed,
-        parent_block_hash: before.at(-1) ?? null,
-        token_ids: tokens.slice(hit * blockTokens, chains.length * blockTokens),
-        block_size: blockTokens,
-        medium: "GPU",
-      });
-    await this.publisher.publish(events);
-    // The last token is always computed.
-    return Math.min(hit, Math.floor((tokens.length - 1) / blockTokens)) * blockTokens;
-  }
-
-  #use(chain: string): bigint {
-    const hash = this.#cached.get(chain) ?? ++this.#hashes;
-    this.#cached.delete(chain);
-    this.#cached.set(chain, hash);
-    return hash;
+    const { cached, events } = this.#cache.compute(tokensOf(messages));
+    const published = events.map((event) => {
+      const block_hashes = event.hashes.map(BigInt);
+      if (event.kind === "removed") return { type: "BlockRemoved", block_hashes, medium: "GPU" };
+      const { parent, tokens: token_ids, blockTokens: block_size, medium } = event;
+      const [parent_block_hash] = parent === null ? [null] : [BigInt(parent)];
+      return { type: "BlockStored", block_hashes, parent_block_hash, token_ids, block_size, medium };
+    });
+    await this.publisher.publish(published);
+    return cached;
   }
 
   async kill(): Promise<void> {
