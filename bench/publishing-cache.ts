@@ -13,6 +13,11 @@ export class PublishingCache {
     private readonly blockTokens: number,
   ) {}
 
+  /** In blocks. */
+  get size(): number {
+    return this.#blocks.size;
+  }
+
   /** @returns the tokens that were cached, and what is published */
   compute(tokens: readonly number[]): { readonly cached: number; readonly events: readonly BlockEvent[] } {
     const { blockTokens } = this;
@@ -41,6 +46,6 @@ export class PublishingCache {
       medium: "GPU",
     };
     const cached = Math.min(held, Math.floor((tokens.length - 1) / blockTokens)) * blockTokens;
-    return { cached, events: [{ kind: "removed", hashes: removed, medium: null }, ...(held < count ? [stored] : [])] };
+    return { cached, events: [...(held < count ? [stored] : []), { kind: "removed", hashes: removed, medium: null }] };
   }
 }

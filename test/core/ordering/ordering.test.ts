@@ -24,16 +24,14 @@ import {
   ServedSequences,
 } from "../cache/served-sequences.js";
 
-describe("orders without knowledge of the scope", () => {
-  it("are by label, or as the blocks were retrieved, whatever was served", () => {
-    const byLabel = fc.property(anyLife, anyRequest, (life, request) => {
-      const { known } = ServedSequences.composedBy(sorted, life);
-      const retrieved = request.retrieved.map(({ label }) => label);
-      expect(sorted.order(request, known).labels).toEqual([...retrieved].sort((a, b) => a - b));
-      expect(retrieval.order(request, known).labels).toEqual(retrieved);
-    });
-    fc.assert(byLabel);
+it("orders without knowledge of the scope are by label, or as the blocks were retrieved, whatever was served", () => {
+  const byLabel = fc.property(anyLife, anyRequest, (life, request) => {
+    const { known } = ServedSequences.composedBy(sorted, life);
+    const retrieved = request.retrieved.map(({ label }) => label);
+    expect(sorted.order(request, known).labels).toEqual([...retrieved].sort((a, b) => a - b));
+    expect(retrieval.order(request, known).labels).toEqual(retrieved);
   });
+  fc.assert(byLabel);
 });
 
 const inOrder = (...numbers: readonly number[]) => numbers.map((n) => ({ label: label(n), tokens: 5 }));
@@ -121,18 +119,16 @@ describe("an order by a batch plan", () => {
   });
 });
 
-describe("greedy walk", () => {
-  it("takes at each step the first wanted block that some served sequence goes on with", () => {
-    const greedy = fc.property(anyEvents, anyAnchor, anySequence, (events, anchor, wanted) => {
-      const served = ServedSequences.after(events);
-      const path: Label[] = [];
-      for (;;) {
-        const next = wanted.find((block) => !path.includes(block) && served.holds(anchor, [...path, block]));
-        if (next === undefined) break;
-        path.push(next);
-      }
-      expect(walkGreedily(served.index.root(anchor), new Set(wanted)).labels).toEqual(path);
-    });
-    fc.assert(greedy, { numRuns: 500 });
+it("a greedy walk takes at each step the first wanted block that some served sequence goes on with", () => {
+  const greedy = fc.property(anyEvents, anyAnchor, anySequence, (events, anchor, wanted) => {
+    const served = ServedSequences.after(events);
+    const path: Label[] = [];
+    for (;;) {
+      const next = wanted.find((block) => !path.includes(block) && served.holds(anchor, [...path, block]));
+      if (next === undefined) break;
+      path.push(next);
+    }
+    expect(walkGreedily(served.index.root(anchor), new Set(wanted)).labels).toEqual(path);
   });
+  fc.assert(greedy, { numRuns: 500 });
 });

@@ -11,7 +11,6 @@ import { HERE, labels } from "../../core/cache/served-sequences.js";
 
 const BLOCK = 16;
 const PER_LABEL = 100;
-const SCOPE = 1;
 
 /** What a prompt with these memories has for tokens. */
 function tokensOf(sequence: readonly Label[]): number[] {
@@ -46,7 +45,7 @@ function observing() {
   let n = 0;
   const send = (sequence: readonly Label[], tokens = tokensOf(sequence), total = tokens.length) => {
     const leaf = index.insert(HERE, sequence, ++n);
-    const [end, at] = [{ scopeId: SCOPE, leaf }, n * 10_000];
+    const [end, at] = [{ scopeId: 1, leaf }, n * 10_000];
     const own = { stream: "a", user: "a", head: NO_HEAD, cached: 0, known: 0, handle: handle(n), at };
     cache.admit({ ...own, total, end });
     cache.tokenized(handle(n), { tokens: tokens.length, chains: blocks.chainsOf(tokens, null) });
@@ -57,7 +56,7 @@ function observing() {
     send(sequence)();
   };
   const evict = (hashes: readonly string[]) => blocks.take([{ kind: "removed", hashes, medium: null }]);
-  const look = (scopeId = SCOPE, after = 10_000) => {
+  const look = (scopeId = 1, after = 10_000) => {
     cache.lookup("a", scopeId).residency.expire(index, n * 10_000 + after);
     checkIndex(index);
   };
@@ -108,10 +107,9 @@ describe("an engine's cache as its events show it", () => {
           const sequence = labels(...event.serve);
           serve(sequence);
           served.push(sequence);
-          for (const hash of hashesOf(tokensOf(sequence)).reverse()) {
-            cached.delete(hash);
-            cached.add(hash);
-          }
+          const hashes = hashesOf(tokensOf(sequence)).reverse();
+          for (const hash of hashes) cached.delete(hash);
+          for (const hash of hashes) cached.add(hash);
         } else if ("evict" in event) {
           const gone = [...cached].slice(0, event.evict);
           for (const hash of gone) cached.delete(hash);
@@ -136,13 +134,13 @@ describe("an engine's cache as its events show it", () => {
     serve(first);
     look();
     evict(hashesOf(tokensOf(first)).slice(7));
-    look(SCOPE + 1);
+    look(2);
     const answered = send(second);
-    look(SCOPE, 1_000);
+    look(1, 1_000);
     expect([held(first), held(second)]).toEqual([5, 4]);
     store(blocks, tokensOf(second));
     answered();
-    look(SCOPE, 1_000);
+    look(1, 1_000);
     expect([held(first), held(second)]).toEqual([2, 4]);
   });
 
@@ -154,12 +152,9 @@ describe("an engine's cache as its events show it", () => {
     blocks.forget(false);
     look();
     expect(held(first)).toBe(5);
-    const restarted = observing();
-    restarted.serve(first);
-    restarted.look();
-    restarted.blocks.forget(true);
-    store(restarted.blocks, tokensOf(first), 2 * BLOCK);
-    restarted.look();
-    expect(restarted.held(first)).toBe(5);
+    blocks.forget(true);
+    store(blocks, tokensOf(first), 2 * BLOCK);
+    look();
+    expect(held(first)).toBe(5);
   });
 });

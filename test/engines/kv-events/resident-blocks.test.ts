@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { PublishingCache } from "../../../bench/publishing-cache.js";
 import { type KvEvent, ResidentBlocks } from "../../../src/engines/kv-events/resident-blocks.js";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
 
@@ -81,32 +82,13 @@ describe("an engine's cached blocks, as its events say", () => {
       fc.property(fc.integer(), fc.integer({ min: 4, max: 40 }), (seed, capacity) => {
         const draw = seeded(seed);
         const blocks = whole();
-        /** By chain, least recently used first. */
-        const cache = new Map<string, number>();
-        let hashes = 0;
+        const cache = new PublishingCache(capacity * BLOCK, BLOCK);
         for (let n = 0; n < 120; n++) {
-          const tokens = Array.from({ length: BLOCK * (1 + Math.floor(draw() * 6)) }, (_, at) =>
+          const own = Array.from({ length: BLOCK * (1 + Math.floor(draw() * 6)) }, (_, at) =>
             at < 8 ? 0 : Math.floor(draw() * 2),
           );
-          const chains = Array.from({ length: tokens.length / BLOCK }, (_, at) =>
-            tokens.slice(0, (at + 1) * BLOCK).join(),
-          );
-          const cached = chains.findIndex((chain) => !cache.has(chain));
-          expect(residentIn(blocks, tokens)).toBe((cached === -1 ? chains.length : cached) * BLOCK);
-          const events: KvEvent[] = [];
-          for (const [at, chain] of chains.entries()) {
-            const known = cache.get(chain);
-            cache.delete(chain);
-            cache.set(chain, known ?? ++hashes);
-            if (known !== undefined) continue;
-            const parent = at === 0 ? null : String(cache.get(chains[at - 1] as string));
-            events.push(stored([String(cache.get(chain))], parent, tokens.slice(at * BLOCK, (at + 1) * BLOCK)));
-          }
-          for (const [oldest, hash] of cache) {
-            if (cache.size <= capacity) break;
-            cache.delete(oldest);
-            events.push(removed([String(hash)]));
-          }
+          const { cached, events } = cache.compute([...own, 0]);
+          expect(residentIn(blocks, own)).toBe(cached);
           blocks.take(events);
         }
         expect(blocks.size).toBe(cache.size);
