@@ -179,8 +179,7 @@ export class ContextIndex {
         append(pending, node.extensions());
         continue;
       }
-      for (const next of [...node.extensions()]) this.#removeBranch(next);
-      if (cut > 0 && live > 0) this.#update(node, { run: run.slice(0, cut), tokens: 0 });
+      if (cut > 0 && live > 0) this.#shorten(node, cut);
       else {
         this.#removeBranch(node);
         if (node.above !== null) parents.push(node.above);
@@ -230,20 +229,16 @@ export class ContextIndex {
     let lost = this.#nodes.get(id);
     if (lost === undefined || this.#depthOf(lost) <= tokens) return null;
     while (lost.above !== null && this.#depthOf(lost.above) > tokens) lost = lost.above;
-    const { above, labels } = lost;
-    const { run } = lost.row;
-    let depth = this.#depthOf(lost) - this.ownTokens(lost.row);
+    const { above, row } = lost;
+    let depth = this.#depthOf(lost) - this.ownTokens(row);
     // -1 of a root, which has no blocks.
-    const kept = run.findIndex((label) => {
+    const kept = row.run.findIndex((label) => {
       depth += this.blockTokens(label);
       return depth > tokens;
     });
     const last = kept > 0 ? lost : above;
-    if (kept > 0) {
-      for (const next of [...lost.extensions()]) this.#removeBranch(next);
-      this.follower?.evicted({ labels, held: labels.length - run.length + kept });
-      this.#update(lost, { run: run.slice(0, kept), tokens: 0 });
-    } else this.#removeBranch(lost);
+    if (kept > 0) this.#shorten(lost, kept);
+    else this.#removeBranch(lost);
     if (last !== null) this.#update(last, { live: Math.max(1, last.row.live) });
     return last?.row.id ?? null;
   }
@@ -377,6 +372,15 @@ export class ContextIndex {
     this.#update(child, { parent, position, run: [...run, ...child.row.run] });
     child.link();
     this.#drop(node);
+  }
+
+  /** Removes all but a node's first blocks. */
+  #shorten(node: TreeNode, blocks: number): void {
+    const { labels } = node;
+    const { run } = node.row;
+    for (const next of [...node.extensions()]) this.#removeBranch(next);
+    this.follower?.evicted({ labels, held: labels.length - run.length + blocks });
+    this.#update(node, { run: run.slice(0, blocks), tokens: 0 });
   }
 
   #removeBranch(top: TreeNode): void {

@@ -143,8 +143,8 @@ export class PredictedCache {
     };
   }
 
-  /** The stream's newest prompt, in tokens of memprefix's counter. */
-  newestOf(name: string): Pick<StreamPrompt, "handle" | "total"> | null {
+  /** The stream's newest prompt. */
+  newestOf(name: string): Pick<StreamPrompt, "handle"> | null {
     return newestOf(this.#streams.peek(name));
   }
 

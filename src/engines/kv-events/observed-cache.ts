@@ -1,4 +1,3 @@
-import { SCALED_ERROR } from "../../core/cache/cache-report.js";
 import {
   type BlockChain,
   type CacheHandle,
@@ -11,6 +10,7 @@ import {
   type NodeId,
   PredictedCache,
   type ResidencyModel,
+  SCALED_ERROR,
 } from "../../core/index.js";
 
 /** Maximum prompts, each with a name per block. */
@@ -39,6 +39,7 @@ export class ObservedCache extends PredictedCache {
 
   override admit(prompt: CachePrompt): void {
     super.admit(prompt);
+    if (this.engine.residents.length === 0) return;
     const ends = new Set(prompt.end === undefined ? [] : [prompt.end.leaf]);
     this.#observed.set(prompt.handle, { prompt, tokenized: null, isReported: false, blocks: 0, most: 0, ends });
   }

@@ -213,14 +213,13 @@ export class PromptPlanner {
 
   /** Counts a prompt in its engine's cache. @returns takes it back */
   #admit(
-    working: WorkingScope,
+    { scope, scopeId }: WorkingScope,
     { request, cache, besideTokens }: RequestTerms,
     { composition, requestId, at }: ComposedPrompt,
   ): () => void {
     // The dashboard's tries are sent to no engine.
     if (cache === undefined || request.dryRun === true || isTry(request)) return () => {};
     const { plan, turn, headTokens, knownTokens, leaf } = composition;
-    const { scope, scopeId } = working;
     const handle = sentAs(scope, requestId);
     cache.admit({
       handle,
