@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { EvaluationError } from "../src/eval/base/run-files.js";
 import { type LocomoConversation, readLocomo } from "../src/eval/locomo/locomo-data.js";
 import { locomoFile, RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
 import { neededData } from "./recorded-data.js";
@@ -33,7 +34,7 @@ export function exchangesOf({ turns: said }: LocomoConversation): Exchange[] {
 /** The six conversations of `--data FOLDER` whose searches are recorded. */
 export function neededConversations(): LocomoConversation[] {
   const file = locomoFile(neededData());
-  if (file === null) throw new Error("the folder has no locomo/*.json");
+  if (file === null) throw new EvaluationError("--data: the folder has no locomo/*.json");
   return readLocomo(JSON.parse(readFileSync(file, "utf8"))).filter(({ id }) =>
     (RECORDED_CONVERSATIONS as readonly string[]).includes(id),
   );

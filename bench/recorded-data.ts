@@ -10,8 +10,8 @@ import {
 
 /** The folder of recorded searches that `--data FOLDER` or `LOCOMO_DATA` names; null where neither does. */
 export function givenData(): string | null {
-  const { data } = parseArgs({ options: { data: { type: "string" } }, strict: false }).values;
-  if (typeof data === "string") process.env["LOCOMO_DATA"] = data;
+  const data = pathOf("data");
+  if (data !== null) process.env["LOCOMO_DATA"] = data;
   return recordedData();
 }
 
@@ -24,9 +24,14 @@ export function neededData(): string {
 
 /** The path that an option names; throws where it is missing. */
 export function neededPath(option: "data" | "out", what: string): string {
-  const path = parseArgs({ options: { [option]: { type: "string" } }, strict: false }).values[option];
-  if (typeof path !== "string") throw new EvaluationError(`--${option} is missing: ${what}`);
+  const path = pathOf(option);
+  if (path === null) throw new EvaluationError(`--${option} is missing: ${what}`);
   return path;
+}
+
+function pathOf(option: "data" | "out"): string | null {
+  const path = parseArgs({ options: { [option]: { type: "string" } }, strict: false }).values[option];
+  return typeof path === "string" ? path : null;
 }
 
 /** The recorded searches of all conversations in that folder. */
