@@ -29,7 +29,7 @@ const tokenize = chatTokenizer(encodeO200k);
 
 async function cellOf(policy: (typeof POLICIES)[number], capacityTokens: number, signal: (typeof SIGNALS)[number]) {
   const engine = new CachingEngine();
-  const cache = new PublishingCache(capacityTokens, BLOCK_TOKENS);
+  const cache = new PublishingCache(capacityTokens, BLOCK_TOKENS, true);
   const mirror = new ResidentBlocks();
   mirror.forget(true);
   if (signal === "events") engine.residents.push(mirror);

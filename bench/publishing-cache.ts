@@ -2,15 +2,17 @@ import type { KvEvent } from "../src/engines/kv-events/resident-blocks.js";
 
 type BlockEvent = Exclude<KvEvent, { kind: "cleared" }>;
 
-/** vLLM's cache, which publishes what it stores and removes. */
+/** An LRU cache of blocks, which publishes what it stores and removes. */
 export class PublishingCache {
   /** Hashes by the tokens up to the block's end; next evicted first. */
   readonly #blocks = new Map<string, string>();
   #hashes = 0;
 
+  /** @param isFromEnd whether a prompt's last block is evicted first, as in vLLM, or its first */
   constructor(
     private readonly capacityTokens: number,
     private readonly blockTokens: number,
+    private readonly isFromEnd: boolean,
   ) {}
 
   /** In blocks. */
@@ -26,7 +28,8 @@ export class PublishingCache {
     const missing = prefixes.findIndex((prefix) => !this.#blocks.has(prefix));
     const held = missing < 0 ? count : missing;
     const hashes = prefixes.map((prefix) => this.#blocks.get(prefix) ?? String(++this.#hashes));
-    for (const [at, prefix] of [...prefixes.entries()].reverse()) {
+    const used = [...prefixes.entries()];
+    for (const [at, prefix] of this.isFromEnd ? used.reverse() : used) {
       this.#blocks.delete(prefix);
       this.#blocks.set(prefix, hashes[at] as string);
     }

@@ -15,9 +15,8 @@ const PAGE = readFileSync(join(ROOT, "docs/quality.md"), "utf8");
 
 /** What an arm costs per token of the answer, against the list in the last message. */
 function figureOf(file: string, name: string, isOf: (one: Row) => boolean = () => true): string {
-  const lines = readFileSync(join(ROOT, `bench/rows/${file}.jsonl`), "utf8")
-    .trimEnd()
-    .split("\n");
+  const text = readFileSync(join(ROOT, `bench/rows/${file}.jsonl`), "utf8");
+  const lines = text.trimEnd().split("\n");
   const rows = lines.map((line) => row.parse(JSON.parse(line))).filter(isOf);
   const costs = rows.map((one) => (arm.parse(one[name]).nats - one.lastMessage.nats) / one.answerTokens);
   return meanWithInterval(costs);

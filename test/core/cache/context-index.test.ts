@@ -74,6 +74,7 @@ describe("context index", () => {
       checkIndex(served.index);
       for (const sequence of sequences) {
         const found = searchPrefix(served.index.root(HERE), wanting(...sequence)).labels;
+        expect(found.some((block) => gone.has(block))).toBe(false);
         if (!sequence.some((block) => gone.has(block))) expect(found).toHaveLength(sequence.length);
       }
       for (const { labels: held } of indexEntries(served.index, 1_000))

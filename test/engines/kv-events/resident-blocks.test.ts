@@ -82,7 +82,7 @@ describe("an engine's cached blocks, as its events say", () => {
       fc.property(fc.integer(), fc.integer({ min: 4, max: 40 }), (seed, capacity) => {
         const draw = seeded(seed);
         const blocks = whole();
-        const cache = new PublishingCache(capacity * BLOCK, BLOCK);
+        const cache = new PublishingCache(capacity * BLOCK, BLOCK, false);
         for (let n = 0; n < 120; n++) {
           const own = Array.from({ length: BLOCK * (1 + Math.floor(draw() * 6)) }, (_, at) =>
             at < 8 ? 0 : Math.floor(draw() * 2),

@@ -14,7 +14,7 @@ it("expects no prompt again of which events say that the engine lost it, after a
   const found = (name: string) => memories({ [name]: `${name} is ${"very ".repeat(300)}good.` });
   const ask = (name: string, dryRun = false) =>
     composeWith(service, { userId: ana, messages, memories: found(name), dryRun });
-  const cache = new PublishingCache(100_000, 16);
+  const cache = new PublishingCache(100_000, 16, true);
   const served = async (name: string, from: number) => {
     const { requestId, plan } = await ask(name);
     const promptTokens = plan.totalTokens;

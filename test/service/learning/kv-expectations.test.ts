@@ -24,7 +24,7 @@ class PublishingEngine {
     readonly publisher: EventPublisher,
     blockTokens: number,
   ) {
-    this.#cache = new PublishingCache(CAPACITY_TOKENS, blockTokens);
+    this.#cache = new PublishingCache(CAPACITY_TOKENS, blockTokens, false);
     this.#server = createServer(async (request, response) => {
       const body = JSON.parse(Buffer.concat(await request.toArray()).toString("utf8")) as { messages: unknown };
       response.setHeader("content-type", "application/json");
