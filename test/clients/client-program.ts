@@ -35,23 +35,27 @@ export interface Order {
 }
 export type Outcome = { readonly answers: readonly unknown[] } | { readonly error: string };
 
-/** Runs a program: a process that has conversations as its parent tells it to. */
-export function runProgram({ uses, ...about }: ClientProgram): void {
-  process.on("message", async ({ use, session }: Order) => {
-    let outcome: Outcome;
-    try {
-      const say = uses[use]?.(session);
-      const answers: unknown[] = [];
-      for (const question of session.questions) answers.push(await say?.(question));
-      outcome = { answers };
-    } catch (error) {
-      outcome = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
-    }
+/** Introduces this process to its parent, and carries out what that orders. */
+export function runOrdered<Ordered, Done>(introduction: object, carryOut: (order: Ordered) => Promise<Done>): void {
+  process.on("message", async (order: Ordered) => {
+    const outcome = await carryOut(order).catch((error: unknown) => ({
+      error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+    }));
     process.send?.(outcome);
   });
   process.once("disconnect", () => process.exit());
-  const offered = USES.filter((use) => uses[use] !== undefined);
-  process.send?.({ ...about, uses: offered } satisfies Introduction);
+  process.send?.(introduction);
+}
+
+/** Runs a program that has conversations as its parent orders them. */
+export function runProgram({ uses, ...about }: ClientProgram): void {
+  const introduction: Introduction = { ...about, uses: USES.filter((use) => uses[use] !== undefined) };
+  runOrdered<Order, Outcome>(introduction, async ({ use, session }) => {
+    const say = uses[use]?.(session);
+    const answers: unknown[] = [];
+    for (const question of session.questions) answers.push(await say?.(question));
+    return { answers };
+  });
 }
 
 /** What the tool `weather` knows. */

@@ -1,7 +1,7 @@
 import { createMemprefix } from "memprefix";
 import { createMemprefixClient } from "memprefix/client";
 import type { AdapterOptions, Composing } from "memprefix/openai-agents";
-import type { Use } from "../clients/client-program.js";
+import { runOrdered, type Use } from "../clients/client-program.js";
 
 /**
  * What a framework is tried with: the uses of clients, a history that the framework cuts, agents that hand over to another, and two
@@ -53,22 +53,15 @@ export interface AdapterOrder {
 
 export type AdapterOutcome = Held | { readonly error: string };
 
-/** Runs a program: a process that has conversations as its parent tells it to. */
+/** Runs a program that has conversations as its parent orders them. */
 export function runAdapterProgram({ packages, ways }: AdapterProgram): void {
-  process.on("message", async ({ way, use, session }: AdapterOrder) => {
-    let outcome: AdapterOutcome;
-    try {
-      const hold = ways[way]?.[use];
-      if (hold === undefined) throw new Error(`no ${use} of ${way}`);
-      outcome = await holdWith(session, hold);
-    } catch (error) {
-      outcome = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
-    }
-    process.send?.(outcome);
-  });
-  process.once("disconnect", () => process.exit());
   const offered = Object.entries(ways).map(([name, uses]) => ({ name, uses: Object.keys(uses) as AdapterUse[] }));
-  process.send?.({ packages, ways: offered } satisfies AdapterIntroduction);
+  const introduction: AdapterIntroduction = { packages, ways: offered };
+  runOrdered<AdapterOrder, AdapterOutcome>(introduction, async ({ way, use, session }) => {
+    const hold = ways[way]?.[use];
+    if (hold === undefined) throw new Error(`no ${use} of ${way}`);
+    return holdWith(session, hold);
+  });
 }
 
 async function holdWith(session: AdapterSession, hold: Holding): Promise<Held> {

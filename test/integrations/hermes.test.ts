@@ -1,15 +1,16 @@
 import { execFile, spawnSync } from "node:child_process";
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import Database from "better-sqlite3";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type TestContext } from "vitest";
-import { ROOT, samplesOf } from "../docs/pages.js";
+import { ROOT } from "../docs/pages.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import { standIn } from "../stand-in.js";
+import { firstCommands, strangers } from "./plugin-page.js";
 
 const run = promisify(execFile);
 const INSTALL_MS = 600_000;
@@ -19,11 +20,7 @@ const QUESTIONS = ["Where should we eat?", "And tomorrow?", "And after that?"];
 const FACTS = ["Ana is vegetarian.", "Ana is in Lisbon.", "Ana loves art."];
 
 /** The page's first commands: what is installed, and what sets it up. */
-const [installing = "", ...settingUp] = (
-  samplesOf({ path: PAGE, text: readFileSync(join(ROOT, PAGE), "utf8") })[0]?.text ?? ""
-)
-  .trim()
-  .split("\n");
+const [installing = "", ...settingUp] = firstCommands(PAGE);
 
 /** Hermes' own loader and manager of providers, driven as its agent drives them; what it prints is what each step gave and what was logged. */
 const PROGRAM = `import json, logging, os, sys
@@ -217,26 +214,16 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
     expect(outcome).toEqual({ given: ["", ""], logged: [sentence + without] });
   });
 
-  it.for<readonly [what: string, status: number, body: string, sentence: string]>([
-    [
-      "is no memprefix",
-      200,
-      "<html>",
-      " answered, but not as memprefix does: start a current memprefix there, or set MEMPREFIX_URL",
-    ],
-    [
-      "does not know a field",
-      422,
-      JSON.stringify({ title: "Invalid request", errors: [{ field: "history", message: "unknown" }] }),
-      " refused to compose (422): history: unknown",
-    ],
-  ])("says once, in one sentence, that what is there %s", async ([_what, status, body, sentence], context) => {
-    const url = await standIn((_incoming, response) => void response.writeHead(status).end(body));
-    expect(await steps(context, twice, { MEMPREFIX_URL: url })).toEqual({
-      given: ["", ""],
-      logged: [`memprefix: ${url}${sentence}${without}`],
-    });
-  });
+  it.for(strangers("MEMPREFIX_URL"))(
+    "says once, in one sentence, that what is there %s",
+    async ([_what, status, body, sentence], context) => {
+      const url = await standIn((_incoming, response) => void response.writeHead(status).end(body));
+      expect(await steps(context, twice, { MEMPREFIX_URL: url })).toEqual({
+        given: ["", ""],
+        logged: [`memprefix: ${url} ${sentence}${without}`],
+      });
+    },
+  );
 
   it("gives a memory again whose answer was lost, as nobody saw it", async (context) => {
     let isLost = true;

@@ -1,25 +1,15 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createMemprefix, type MemprefixClient } from "../../src/index.js";
+import { afterAll, describe, expect, it } from "vitest";
+import type { MemprefixClient } from "../../src/index.js";
 import { type MastraCall, memprefixProcessor } from "../../src/integrations/mastra.js";
+import { factsMemprefix } from "./own-facts.js";
 
-const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
 const PROMPT = [
   { role: "system", content: "Be brief." },
   { role: "user", content: [{ type: "text", text: "Tea?" }] },
 ];
 
-const dataDir = mkdtempSync(join(tmpdir(), "memprefix-mastra-"));
-let memprefix: MemprefixClient;
-beforeAll(() => {
-  memprefix = createMemprefix({ dataDir, source: { search: async () => TEA } });
-});
-afterAll(async () => {
-  await memprefix.close();
-  rmSync(dataDir, { recursive: true, force: true });
-});
+const { memprefix, close } = factsMemprefix(["Ana likes green tea."]);
+afterAll(close);
 
 /** memprefix, and what it was called with. */
 function listening() {

@@ -1,24 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createMemprefix, type MemprefixClient } from "../../src/index.js";
+import { afterAll, describe, expect, it } from "vitest";
+import type { MemprefixClient } from "../../src/index.js";
 import { type AgentsModelCall, memprefixModel, memprefixModels } from "../../src/integrations/openai-agents.js";
+import { factsMemprefix } from "./own-facts.js";
 
-const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
 const SECTION = "<memories>\n- Ana likes green tea.\n</memories>";
-/** In a prompt of no conversation. */
-const LISTED = "<memories>\n- Ana likes green tea.\n</memories>";
 
-const dataDir = mkdtempSync(join(tmpdir(), "memprefix-agents-"));
-let memprefix: MemprefixClient;
-beforeAll(() => {
-  memprefix = createMemprefix({ dataDir, source: { search: async () => TEA } });
-});
-afterAll(async () => {
-  await memprefix.close();
-  rmSync(dataDir, { recursive: true, force: true });
-});
+const { memprefix, close } = factsMemprefix(["Ana likes green tea."]);
+afterAll(close);
 
 /** memprefix, and what it is told that responses used. */
 function listening() {
@@ -72,7 +60,7 @@ describe("a model", () => {
       events.push(event);
     expect(output).toEqual([]);
     expect(events).toHaveLength(2);
-    const asked = request([{ role: "user", content: `${LISTED}\n\nTea?` }]);
+    const asked = request([{ role: "user", content: `${SECTION}\n\nTea?` }]);
     expect(keeping.asked).toEqual([asked, asked]);
     expect(reported).toEqual([
       [30, 10],
@@ -119,7 +107,7 @@ describe("a model", () => {
     expect(keeping.asked.map(({ input }) => input)).toEqual([
       [{ role: "user", content: `${SECTION}\n\nTea?` }],
       [{ role: "user", content: expect.stringMatching(/^(?!.*green tea).*And now\?$/s) }],
-      [{ role: "user", content: `${LISTED}\n\nTea?` }],
+      [{ role: "user", content: `${SECTION}\n\nTea?` }],
     ]);
   });
 
@@ -129,6 +117,6 @@ describe("a model", () => {
     const models = memprefixModels(provider, { memprefix, userId: "ana" });
     await (await models.getModel("tea")).getResponse(request("Tea?"));
     expect([keeping.count(), models.closed]).toEqual([1, 1]);
-    expect(keeping.asked[0]?.input).toEqual([{ role: "user", content: `${LISTED}\n\nTea?` }]);
+    expect(keeping.asked[0]?.input).toEqual([{ role: "user", content: `${SECTION}\n\nTea?` }]);
   });
 });

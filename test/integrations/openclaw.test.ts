@@ -1,5 +1,5 @@
 import { execFile, spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -7,12 +7,13 @@ import { promisify } from "node:util";
 import Database from "better-sqlite3";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type TestContext } from "vitest";
 import { childOutput } from "../child-output.js";
-import { ROOT, samplesOf } from "../docs/pages.js";
+import { ROOT } from "../docs/pages.js";
 import { endingWithUs } from "../ending-children.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import { standIn } from "../stand-in.js";
+import { firstCommands, strangers } from "./plugin-page.js";
 
 const run = promisify(execFile);
 const INSTALL_MS = 900_000;
@@ -25,11 +26,7 @@ const FACTS = ["Ana is vegetarian.", "Ana is in Lisbon."];
 const QUESTIONS = ["Where should we eat?", "And tomorrow?"];
 
 /** The page's first commands: what is installed, and what sets it up. */
-const [installing = "", ...settingUp] = (
-  samplesOf({ path: PAGE, text: readFileSync(join(ROOT, PAGE), "utf8") })[0]?.text ?? ""
-)
-  .trim()
-  .split("\n");
+const [installing = "", ...settingUp] = firstCommands(PAGE);
 const OPENCLAW = /openclaw@(\S+)/.exec(installing)?.[1] ?? "";
 
 /**
@@ -253,26 +250,16 @@ describe("examples/openclaw, in OpenClaw itself", { timeout: COMMAND_MS }, () =>
     expect(logged).toEqual([expect.stringMatching(/^memprefix: nobody is named: set userId/)]);
   });
 
-  it.for<readonly [what: string, status: number, body: string, sentence: string]>([
-    [
-      "is no memprefix",
-      200,
-      "<html>",
-      " answered, but not as memprefix does: start a current memprefix there, or set url",
-    ],
-    [
-      "does not know a field",
-      422,
-      JSON.stringify({ title: "Invalid request", errors: [{ field: "history", message: "unknown" }] }),
-      " refused to compose (422): history: unknown",
-    ],
-  ])("says once, in one sentence, that what is there %s", async ([_what, status, body, sentence], context) => {
-    const url = await standIn((_incoming, response) => void response.writeHead(status).end(body));
-    expect(await turns(context, twice, { url })).toEqual({
-      assembled: nothing,
-      logged: [`memprefix: ${url}${sentence}${without}`],
-    });
-  });
+  it.for(strangers("url"))(
+    "says once, in one sentence, that what is there %s",
+    async ([_what, status, body, sentence], context) => {
+      const url = await standIn((_incoming, response) => void response.writeHead(status).end(body));
+      expect(await turns(context, twice, { url })).toEqual({
+        assembled: nothing,
+        logged: [`memprefix: ${url} ${sentence}${without}`],
+      });
+    },
+  );
 
   describe("with API keys", () => {
     const keyed = servedApp({ source: () => source, environment: { MEMPREFIX_API_KEY: KEY } });

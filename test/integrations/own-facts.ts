@@ -12,7 +12,7 @@ export interface FactsMemprefix {
   close(): Promise<void>;
 }
 
-export function factsMemprefix(): FactsMemprefix {
+export function factsMemprefix(facts: readonly string[] = FACTS): FactsMemprefix {
   const dataDir = mkdtempSync(join(tmpdir(), "memprefix-integration-"));
   const searches = new Map<string, number>();
   const opened = createMemprefix({
@@ -21,9 +21,8 @@ export function factsMemprefix(): FactsMemprefix {
       search: (_query: string, { filters: { user_id: user } }: { filters: { user_id: string } }) => {
         const count = (searches.get(user) ?? 0) + 1;
         searches.set(user, count);
-        return FACTS.slice(0, 1 + ((count - 1) % FACTS.length))
-          .toReversed()
-          .map((memory, at) => ({ id: `${user}-${FACTS.length - at}-${memory}`, memory: `${memory}` }));
+        const found = facts.slice(0, 1 + ((count - 1) % facts.length)).toReversed();
+        return found.map((memory, at) => ({ id: `${user}-${facts.length - at}-${memory}`, memory }));
       },
     },
   });

@@ -7,8 +7,9 @@ import { expectPromises } from "../prompt/prompt-promises.js";
 import { added, anyConversation, optionsOf } from "./any-conversation.js";
 
 describe("a prompt that may have only so many tokens", () => {
+  const limits = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 9, maxLength: 9 });
+
   it("has no more, but for the client's own; what it refers to stands in it, and what it leaves out is named", () => {
-    const limits = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 9, maxLength: 9 });
     const property = fc.property(anyConversation, limits, (turns, most) => {
       const scope = new UserScope();
       const history: ChatMessage[] = [];
@@ -34,7 +35,6 @@ describe("a prompt that may have only so many tokens", () => {
   });
 
   it("has no more, or is none: its messages alone come to more, and the scope goes on as if nothing had been asked", () => {
-    const limits = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 9, maxLength: 9 });
     let [bounded, tooLong] = [0, 0];
     const property = fc.property(anyConversation, limits, (turns, most) => {
       const scope = new UserScope();
