@@ -9,7 +9,7 @@ import { describeRun, openNamedJudge } from "./eval-settings.js";
 import { type Invocation, stopSignal } from "./invocation.js";
 import { needEmbeddedMem0 } from "./package.js";
 
-/** Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws `EvaluationError`. */
+/** Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws `UsageError` or `EvaluationError`. */
 export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation): Promise<number> {
   needEmbeddedMem0("eval");
   const stop = stopSignal(call);

@@ -7,7 +7,6 @@ import { pricedModel } from "../core/cost/prices.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type EngineModel } from "../core/index.js";
 import { parsedJson, record, text } from "../core/text/json.js";
 import { openUpstream } from "../engines/upstream/upstream.js";
-import { EvaluationError } from "../eval/base/run-files.js";
 import type { RunRecord } from "../eval/base/run-record.js";
 import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
 import { simulatedEngine } from "../eval/engine/simulated-engine.js";
@@ -20,6 +19,7 @@ import type { EvalLocomoOptions } from "./eval-options.js";
 import type { Environment } from "./invocation.js";
 import { encodeO200k } from "./o200k.js";
 import { VERSION } from "./package.js";
+import { usageError } from "./settings.js";
 
 /** Least similarity in Mem0's searches: none, so that each finds k memories. */
 export const THRESHOLD = 0;
@@ -27,7 +27,7 @@ export const THRESHOLD = 0;
 /** For the first byte from engine or judge: a prompt may wait for hundreds of others. */
 export const ENGINE_TIMEOUT_MS = 600_000;
 
-/** `run.json` as the run starts. Throws {@link EvaluationError} for options that conflict. */
+/** `run.json` as the run starts. Throws `UsageError` for options that conflict. */
 export function describeRun(options: EvalLocomoOptions, { sha256, conversations }: PickedData): RunRecord {
   const { layout: layouts, k: ks, policies, retention: retentions, ingest: how } = options;
   const engine = describeEngine(options);
@@ -80,9 +80,11 @@ export function describeRun(options: EvalLocomoOptions, { sha256, conversations 
   };
 }
 
+const LOGPROBS = "an engine that gives log-probabilities";
+
 function windowsOf({ window, layout }: EvalLocomoOptions): ArmChoices["windows"] {
   if (window !== undefined && !layout.includes("conversation"))
-    throw new EvaluationError("--window: needs --layout conversation");
+    throw usageError("--window", "needs --layout conversation");
   return window ?? [null];
 }
 
@@ -91,9 +93,7 @@ function depthsOf(
   engine: RunRecord["engine"]["kind"],
 ): ArmChoices["depths"] {
   if (engine !== "url" && adaptiveDepth.some((depth) => depth !== null))
-    throw new EvaluationError(
-      "--adaptive-depth: needs an engine that gives log-probabilities: --engine with its address",
-    );
+    throw usageError("--adaptive-depth", `needs ${LOGPROBS}: --engine with its address`);
   return adaptiveDepth;
 }
 
@@ -103,35 +103,36 @@ export function costModel({ engine, engineFamily: family, model }: EvalLocomoOpt
   return pricedModel({ host: new URL(engine).hostname, family }, model ?? null);
 }
 
-/** An API's address without query and credentials, which may hold a secret. Throws {@link EvaluationError} for an invalid URL. */
+/** An API's address without query and credentials, which may hold a secret. Throws `UsageError` for an invalid URL. */
 function addressOf(option: string, url: string, orElse = ""): string {
   if (URL.canParse(url) && /^https?:/.test(url)) {
     const { origin, pathname } = new URL(url);
     return `${origin}${pathname}`;
   }
-  throw new EvaluationError(`${option}: must be ${orElse}an http or https address as http://127.0.0.1:8000/v1`);
+  throw usageError(option, `must be ${orElse}an http or https address as http://127.0.0.1:8000/v1`);
 }
 
-/** Throws {@link EvaluationError} where the engine gives no log-probabilities of prompts, or no words are judged. */
+/** Throws `UsageError` where the engine gives no log-probabilities of prompts, or no words are judged. */
 function scoresOf({ score, engineFamily, engine, judge }: EvalLocomoOptions): readonly string[] {
   if (score.includes("likelihood") && (engineFamily !== "vllm" || !URL.canParse(engine))) {
-    throw new EvaluationError(
-      "--score likelihood: needs an engine that gives log-probabilities of prompts: --engine with vLLM's address and --engine-family vllm",
+    throw usageError(
+      "--score likelihood",
+      `needs ${LOGPROBS} of prompts: --engine with vLLM's address and --engine-family vllm`,
     );
   }
-  if (judge !== undefined && !score.includes("words")) throw new EvaluationError("--judge: needs --score words");
+  if (judge !== undefined && !score.includes("words")) throw usageError("--judge", "needs --score words");
   return score;
 }
 
-/** Null: no judge. Throws {@link EvaluationError}. */
+/** Null: no judge. Throws `UsageError`. */
 function judgeOf({ judge: url, judgeModel: model }: EvalLocomoOptions) {
   if (url === undefined && model === undefined) return null;
-  if (url === undefined) throw new EvaluationError("--judge: is needed with --judge-model");
-  if (model === undefined) throw new EvaluationError("--judge-model: is needed with --judge");
+  if (url === undefined) throw usageError("--judge", "is needed with --judge-model");
+  if (model === undefined) throw usageError("--judge-model", "is needed with --judge");
   return { url, model };
 }
 
-/** Null: no judge. Throws {@link EvaluationError}. */
+/** Null: no judge. Throws `UsageError`. */
 export function openNamedJudge(options: EvalLocomoOptions, env: Environment): Judge | null {
   const judge = judgeOf(options);
   return judge && openJudge({ ...judge, timeoutMs: ENGINE_TIMEOUT_MS, apiKey: keyOf(env, "OPENAI_API_KEY") });
@@ -160,15 +161,14 @@ const EMPTIED = {
   marked: "a line at the head of every prompt, Mem0's README's too, different for every arm, conversation and run",
 } as const;
 
-/** The engine as `run.json` names it. Throws {@link EvaluationError} for options that name no engine. */
+/** The engine as `run.json` names it. Throws `UsageError` for options that name no engine. */
 function describeEngine({ engine, model, engineFamily }: EvalLocomoOptions): RunRecord["engine"] {
   if (engine === "simulated")
     return { kind: "simulated", model: null, url: null, emptied: EMPTIED.simulated, served: null };
   const url = addressOf("--engine", engine, "simulated, or ");
-  if (model === undefined)
-    throw new EvaluationError("--model: is needed for an engine behind an address: its model name");
+  if (model === undefined) throw usageError("--model", "is needed for an engine behind an address: its model name");
   if (engineFamily === "anthropic") {
-    throw new EvaluationError("--engine-family: anthropic has another API; evaluations use OpenAI's");
+    throw usageError("--engine-family", "anthropic has another API; evaluations use OpenAI's");
   }
   const emptied = SALTED_FAMILIES.has(engineFamily) ? EMPTIED.salted : EMPTIED.marked;
   return { kind: "url", model, url, emptied, served: null };

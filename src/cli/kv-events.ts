@@ -11,19 +11,19 @@ import { OptionalRoute } from "../engines/upstream/optional-route.js";
 import type { Upstream } from "../engines/upstream/upstream.js";
 import { missingPackages } from "./package.js";
 import type { Settings } from "./setting-list.js";
-import { UsageError } from "./settings.js";
+import { usageError } from "./settings.js";
 
 /** Between two attempts to ask an engine that does not answer where it publishes events. */
 const RETRY_MS = 10_000;
 const TIMEOUT_MS = 5_000;
 
-/** Loads the packages for events; null where they are not installed. Throws {@link UsageError} where they are required. */
+/** Loads the packages for events; null where they are not installed. Throws `UsageError` where they are required. */
 export async function kvEventPackages({ kvEvents }: Settings): Promise<KvEventPackages | null> {
   if (kvEvents === "off") return null;
   const missing = missingPackages("events");
   if (missing !== null) {
     if (kvEvents === "auto") return null;
-    throw new UsageError([{ field: "MEMPREFIX_KV_EVENTS", message: missing }]);
+    throw usageError("MEMPREFIX_KV_EVENTS", missing);
   }
   const [{ Unpackr }, zeromq] = await Promise.all([import("msgpackr"), import("zeromq")]);
   return { zeromq, unpackr: new Unpackr({ int64AsType: "bigint", useRecords: false }) };

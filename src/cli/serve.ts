@@ -22,7 +22,7 @@ import {
   hasUnknownFamily,
   leftOutSource,
   sourceOf,
-  UsageError,
+  usageError,
 } from "./settings.js";
 import { startMessage } from "./start-message.js";
 import { startSweeps } from "./sweeps.js";
@@ -78,11 +78,11 @@ export async function startService(
   const hasKey = keys.configured !== undefined || (await storedKeys.list()).some(({ revokedAt }) => revokedAt === null);
   if (!isLoopbackAddress(settings.host) && !hasKey) {
     await memprefix.close();
-    throw new UsageError([{ field: "MEMPREFIX_HOST", message: NEEDS_A_KEY }]);
+    throw usageError("MEMPREFIX_HOST", NEEDS_A_KEY);
   }
   if (settings.defaultUser !== undefined && (await keys.any())) {
     await memprefix.close();
-    throw new UsageError([{ field: variableOf("defaultUser"), message: DEFAULT_USER_WITH_KEYS }]);
+    throw usageError(variableOf("defaultUser"), DEFAULT_USER_WITH_KEYS);
   }
   // Before it listens: while `npm ci` replaces a running service's packages, nothing can be loaded.
   loadO200k();

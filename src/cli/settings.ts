@@ -22,6 +22,10 @@ import {
 /** An invalid flag or setting; each issue names it. */
 export class UsageError extends InvalidRequestError {}
 
+export function usageError(field: string, message: string): UsageError {
+  return new UsageError([{ field, message }]);
+}
+
 /** Flags of `memprefix serve`, by their settings. */
 export const SERVE_FLAGS = {
   host: "--host",

@@ -91,7 +91,7 @@ describe("memprefix eval locomo --adaptive-depth", () => {
   it("refuses engines without log-probabilities, and values that are none", async () => {
     const simulated = ["eval", "locomo", "--data", SAMPLE, "--out", join(memprefix.root, "out")];
     expect(await memprefix.run([...simulated, "--adaptive-depth", "5:1"])).toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining("--adaptive-depth: needs an engine that gives log-probabilities"),
     });
     for (const wrong of ["on", "5", "0:1", "5:-1", "5:1:2", "5:1:+2"])

@@ -154,6 +154,6 @@ describe("memprefix eval locomo --score likelihood", () => {
     const ended = await memprefix.run([
       ...["eval", "locomo", "--data", SAMPLE, "--out", join(memprefix.root, "out"), "--score", "likelihood"],
     ]);
-    expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining("--score likelihood: needs an engine") });
+    expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining("--score likelihood: needs an engine") });
   });
 });
