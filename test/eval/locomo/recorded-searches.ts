@@ -1,10 +1,11 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { inTurn } from "../../../bench/shared-cache.js";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import { SimulatedCache } from "../../../src/core/cache/simulated-cache.js";
 import { NOTHING_CARRIED, type ScopePolicy } from "../../../src/core/index.js";
+import { EvaluationError, readJson } from "../../../src/eval/base/run-files.js";
 import { type RecordedTrace, readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import {
   composeTrace,
@@ -80,7 +81,7 @@ export const HOW_TO_RECORD = `set LOCOMO_DATA to a folder of recorded Mem0 searc
 export function recordedData(): string | null {
   const folder = process.env["LOCOMO_DATA"];
   if (folder === undefined || folder === "") return null;
-  if (!existsSync(join(folder, "traces"))) throw new Error(`LOCOMO_DATA: ${folder} has no folder traces`);
+  if (!existsSync(join(folder, "traces"))) throw new EvaluationError(`${folder}: has no folder traces`);
   return folder;
 }
 
@@ -94,15 +95,14 @@ export function recordedPeers(): string | null {
 export function readRecordedTrace(data: string, conversation: RecordedConversation): RecordedTrace {
   const plain = join(data, "traces", `${conversation}.json`);
   const path = existsSync(plain) ? plain : join(data, "traces", `${conversation}-k100.json`);
-  return readTrace(JSON.parse(readFileSync(path, "utf8")));
+  return readTrace(readJson(path));
 }
 
 /** Reads one conversation's recorded searches with the peer's orders of them. Throws where the folder has none. */
 export function readRecording(data: string, conversation: RecordedConversation): Recording {
   const path = join(data, "peers", `${conversation}.json`);
-  if (!existsSync(path)) throw new Error(`there is no ${path}: the peer's orders, see docs/evaluation.md`);
-  const peer: unknown = JSON.parse(readFileSync(path, "utf8"));
-  return { trace: readRecordedTrace(data, conversation), peer: readPeerOrders(peer) };
+  if (!existsSync(path)) throw new EvaluationError(`there is no ${path}: the peer's orders, see docs/evaluation.md`);
+  return { trace: readRecordedTrace(data, conversation), peer: readPeerOrders(readJson(path)) };
 }
 
 /** LoCoMo's file, or a part of it; null where the folder has none. */
