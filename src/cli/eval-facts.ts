@@ -1,30 +1,36 @@
 import { setMaxListeners } from "node:events";
+import { z } from "zod";
 import { type ConversationId, DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type UserId } from "../core/index.js";
 import { openUpstream, UpstreamError } from "../engines/upstream/upstream.js";
-import { EvaluationError } from "../eval/base/run-files.js";
+import { EvaluationError, JsonLines } from "../eval/base/run-files.js";
 import { EngineAnswerError, jsonSender } from "../eval/engine/upstream-engine.js";
 import { answerScorer } from "../eval/facts/answer-odds.js";
 import { FACT_CASES } from "../eval/facts/fact-cases.js";
 import { type ComposeTurn, UNTRUSTED } from "../eval/facts/fact-prompts.js";
-import { type FactResults, factTables, measureFacts } from "../eval/facts/facts.js";
+import { factRow, factTables, measureFact } from "../eval/facts/facts.js";
 import { composeRequest } from "../service/compose/compose-request.js";
 import type { Memprefix } from "../service/library/memprefix.js";
 import { openMeasuredMemprefix } from "./assemble.js";
 import { ENGINE_TIMEOUT_MS, engineKey } from "./eval-settings.js";
 import { type Invocation, STOPPED, stopSignal } from "./invocation.js";
 import { withProgress } from "./progress.js";
+import { usageError } from "./settings.js";
 
 export interface EvalFactsOptions {
   readonly engine: string;
   readonly model: string;
   readonly limit: number;
+  readonly out?: string;
 }
 
-/** Gives the exit code; a stopped run is reported too. Throws `EvaluationError`. */
+/** Gives the exit code; a stopped run is reported too. Throws `UsageError` or `EvaluationError`. */
 export async function runEvalFacts(options: EvalFactsOptions, call: Invocation): Promise<number> {
-  const { engine, model, limit } = options;
+  const { engine, model, limit, out } = options;
   if (!URL.canParse(engine) || !/^https?:/.test(engine))
-    throw new EvaluationError("--engine: must be an http or https address as http://127.0.0.1:8000/v1");
+    throw usageError("--engine", "must be an http or https address as http://127.0.0.1:8000/v1");
+  const lines = out === undefined ? null : new JsonLines(out, factRow.extend({ model: z.literal(model) }));
+  const rows = (lines?.kept ?? []).filter((row) => row.case < limit);
+  const missing = [...FACT_CASES.slice(0, limit).entries()].filter(([at]) => rows.every((row) => row.case !== at));
   const stop = stopSignal(call);
   // All prompts of a case are sent at once.
   setMaxListeners(0, stop.signal);
@@ -36,11 +42,15 @@ export async function runEvalFacts(options: EvalFactsOptions, call: Invocation):
     undefined,
     new Set([UNTRUSTED]),
   );
-  const cases = FACT_CASES.slice(0, limit);
-  let results: FactResults | null = null;
+  const parts = { model, open: opener(memprefix), score: answerScorer(send, model) };
   try {
-    await withProgress(call.stderr, "asking", cases.length, async (step) => {
-      for await (results of measureFacts({ cases, open: opener(memprefix), score: answerScorer(send, model) })) step();
+    await withProgress(call.stderr, "asking", missing.length, async (step) => {
+      for (const [at, fact] of missing) {
+        const row = await measureFact(at, fact, parts);
+        lines?.append(row);
+        rows.push(row);
+        step();
+      }
     });
     return 0;
   } catch (error) {
@@ -48,7 +58,8 @@ export async function runEvalFacts(options: EvalFactsOptions, call: Invocation):
     if (error instanceof UpstreamError || error instanceof EngineAnswerError) throw new EvaluationError(error.message);
     throw error;
   } finally {
-    if (results !== null) call.print(factTables(results));
+    if (rows.length > 0) call.print(factTables(rows));
+    lines?.close();
     stop.end();
     await memprefix.close();
   }

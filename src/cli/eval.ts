@@ -33,6 +33,7 @@ export function addEvalCommands(program: Command, call: Invocation): void {
     .requiredOption("--engine <address>", "base URL of vLLM")
     .requiredOption("--model <name>", "its model")
     .option("--limit <number>", "only the first n cases", wholeNumber(1, 120), 120)
+    .option("--out <file>", "JSON lines of what each case scored; a run goes on from those in it")
     .action(async (given: EvalFactsOptions) => {
       const { runEvalFacts } = await import("./eval-facts.js");
       call.exitCode = await runEvalFacts(given, call);

@@ -82,17 +82,25 @@ describe("memprefix eval facts", () => {
     );
   });
 
-  it("prints what was measured before the engine failed", async () => {
+  it("prints and keeps what was measured before the engine failed, and goes on from there", async () => {
+    const out = `${memprefix.home}/rows.jsonl`;
     behave(20);
-    const { code, stdout, stderr } = await run();
+    const { code, stdout, stderr } = await run("--out", out);
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("out of memory") });
     expect(stdout).toMatch(/no old text +\| +2 \| +100 %/);
+    const { chats } = behave();
+    expect((await run("--out", out)).stdout).toBe((await run()).stdout);
+    expect(chats).toHaveLength(6 + 8 + 6 + 4 * 6 + 2 * 8);
+    expect((await run("--out", out, "--limit", "2")).stdout).toMatch(/no old text +\| +2 \| /);
+    const others = await run("--out", out, "--model", "another");
+    expect(others).toMatchObject({ code: 1, stderr: expect.stringMatching(/rows\.jsonl, line 1: model: /) });
   });
 
   it("says what is wrong with an engine that gives no log-probabilities, or with its address", async () => {
     engine.behave((_request, response) => sendJson(response, 404, { error: { message: "no such route" } }));
     expect(await run()).toMatchObject({ code: 1, stderr: expect.stringContaining("no such route") });
-    const wrong = ["eval", "facts", "--engine", "here", "--model", "stub"];
-    expect(await memprefix.run(wrong)).toMatchObject({ code: 1, stderr: expect.stringContaining("--engine") });
+    const nowhere = await run("--out", `${memprefix.home}/none/rows.jsonl`);
+    expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringMatching(/^memprefix: cannot write .*: ENOENT/) });
+    expect(await run("--engine", "here")).toMatchObject({ code: 2, stderr: expect.stringContaining("--engine") });
   });
 });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { meanWithInterval } from "../../bench/statistics.js";
+import { factRow, factTables } from "../../src/eval/facts/facts.js";
 import { ROOT } from "./pages.js";
 
 const arm = z.object({ tokens: z.int(), nats: z.number() });
@@ -11,35 +12,55 @@ const row = z
   .catchall(arm);
 type Row = z.output<typeof row>;
 
-const PAGE = readFileSync(join(ROOT, "docs/quality.md"), "utf8");
+/** Without emphasis. */
+const PAGE = readFileSync(join(ROOT, "docs/quality.md"), "utf8").replaceAll("*", "");
+
+/** The lines of a file in `bench/rows`. */
+function rowsOf<T>(file: string, schema: z.ZodType<T>): readonly T[] {
+  const text = readFileSync(join(ROOT, `bench/rows/${file}.jsonl`), "utf8").trimEnd();
+  return text.split("\n").map((line) => schema.parse(JSON.parse(line)));
+}
 
 /** What an arm costs per token of the answer, against the list in the last message. */
 function figureOf(file: string, name: string, isOf: (one: Row) => boolean = () => true): string {
-  const text = readFileSync(join(ROOT, `bench/rows/${file}.jsonl`), "utf8");
-  const lines = text.trimEnd().split("\n");
-  const rows = lines.map((line) => row.parse(JSON.parse(line))).filter(isOf);
-  const costs = rows.map((one) => (arm.parse(one[name]).nats - one.lastMessage.nats) / one.answerTokens);
-  return meanWithInterval(costs);
+  const rows = rowsOf(file, row).filter(isOf);
+  return meanWithInterval(rows.map((one) => (arm.parse(one[name]).nats - one.lastMessage.nats) / one.answerTokens));
+}
+
+/** The cells of a table's row after the one with its name. */
+function cellsOf(text: string, name: string): readonly string[] {
+  const line = text.split("\n").find((one) => one.startsWith(`| ${name}`)) ?? "";
+  return line.split(/ *\| */).slice(2, -1);
 }
 
 describe("docs/quality.md has the figures of its rows", () => {
   it.each([
-    ["quality-smol", 1, "**the default**:", "default"],
-    ["quality-smol", 1, "the same, without the line", "withoutLine"],
-    ["quality-smol", 1, "the same, in retrieval order", "retrieval"],
-    ["quality-smol", 1, "Mem0's list in the system prompt (its README)", "readme"],
-    ["quality-qwen", 2, "**the default**:", "default"],
-    ["quality-qwen", 2, "the same, without the line", "withoutLine"],
-    ["quality-qwen", 2, "Mem0's list in the system prompt (its README)", "readme"],
-    ["conversations-smol", 1, "**the default, memories kept**", "default"],
-    ["conversations-smol", 1, "`ephemeral`", "ephemeral"],
+    ["quality-smol", 0, "the default: ", "default"],
+    ["quality-smol", 0, "the same, without the line", "withoutLine"],
+    ["quality-smol", 0, "the same, in retrieval order", "retrieval"],
+    ["quality-smol", 0, "Mem0's list in the system prompt (its README)", "readme"],
+    ["quality-qwen", 1, "the default: ", "default"],
+    ["quality-qwen", 1, "the same, without the line", "withoutLine"],
+    ["quality-qwen", 1, "Mem0's list in the system prompt (its README)", "readme"],
+    ["conversations-smol", 0, "the default, memories kept", "default"],
+    ["conversations-smol", 0, "`ephemeral`", "ephemeral"],
   ])("%s, column %i: %s", (file, column, prompt, name) => {
-    const line = PAGE.split("\n").findLast((one) => one.startsWith(`| ${prompt}`)) ?? "";
-    expect(line.split(/ *\| */)[column + 1]?.replaceAll("*", "")).toBe(figureOf(file, name));
+    expect(cellsOf(PAGE, prompt)[column]).toBe(figureOf(file, name));
   });
 
   it("of single facts and of the other categories", () => {
     expect(PAGE).toContain(figureOf("quality-smol", "default", ({ category }) => category === 4));
     expect(PAGE).toContain(figureOf("quality-smol", "default", ({ category }) => category !== 4));
+  });
+
+  it.each([
+    [1, ["no line", "`No longer", "`Most relevant: <old>`", "`Update: <new>`, also", "as memprefix sends it"]],
+    [2, ["repeated by the line", "twice", "marked", "kept ", "kept, and repeated", "kept, of an untrusted"]],
+  ])("of what is repeated, from column %i of the command's table", (from, names) => {
+    const tables = ["facts-smol", "facts-qwen"].map((file) => factTables(rowsOf(file, factRow)));
+    for (const name of names) {
+      const measured = tables.flatMap((table) => cellsOf(table, name).slice(from, from + 2));
+      expect([name, ...cellsOf(PAGE, name).slice(-4)]).toEqual([name, ...measured]);
+    }
   });
 });

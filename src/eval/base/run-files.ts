@@ -60,7 +60,7 @@ export function writeWhole(path: string, text: string): void {
 
 /**
  * An append-only file of JSON lines. A killed process leaves at most its last line torn; reopening truncates it. Throws
- * {@link EvaluationError} for any other invalid line.
+ * {@link EvaluationError} for any other invalid line, and for a path that cannot be written.
  */
 export class JsonLines<S extends z.ZodType> {
   readonly #file: number;
@@ -68,14 +68,14 @@ export class JsonLines<S extends z.ZodType> {
   readonly kept: readonly z.output<S>[];
 
   constructor(path: string, schema: S) {
-    const bytes = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
+    this.#file = openToAppend(path);
+    const bytes = readFileSync(path);
     const whole = bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
     const lines = whole.toString("utf8").split("\n").slice(0, -1);
     this.kept = lines.map((line, at) => {
       const where = `${path}, line ${at + 1}`;
       return checked(schema, jsonIn(line, where), where, "the line");
     });
-    this.#file = openSync(path, "a");
     if (whole.length < bytes.length) ftruncateSync(this.#file, whole.length);
   }
 
@@ -85,6 +85,14 @@ export class JsonLines<S extends z.ZodType> {
 
   close(): void {
     closeSync(this.#file);
+  }
+}
+
+function openToAppend(path: string): number {
+  try {
+    return openSync(path, "a");
+  } catch (error) {
+    throw new EvaluationError(`cannot write ${path}: ${messageOf(error)}`);
   }
 }
 

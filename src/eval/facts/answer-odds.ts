@@ -61,6 +61,6 @@ export function answerScorer(send: SendJson, model: string): ScoreAnswers {
       );
     }
     const logOdds = steps.reduce((sum, { sign }, at) => sum + sign * (scores[at] ?? Number.NaN), 0);
-    return { logOdds, promptTokens: prompt.length };
+    return { logOdds: Number(logOdds.toFixed(4)), promptTokens: prompt.length };
   };
 }
