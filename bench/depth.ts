@@ -9,13 +9,21 @@
  *
  * Floor of what is computed: the prompt with the first 5. Ceiling: the prompts of all tries, of which each begins with the one before.
  */
-import { z } from "zod";
 import { mostEntropy } from "../src/core/compose/depth.js";
 import { SECTION_CLOSING, SECTION_OPENING } from "../src/core/prompt/section.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { MODELS } from "../test/real-engines/packages.js";
 import { likelihoodOn } from "./answer-likelihood.js";
+import {
+  isTested,
+  type MeasuredDepths,
+  measuredDepths,
+  type Outcome,
+  outcomeOf,
+  type Rule,
+  sureAt,
+} from "./depth-outcomes.js";
 import { KeptRecords } from "./kept-records.js";
 import { neededData } from "./recorded-data.js";
 import { drawnInTurn } from "./seeded.js";
@@ -29,26 +37,15 @@ const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol"
 const DEPTHS = (env["LADDER"] ?? "5,10,20").split(",").map(Number);
 const ALL = DEPTHS.at(-1) ?? 0;
 const THRESHOLDS = [1, 1.5, 2, 3, 4, 5, 6, 7, Number.POSITIVE_INFINITY];
-/** On these thresholds are fitted, on the others tested. */
-const FITTED: readonly string[] = RECORDED_CONVERSATIONS.slice(0, 3);
-
-const measured = z.object({
-  conversation: z.enum(RECORDED_CONVERSATIONS),
-  question: z.int(),
-  /** Tokens of the right answer, and of the prompt without memories. */
-  answerTokens: z.int(),
-  bareTokens: z.int(),
-  /** One for each depth. */
-  tries: z
-    .array(z.object({ memories: z.int(), tokens: z.int(), entropy: z.number(), nats: z.number() }))
-    .refine((tries) => tries.map(({ memories }) => memories).join() === DEPTHS.join(), "of another LADDER"),
-});
-type Measured = z.output<typeof measured>;
+const measured = measuredDepths.refine(
+  ({ tries }) => tries.map(({ memories }) => memories).join() === DEPTHS.join(),
+  "of another LADDER",
+);
 
 const data = neededData();
 const records = new KeptRecords(env["OUT"], measured, keyOf);
 
-function keyOf({ conversation, question }: Pick<Measured, "conversation" | "question">): string {
+function keyOf({ conversation, question }: Pick<MeasuredDepths, "conversation" | "question">): string {
   return `${conversation} ${question}`;
 }
 
@@ -57,7 +54,7 @@ await records.complete(missing, { model, contextTokens: 4_096 }, measure);
 report(records.all);
 
 /** So many questions of each conversation, one of each in turn, drawn from all that have an answer. */
-function askedInTurn(): readonly Pick<Measured, "conversation" | "question">[] {
+function askedInTurn(): readonly Pick<MeasuredDepths, "conversation" | "question">[] {
   const questions = RECORDED_CONVERSATIONS.map((conversation) =>
     readRecordedTrace(data, conversation).questions.map(({ answer }, question) => ({ conversation, question, answer })),
   );
@@ -66,8 +63,8 @@ function askedInTurn(): readonly Pick<Measured, "conversation" | "question">[] {
 
 async function measure(
   url: string,
-  { conversation, question }: Pick<Measured, "conversation" | "question">,
-): Promise<Measured> {
+  { conversation, question }: Pick<MeasuredDepths, "conversation" | "question">,
+): Promise<MeasuredDepths> {
   const { memories, questions } = readRecordedTrace(data, conversation);
   const asked = questions[question] as (typeof questions)[number];
   const said = (depth: number) => {
@@ -79,7 +76,7 @@ async function measure(
     ];
     return likelihoodOn({ url, model }, messages, String(asked.answer), 20);
   };
-  const tries: Measured["tries"] = [];
+  const tries: MeasuredDepths["tries"] = [];
   for (const depth of DEPTHS) {
     const { promptTokens: tokens, likelihood, first } = await said(depth);
     const entropy = mostEntropy(first.slice(0, 20)) ?? Number.NaN;
@@ -90,41 +87,8 @@ async function measure(
   return measured.parse({ conversation, question, answerTokens, bareTokens, tries });
 }
 
-/** Which of the tries the answer is from, with tries up to the first that is as sure as this; all memories are sent untried. */
-function givenAt({ tries }: Measured, threshold: number): number {
-  const sure = tries.slice(0, -1).findIndex(({ entropy }) => entropy <= threshold);
-  return sure < 0 ? tries.length - 1 : sure;
-}
-
-function leastEnough({ tries }: Measured): number {
+function leastEnough({ tries }: MeasuredDepths): number {
   return tries.findIndex(({ nats }) => nats <= (tries.at(-1)?.nats ?? Number.NaN));
-}
-
-/** Tokens that are computed up to the first token of the answer: each try begins with the memories of the one before. */
-function computedAt({ tries, bareTokens }: Measured, last: number): number {
-  return (tries[last]?.tokens ?? Number.NaN) + last * bareTokens;
-}
-
-interface Outcome {
-  readonly shares: readonly number[];
-  readonly computed: number;
-  readonly nats: readonly number[];
-}
-
-/** What a rule that says at which try each question is answered comes to, against all memories without tries. */
-function outcomeOf(of: readonly Measured[], at: (one: Measured) => number, tried = true): Outcome {
-  const whole = of.reduce((sum, one) => sum + (one.tries.at(-1)?.tokens ?? Number.NaN), 0);
-  const computed = of.reduce(
-    (sum, one) => sum + (tried ? computedAt(one, at(one)) : (one.tries[at(one)]?.tokens ?? 0)),
-    0,
-  );
-  const difference = (one: Measured) =>
-    ((one.tries[at(one)]?.nats ?? Number.NaN) - (one.tries.at(-1)?.nats ?? Number.NaN)) / one.answerTokens;
-  return {
-    shares: DEPTHS.map((_, depth) => of.filter((one) => at(one) === depth).length / of.length),
-    computed: computed / whole,
-    nats: of.map(difference),
-  };
 }
 
 function cells({ shares, computed, nats }: Outcome): string {
@@ -132,24 +96,24 @@ function cells({ shares, computed, nats }: Outcome): string {
   return `${percents} | ${computed.toFixed(2)} | ${meanWithInterval(nats)}`;
 }
 
-function report(all: readonly Measured[]): void {
-  const fitted = all.filter(({ conversation }) => FITTED.includes(conversation));
-  const tested = all.filter(({ conversation }) => !FITTED.includes(conversation));
+function report(all: readonly MeasuredDepths[]): void {
+  const tested = all.filter(isTested);
+  const fitted = all.filter((one) => !isTested(one));
   console.log(
     `${model}: ${fitted.length} and ${tested.length} questions; nats a token of the right answer, against all ${ALL}\n`,
   );
   const of = `of ${DEPTHS.join(" / ")}`;
   const titles = ["computed", "nats"];
   printHead(["answered from", `three conversations: ${of}`, ...titles, `the others: ${of}`, ...titles]);
-  const row = (name: string, at: (one: Measured) => number, tried = true) =>
+  const row = (name: string, at: Rule, tried = true) =>
     printRow([name, cells(outcomeOf(fitted, at, tried)), cells(outcomeOf(tested, at, tried))]);
   for (const [at, depth] of DEPTHS.slice(0, -1).entries()) row(`the first ${depth}`, () => at, false);
   row("the least that is enough", leastEnough, false);
-  for (const threshold of THRESHOLDS) row(`at most ${threshold} nats`, (one) => givenAt(one, threshold));
+  for (const threshold of THRESHOLDS) row(`at most ${threshold} nats`, sureAt(threshold));
   // Whether surety says anything: the cost of the first few where it is below its median, and where it is not.
   for (const [depth, name] of DEPTHS.slice(0, -1).entries()) {
     const middle = all.map(({ tries }) => tries[depth]?.entropy ?? 0).toSorted((a, b) => a - b)[all.length >> 1] ?? 0;
-    const sure = (one: Measured) => (one.tries[depth]?.entropy ?? 0) < middle;
+    const sure = (one: MeasuredDepths) => (one.tries[depth]?.entropy ?? 0) < middle;
     for (const [word, those] of [
       ["surer", all.filter(sure)],
       ["less sure", all.filter((one) => !sure(one))],

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { isTested, measuredDepths, outcomeOf, sureAt } from "../../bench/depth-outcomes.js";
 import { meanWithInterval } from "../../bench/statistics.js";
 import { factRow, factTables } from "../../src/eval/facts/facts.js";
 import { ROOT } from "./pages.js";
@@ -13,7 +14,9 @@ const row = z
 type Row = z.output<typeof row>;
 
 /** Without emphasis. */
-const PAGE = readFileSync(join(ROOT, "docs/quality.md"), "utf8").replaceAll("*", "");
+const [PAGE = "", DEPTH = ""] = ["quality", "depth"].map((page) =>
+  readFileSync(join(ROOT, `docs/${page}.md`), "utf8").replaceAll("*", ""),
+);
 
 /** The lines of a file in `bench/rows`. */
 function rowsOf<T>(file: string, schema: z.ZodType<T>): readonly T[] {
@@ -62,5 +65,17 @@ describe("docs/quality.md has the figures of its rows", () => {
       const measured = tables.flatMap((table) => cellsOf(table, name).slice(from, from + 2));
       expect([name, ...cellsOf(PAGE, name).slice(-4)]).toEqual([name, ...measured]);
     }
+  });
+});
+
+describe("docs/depth.md has the figures of its rows", () => {
+  it.each([
+    ["the first 5, always", ["depth-smol", "depth-qwen"], () => 0, false],
+    ["at most 1 nat (default)", ["depth-smol", "depth-qwen"], sureAt(1), true],
+    ["at most 1.5 nats", ["depth-smol", "depth-qwen"], sureAt(1.5), true],
+  ])("%s", (name, files, at, isTried) => {
+    const outcomes = files.map((file) => outcomeOf(rowsOf(file, measuredDepths).filter(isTested), at, isTried));
+    const figures = outcomes.flatMap(({ computed, nats }) => [computed.toFixed(2), meanWithInterval(nats)]);
+    expect(cellsOf(DEPTH, name).slice(-figures.length)).toEqual(figures);
   });
 });
