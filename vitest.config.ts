@@ -66,6 +66,8 @@ export default defineConfig(({ mode }) => {
       : [...FRAMEWORKS, ...(mode === "all" ? [] : mode === "quick" ? [...SLOW, ...NOT_QUICK] : SLOW)];
   const everywhere = {
     env: { PROPERTY_RUNS: process.env["PROPERTY_RUNS"] ?? { all: "all", quick: "few" }[mode] ?? "fifth" },
+    restoreMocks: true,
+    unstubEnvs: true,
     setupFiles: ["test/property-seed.ts", "test/patience.ts"],
     globalSetup: ["test/postgres/global-setup.ts"],
     // A limit ends what hangs. Many of the tests start a service or an engine, on machines that may do other things, too.

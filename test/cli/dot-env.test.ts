@@ -12,10 +12,7 @@ describe("memprefix serve", () => {
     directory = mkdtempSync(join(tmpdir(), "memprefix-env-"));
     vi.spyOn(process, "cwd").mockReturnValue(directory);
   });
-  afterEach(() => {
-    vi.restoreAllMocks();
-    rmSync(directory, { recursive: true });
-  });
+  afterEach(() => rmSync(directory, { recursive: true }));
   const put = (...lines: readonly string[]) => writeFileSync(join(directory, ".env"), lines.join("\n"));
 
   it("reads .env in the working directory; the environment comes before it, a flag before both", async () => {

@@ -2,13 +2,13 @@ import { execFile, spawn } from "node:child_process";
 import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { MemoryClient } from "mem0ai";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { childOutput } from "../child-output.js";
 import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
 import { brokenPrefixes } from "../clients/checked-prompts.js";
 import { endingWithUs } from "../ending-children.js";
-import { startPlatformServer, type WireServer } from "../memory/mem0-wire-server.js";
+import { MEM0_KEY, platformWith } from "../memory/mem0-platform.js";
+import type { WireServer } from "../memory/mem0-wire-server.js";
 import { installedPackage } from "../package/installed-package.js";
 import { temporaryFolders } from "../temporary-folders.js";
 import { ROOT, readPages, type Sample, samplesOf } from "./pages.js";
@@ -16,7 +16,6 @@ import { runningService } from "./running-service.js";
 
 const run = promisify(execFile);
 const INSTALL_MS = 600_000;
-const MEM0_KEY = "m0-key";
 
 const samples = readPages().flatMap(samplesOf);
 const sampleOf = (name: string, language: string): Sample => {
@@ -39,17 +38,9 @@ describe("a page of a framework, followed in an empty folder", () => {
   let engine: AgentEngine;
   let platform: WireServer;
   beforeAll(async () => {
-    // A platform that does not answer its ping is warned of.
-    vi.spyOn(console, "error").mockImplementation(() => {});
-    vi.spyOn(console, "warn").mockImplementation(() => {});
-    platform = await startPlatformServer(MEM0_KEY);
-    const memory = new MemoryClient({ apiKey: MEM0_KEY, host: platform.url });
-    await memory.add([{ role: "user", content: "Ana is vegetarian." }], { userId: "ana", infer: false });
+    ({ server: platform } = await platformWith("Ana is vegetarian."));
   });
-  afterAll(async () => {
-    await platform.close();
-    vi.restoreAllMocks();
-  });
+  afterAll(() => platform.close());
   beforeEach(async () => {
     engine = await agentEngine();
   });

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type AdapterOptions, type Composing, composeCall } from "../../src/integrations/composing.js";
 
 const down: Composing = {
@@ -8,8 +8,6 @@ const down: Composing = {
 const asked = [{ role: "user", content: "Where?" }] as const;
 
 describe("a call of an adapter", () => {
-  afterEach(() => vi.restoreAllMocks());
-
   it("goes on unmodified where memprefix fails, and where the listener of failures fails too", async () => {
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     const told: unknown[] = [];

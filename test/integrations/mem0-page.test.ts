@@ -1,29 +1,19 @@
-import { MemoryClient } from "mem0ai";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type AgentEngine, agentEngine, ENGINE_REPORTS } from "../clients/agent-engine.js";
-import { startPlatformServer, type WireServer } from "../memory/mem0-wire-server.js";
+import { MEM0_KEY, platformWith } from "../memory/mem0-platform.js";
+import type { WireServer } from "../memory/mem0-wire-server.js";
 import { runPageProgram } from "./page-program.js";
-
-const KEY = "m0-key";
 
 describe("the program of docs/mem0.md", () => {
   let engine: AgentEngine;
   let server: WireServer;
   beforeEach(async () => {
-    vi.stubEnv("MEM0_TELEMETRY", "false");
-    // A platform that does not answer its ping is told of with every call.
-    vi.spyOn(console, "error").mockImplementation(() => {});
-    vi.spyOn(console, "warn").mockImplementation(() => {});
     engine = await agentEngine();
-    server = await startPlatformServer(KEY);
-    const memory = new MemoryClient({ apiKey: KEY, host: server.url });
-    await memory.add([{ role: "user", content: "Ana is vegetarian." }], { userId: "ana", infer: false });
+    ({ server } = await platformWith("Ana is vegetarian."));
   });
   afterEach(async () => {
     await server.close();
     await engine.close();
-    vi.restoreAllMocks();
-    vi.unstubAllEnvs();
   });
 
   it.each(ENGINE_REPORTS)(
@@ -35,7 +25,7 @@ describe("the program of docs/mem0.md", () => {
         OPENAI_BASE_URL: engine.url,
         OPENAI_API_KEY: "the engine's",
         MEM0_HOST: server.url,
-        MEM0_API_KEY: KEY,
+        MEM0_API_KEY: MEM0_KEY,
         MEM0_TELEMETRY: "false",
       });
       expect(code).toBe(0);

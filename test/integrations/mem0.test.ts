@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { MemoryClient } from "mem0ai";
+import type { MemoryClient } from "mem0ai";
 import type { Memory } from "mem0ai/oss";
 import OpenAI from "openai";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -12,10 +12,10 @@ import { type EmbeddedStore, openEmbeddedStore } from "../../src/memory/embedded
 import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
 import { answerTo } from "../clients/agent-model.js";
 import { recordedBy } from "../clients/checked-prompts.js";
-import { startPlatformServer, type WireServer } from "../memory/mem0-wire-server.js";
+import { platformWith } from "../memory/mem0-platform.js";
+import type { WireServer } from "../memory/mem0-wire-server.js";
 import { remoteMemprefix } from "./remote-memprefix.js";
 
-const KEY = "m0-key";
 const NAMES = { userId: "ana", conversationId: "trip" };
 const SYSTEM = "You plan trips. Be brief.";
 const QUESTIONS = ["Where should a vegetarian eat tonight?", "And what can we do tomorrow?", "And after that?"];
@@ -175,16 +175,7 @@ describe.each(["in-process", "remote"])("Mem0's own loop around MemoryClient (me
   let memprefix: Composing;
   let close: () => Promise<void>;
   beforeEach(async () => {
-    vi.stubEnv("MEM0_TELEMETRY", "false");
-    // A platform that does not answer its ping is told of with every call.
-    vi.spyOn(console, "error").mockImplementation(() => {});
-    vi.spyOn(console, "warn").mockImplementation(() => {});
-    server = await startPlatformServer(KEY);
-    client = new MemoryClient({ apiKey: KEY, host: server.url });
-    await client.add([{ role: "user", content: "Ana is vegetarian and eats no fish." }], {
-      userId: "ana",
-      infer: false,
-    });
+    ({ server, client } = await platformWith("Ana is vegetarian and eats no fish."));
     const dataDir = join(folder, "memprefix");
     if (place === "remote") ({ memprefix, close } = await remoteMemprefix(dataDir));
     else {
@@ -196,8 +187,6 @@ describe.each(["in-process", "remote"])("Mem0's own loop around MemoryClient (me
   afterEach(async () => {
     await close();
     await server.close();
-    vi.restoreAllMocks();
-    vi.unstubAllEnvs();
   });
 
   it("passes the search's options on, and adds plain exchanges", async () => {

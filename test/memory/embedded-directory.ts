@@ -36,7 +36,7 @@ export interface EmbeddedDirectory {
   rowsOf(database: string): unknown[];
 }
 
-/** Gives every test of the file a directory of its own, and takes it away with all mocks afterwards. */
+/** Gives every test of the file a directory of its own, and takes it away afterwards. */
 export function embeddedDirectory(): EmbeddedDirectory {
   // Sentence vectors take time on a busy machine.
   vi.setConfig({ testTimeout: 30_000 });
@@ -49,8 +49,6 @@ export function embeddedDirectory(): EmbeddedDirectory {
     root = newFolder();
   });
   afterEach(async () => {
-    vi.restoreAllMocks();
-    vi.unstubAllEnvs();
     for (const source of opened.splice(0)) await source.close();
   });
 

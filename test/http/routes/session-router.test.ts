@@ -54,13 +54,12 @@ describe("the session's key for a router that reads a header", () => {
 
   it("goes with a warm-up too, which would else warm another replica", async () => {
     const trip = { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" };
-    const search = vi.spyOn(source, "search").mockImplementation(async () => {
+    vi.spyOn(source, "search").mockImplementation(async () => {
       await vi.waitFor(() => expect(engine.requests).toHaveLength(1));
       return [];
     });
     const key = await keyOf(trip, "Be kind, and say what you know. ".repeat(60));
     expect(engine.requests.map(({ headers }) => headers["x-dynamo-session-id"])).toEqual([key, key]);
-    search.mockRestore();
   });
 });
 
