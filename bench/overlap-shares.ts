@@ -41,15 +41,14 @@ export function sharedInSession(searches: readonly (readonly number[])[], turns:
 /**
  * Share of all returned blocks that is of the blocks returned most often.
  *
- * @param part which part of the distinct blocks that were returned at all, from 0 to 1
+ * @param most how many blocks these are
  */
-export function shareOfMostReturned(searches: readonly (readonly number[])[], part: number): number {
+export function shareOfMostReturned(searches: readonly (readonly number[])[], most: number): number {
   const counts = new Map<number, number>();
   for (const block of searches.flat()) counts.set(block, (counts.get(block) ?? 0) + 1);
   const sorted = [...counts.values()].sort((a, b) => b - a);
-  const most = sorted.slice(0, Math.round(part * sorted.length));
   const all = blocksOf(searches);
-  return all === 0 ? 0 : most.reduce((sum, count) => sum + count, 0) / all;
+  return all === 0 ? 0 : sorted.slice(0, Math.round(most)).reduce((sum, count) => sum + count, 0) / all;
 }
 
 /**

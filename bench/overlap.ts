@@ -32,7 +32,7 @@ const TITLES = [
   "aligned with one",
   "in common with the nearest one",
   `shared within a session of ${SESSION_TURNS}`,
-  "of the most returned 20 %",
+  "of the most returned 20 % of all memories",
 ];
 console.log(
   `% of returned blocks; ${traces.reduce((sum, { questions }) => sum + Math.min(LIMIT, questions.length), 0)} searches\n`,
@@ -46,7 +46,7 @@ for (const k of [5, 10, 15, 20, 100]) {
     overlaps.map(({ aligned }) => aligned),
     overlaps.map(({ nearest }) => nearest),
     users.map((searches) => sharedInSession(searches, SESSION_TURNS)),
-    users.map((searches) => shareOfMostReturned(searches, 0.2)),
+    users.map((searches, at) => shareOfMostReturned(searches, 0.2 * (traces[at]?.memories.length ?? 0))),
   ];
   printRow([k, ...cells.map(spread)]);
 }

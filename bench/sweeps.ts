@@ -293,10 +293,10 @@ if (givenData() !== null) {
   const firsts = traces.map(({ questions }) => questions.slice(0, 150).map(({ retrieved }) => retrieved.slice(0, 1)));
   table(
     "Popularity",
-    ["of the memories that are found first", "make of first places"],
+    ["of all memories", "make of first places"],
     [0.1, 0.2].map((part) => [
       `the most found ${percent(part)}`,
-      percent(median(firsts.map((searched) => shareOfMostReturned(searched, part)))),
+      percent(median(firsts.map((found, at) => shareOfMostReturned(found, part * (traces[at]?.memories.length ?? 0))))),
     ]),
   );
 }

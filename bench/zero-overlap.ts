@@ -11,15 +11,15 @@ import { type ComposeRequest, readComposeOptions } from "../src/service/compose/
 import { printHead, printRow } from "./table.js";
 
 const [REQUESTS, K, ROUNDS] = [1_000, 15, 5];
-const ARMS: readonly PolicyName[] = ["retrieval", "context-pilot", "prefix-exact"];
-/** Words of a memory, and of a chunk as in ContextPilot's evaluation (1,024 tokens). */
-const SIZES = { memory: 17, chunk: 1_000 } as const;
+const ARMS: readonly PolicyName[] = ["retrieval", "knowledge-tree", "context-pilot", "prefix-exact"];
+/** Of a memory. */
+const WORDS = 17;
 
-function requests(policy: PolicyName, words: number): ComposeRequest[] {
+function requests(policy: PolicyName): ComposeRequest[] {
   return Array.from({ length: REQUESTS }, (_, request) => {
     const memories = Array.from({ length: K }, (_, nth) => {
       const at = request * K + nth;
-      return { id: `m-${at}`, memory: `fact ${at}${" word".repeat(words)}` };
+      return { id: `m-${at}`, memory: `fact ${at}${" word".repeat(WORDS)}` };
     });
     return readComposeOptions({ userId: "u", query: `What of ${request}?`, memories, policy });
   });
@@ -48,23 +48,21 @@ async function taken(asked: readonly ComposeRequest[]): Promise<Taken> {
 }
 
 console.log(`${REQUESTS} requests of ${K} new memories; ms per request, least of ${ROUNDS} rounds\n`);
-printHead(["blocks", "order", "ms per request", "more than `retrieval`, ms", "more prompt tokens", "moved"]);
-for (const [size, words] of Object.entries(SIZES)) {
-  const rounds = new Map<PolicyName, Taken[]>(ARMS.map((policy) => [policy, []]));
-  await taken(requests("retrieval", words));
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const policy of round % 2 === 0 ? ARMS : ARMS.toReversed()) {
-      rounds.get(policy)?.push(await taken(requests(policy, words)));
-    }
+printHead(["order", "ms per request", "more than `retrieval`, ms", "more prompt tokens", "moved"]);
+const rounds = new Map<PolicyName, Taken[]>(ARMS.map((policy) => [policy, []]));
+await taken(requests("retrieval"));
+for (let round = 0; round < ROUNDS; round++) {
+  for (const policy of round % 2 === 0 ? ARMS : ARMS.toReversed()) {
+    rounds.get(policy)?.push(await taken(requests(policy)));
   }
-  const each = (policy: PolicyName) => {
-    const all = rounds.get(policy) ?? [];
-    return { ms: Math.min(...all.map(({ ms }) => ms)) / REQUESTS, last: all.at(-1) };
-  };
-  const plain = each("retrieval");
-  for (const policy of ARMS) {
-    const { ms, last } = each(policy);
-    const tokens = (last?.promptTokens ?? 0) - (plain.last?.promptTokens ?? 0);
-    printRow([size, `\`${policy}\``, ms.toFixed(3), (ms - plain.ms).toFixed(3), tokens, last?.moved]);
-  }
+}
+const each = (policy: PolicyName) => {
+  const all = rounds.get(policy) ?? [];
+  return { ms: Math.min(...all.map(({ ms }) => ms)) / REQUESTS, last: all.at(-1) };
+};
+const plain = each("retrieval");
+for (const policy of ARMS) {
+  const { ms, last } = each(policy);
+  const tokens = (last?.promptTokens ?? 0) - (plain.last?.promptTokens ?? 0);
+  printRow([`\`${policy}\``, ms.toFixed(3), (ms - plain.ms).toFixed(3), tokens, last?.moved]);
 }

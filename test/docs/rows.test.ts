@@ -9,12 +9,12 @@ import { ROOT } from "./pages.js";
 
 const arm = z.object({ tokens: z.int(), nats: z.number() });
 const row = z
-  .object({ conversation: z.string(), question: z.int(), category: z.int(), answerTokens: z.int(), lastMessage: arm })
+  .object({ conversation: z.string(), question: z.int(), category: z.int(), answerTokens: z.int() })
   .catchall(arm);
 type Row = z.output<typeof row>;
 
 /** Without emphasis. */
-const [PAGE = "", DEPTH = ""] = ["quality", "depth"].map((page) =>
+const [PAGE = "", DEPTH = "", ORDERING = ""] = ["quality", "depth", "ordering"].map((page) =>
   readFileSync(join(ROOT, `docs/${page}.md`), "utf8").replaceAll("*", ""),
 );
 
@@ -24,10 +24,11 @@ function rowsOf<T>(file: string, schema: z.ZodType<T>): readonly T[] {
   return text.split("\n").map((line) => schema.parse(JSON.parse(line)));
 }
 
-/** What an arm costs per token of the answer, against the list in the last message. */
-function figureOf(file: string, name: string, isOf: (one: Row) => boolean = () => true): string {
+/** What an arm costs per token of the answer, against another: by default, against the list in the last message. */
+function figureOf(file: string, name: string, isOf: (one: Row) => boolean = () => true, other = "lastMessage"): string {
   const rows = rowsOf(file, row).filter(isOf);
-  return meanWithInterval(rows.map((one) => (arm.parse(one[name]).nats - one.lastMessage.nats) / one.answerTokens));
+  const natsOf = (one: Row, of: string) => arm.parse(one[of]).nats / one.answerTokens;
+  return meanWithInterval(rows.map((one) => natsOf(one, name) - natsOf(one, other)));
 }
 
 /** The cells of a table's row after the one with its name. */
@@ -73,9 +74,16 @@ describe("docs/depth.md has the figures of its rows", () => {
     ["the first 5, always", ["depth-smol", "depth-qwen"], () => 0, false],
     ["at most 1 nat (default)", ["depth-smol", "depth-qwen"], sureAt(1), true],
     ["at most 1.5 nats", ["depth-smol", "depth-qwen"], sureAt(1.5), true],
+    ["of 80 memories: the first 10, at most 1.5 nats", ["depth-80-qwen"], sureAt(1.5), true],
   ])("%s", (name, files, at, isTried) => {
     const outcomes = files.map((file) => outcomeOf(rowsOf(file, measuredDepths).filter(isTested), at, isTried));
     const figures = outcomes.flatMap(({ computed, nats }) => [computed.toFixed(2), meanWithInterval(nats)]);
     expect(cellsOf(DEPTH, name).slice(-figures.length)).toEqual(figures);
   });
+});
+
+it("docs/ordering.md has what carry-over costs", () => {
+  expect(`+${/by (\S+ ± \S+) nats/.exec(ORDERING)?.[1]}`).toBe(
+    figureOf("carry-over-smol", "carryOver", () => true, "prefixExact"),
+  );
 });

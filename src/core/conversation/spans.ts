@@ -2,7 +2,7 @@ import { escapeText } from "../escaping/escaping.js";
 import { parsedJson } from "../text/json.js";
 import type { ChatMessage, ContentPart } from "../text/message.js";
 
-/* Spans: parts of a tool's result that an earlier message has word for word. Source: https://arxiv.org/abs/2511.03475, section 6. */
+/* Spans: parts of a tool's result that an earlier message has word for word. Source: https://arxiv.org/abs/2511.03475, section 1 (3). */
 
 /** Characters at a span's start by which it is found, in whole units. */
 const ANCHOR = 80;
