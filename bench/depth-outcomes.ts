@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
 
-/** One question, asked with ever more memories; a line of `bench/rows/depth-*.jsonl`. */
+/** One question, asked with ever more memories; a line of `depth-qwen.jsonl` and its siblings in `bench/rows`. */
 export const measuredDepths = z.object({
   conversation: z.enum(RECORDED_CONVERSATIONS),
   question: z.int(),
