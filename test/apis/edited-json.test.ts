@@ -77,6 +77,11 @@ describe("JSON that is edited in place", () => {
     );
   });
 
+  it("compares each level once", () => {
+    const json = `${'{"a":'.repeat(60)}1${"}".repeat(60)}`;
+    expect(editedJson(json, JSON.parse(json), JSON.parse(json))).toBe(json);
+  });
+
   it("finds names that are given twice, and a field's own text", () => {
     expect([...repeatedNames('{"a":{"b":1,"b":2},"\\u0061":[1]}')]).toEqual(["a"]);
     expect(valueText(' {"a":{"b":1.0 } , "c":2}', "a")).toBe('{"b":1.0 }');
