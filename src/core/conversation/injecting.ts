@@ -39,7 +39,7 @@ export function planInjection(request: InjectionRequest, register: Pick<BlockReg
   const { requested, best, standing, superseded, placed, wanted } = request;
   const isLabelled = request.hasLabels;
   const form = isLabelled ? { isLabelled } : {};
-  const blocks = placed.map((label): InjectedBlock => ({ label, ...form }));
+  const blocks = placed.map((label): InjectedBlock => (isLabelled ? { label, isLabelled } : { label }));
   // A superseded text is never quoted: whatever a line says of a text, it makes that text likelier (docs/quality.md, "What is repeated").
   const updates: Update[] = [];
   for (const { label } of requested) {

@@ -144,6 +144,10 @@ export function jsonOf(
 }
 
 function withTexts(value: object, texts: Readonly<Record<string, string>>): string {
-  const fields = Object.entries(value).filter(([, field]) => field !== undefined);
-  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${texts[name] ?? JSON.stringify(field)}`).join(",")}}`;
+  let json = "";
+  for (const [name, field] of Object.entries(value)) {
+    if (field === undefined) continue;
+    json += `${json === "" ? "{" : ","}${JSON.stringify(name)}:${texts[name] ?? JSON.stringify(field)}`;
+  }
+  return json === "" ? "{}" : `${json}}`;
 }
