@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { RECORDED_CONVERSATIONS } from "../test/eval/locomo/recorded-searches.js";
+import { mean } from "./statistics.js";
 
 /** One question, asked with ever more memories; a line of `depth-qwen.jsonl` and its siblings in `bench/rows`. */
 export const measuredDepths = z.object({
@@ -49,11 +50,7 @@ export function outcomeOf(of: readonly MeasuredDepths[], at: Rule, tried = true)
   const whole = of.map((one) => tokensAt(one, -1));
   return {
     shares: (of[0]?.tries ?? []).map((_, depth) => of.filter((one) => at(one) === depth).length / of.length),
-    computed: sum(computed) / sum(whole),
+    computed: mean(computed) / mean(whole),
     nats: of.map((one) => (natsAt(one, at(one)) - natsAt(one, -1)) / one.answerTokens),
   };
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((all, one) => all + one, 0);
 }

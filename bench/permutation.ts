@@ -2,9 +2,9 @@
  * `npm run bench -- papers permutation`: what CRAFT's permutation by access frequency reuses, beside the retrieval order, 100 random permutations and
  * memprefix's order. Recorded real Mem0 searches of six LoCoMo users, first 150 questions each, single prompts, an endless cache that is exact
  * on blocks; medians over the users. `time`: the time to the first token in retrieval order ÷ in this one, by the cost model `gpu`, of
- * prompts whose blocks have 256 tokens each, as CRAFT's have 128 to 512; memories have some 18 (`BLOCK_TOKENS=18`). CRAFT's own times are against no cache at all:
- * the last two columns. A second table has what the retrieval order and counts over fewer requests spare at more depths. Takes `--data FOLDER`
- * (`recorded-data.ts`).
+ * prompts whose blocks have 256 tokens each, as CRAFT's have 128 to 512; memories have some 18 (`BLOCK_TOKENS=18`). CRAFT's own times are against
+ * no cache at all: the last two columns. A second table has what the retrieval order and counts over fewer requests spare at more depths. Takes
+ * `--data FOLDER` (`recorded-data.ts`).
  *
  * Floor of a random permutation: the first block is one of k, so a hit of one block is as good as chance.
  */

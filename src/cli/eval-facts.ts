@@ -11,10 +11,9 @@ import { factRow, factTables, measureFact } from "../eval/facts/facts.js";
 import { composeRequest } from "../service/compose/compose-request.js";
 import type { Memprefix } from "../service/library/memprefix.js";
 import { openMeasuredMemprefix } from "./assemble.js";
-import { ENGINE_TIMEOUT_MS, engineKey } from "./eval-settings.js";
+import { addressIn, ENGINE_TIMEOUT_MS, engineKey } from "./eval-settings.js";
 import { type Invocation, STOPPED, stopSignal } from "./invocation.js";
 import { withProgress } from "./progress.js";
-import { usageError } from "./settings.js";
 
 export interface EvalFactsOptions {
   readonly engine: string;
@@ -26,8 +25,7 @@ export interface EvalFactsOptions {
 /** Gives the exit code; a stopped run is reported too. Throws `UsageError` or `EvaluationError`. */
 export async function runEvalFacts(options: EvalFactsOptions, call: Invocation): Promise<number> {
   const { engine, model, limit, out } = options;
-  if (!URL.canParse(engine) || !/^https?:/.test(engine))
-    throw usageError("--engine", "must be an http or https address as http://127.0.0.1:8000/v1");
+  addressIn("--engine", engine);
   const lines = out === undefined ? null : new JsonLines(out, factRow.extend({ model: z.literal(model) }));
   const rows = (lines?.kept ?? []).filter((row) => row.case < limit);
   const missing = [...FACT_CASES.slice(0, limit).entries()].filter(([at]) => rows.every((row) => row.case !== at));

@@ -53,7 +53,7 @@ export function describeRun(options: EvalLocomoOptions, { sha256, conversations 
       questions: asked.length,
     })),
     engine,
-    judge: judge && { ...judge, url: addressOf("--judge", judge.url) },
+    judge: judge && { ...judge, url: withoutSecrets(addressIn("--judge", judge.url)) },
     ingest: how,
     categories: [...options.categories],
     limit: options.limit ?? null,
@@ -103,12 +103,14 @@ export function costModel({ engine, engineFamily: family, model }: EvalLocomoOpt
   return pricedModel({ host: new URL(engine).hostname, family }, model ?? null);
 }
 
-/** An API's address without query and credentials, which may hold a secret. Throws `UsageError` for an invalid URL. */
-function addressOf(option: string, url: string, orElse = ""): string {
-  if (URL.canParse(url) && /^https?:/.test(url)) {
-    const { origin, pathname } = new URL(url);
-    return `${origin}${pathname}`;
-  }
+/** An API's address without query and credentials, which may hold a secret. */
+function withoutSecrets({ origin, pathname }: URL): string {
+  return `${origin}${pathname}`;
+}
+
+/** The address of an API that an option names. Throws `UsageError` for any other text. */
+export function addressIn(option: string, url: string, orElse = ""): URL {
+  if (URL.canParse(url) && /^https?:/.test(url)) return new URL(url);
   throw usageError(option, `must be ${orElse}an http or https address as http://127.0.0.1:8000/v1`);
 }
 
@@ -165,7 +167,7 @@ const EMPTIED = {
 function describeEngine({ engine, model, engineFamily }: EvalLocomoOptions): RunRecord["engine"] {
   if (engine === "simulated")
     return { kind: "simulated", model: null, url: null, emptied: EMPTIED.simulated, served: null };
-  const url = addressOf("--engine", engine, "simulated, or ");
+  const url = withoutSecrets(addressIn("--engine", engine, "simulated, or "));
   if (model === undefined) throw usageError("--model", "is needed for an engine behind an address: its model name");
   if (engineFamily === "anthropic") {
     throw usageError("--engine-family", "anthropic has another API; evaluations use OpenAI's");
